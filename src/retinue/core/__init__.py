@@ -1,0 +1,1 @@
+"""The words we use: values, ports and errors. Knows nothing of any other room."""

@@ -1,0 +1,99 @@
+"""Everything that can go wrong and be told to somebody.
+
+RetinueError                 a stable `code`, a sentence, and what to do about it
+├── ConfigInvalid            config_invalid      a setting is unknown, mistyped or impossible
+├── InvalidInput             invalid_input       an argument is missing or wrong
+├── RootUnknown              root_unknown        the named root is not on the allowlist
+├── PathDenied               path_denied         the path is outside the roots or the policy hides it
+├── PathMissing              path_missing        nothing readable is there
+├── LimitExceeded            limit_exceeded      a bound was reached: kind, used, limit
+├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
+├── Stopped                                      the caller ended the work
+│   ├── DeadlineExceeded     deadline_exceeded
+│   └── Canceled             canceled
+└── InternalError            internal_error      a fault of ours; the details stay in the log
+
+The code and the data go to hosts; scripts may rely on them. Neither may carry a path outside the roots,
+an environment value or a stack trace.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RetinueError(Exception):
+    """The root of the tree. `str(error)` is one sentence; `hint` says what to do."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None, **data: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.data = data
+
+    def as_dict(self) -> dict[str, object]:
+        """The structured form that hosts and `--json` receive."""
+        shown: dict[str, object] = {"code": self.code, "message": self.message}
+        if self.hint:
+            shown["hint"] = self.hint
+        if self.data:
+            shown["data"] = self.data
+        return shown
+
+
+class ConfigInvalid(RetinueError):
+    code = "config_invalid"
+
+
+class InvalidInput(RetinueError):
+    code = "invalid_input"
+
+
+class RootUnknown(RetinueError):
+    code = "root_unknown"
+
+
+class PathDenied(RetinueError):
+    code = "path_denied"
+
+
+class PathMissing(RetinueError):
+    code = "path_missing"
+
+
+class LimitExceeded(RetinueError):
+    code = "limit_exceeded"
+
+    def __init__(self, kind: str, used: float, limit: float, *, hint: str | None = None) -> None:
+        super().__init__(
+            f"{kind}: {used:g} would exceed the limit of {limit:g}",
+            hint=hint,
+            kind=kind,
+            used=used,
+            limit=limit,
+        )
+        self.kind = kind
+        self.used = used
+        self.limit = limit
+
+
+class Unavailable(RetinueError):
+    code = "unavailable"
+
+
+class Stopped(RetinueError):
+    code = "stopped"
+
+
+class DeadlineExceeded(Stopped):
+    code = "deadline_exceeded"
+
+
+class Canceled(Stopped):
+    code = "canceled"
+
+
+class InternalError(RetinueError):
+    code = "internal_error"

@@ -1,0 +1,37 @@
+"""A root: a directory the user allowed. What inside it may be read is the policy's business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from retinue.core.errors import ConfigInvalid
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    path: Path
+    """Absolute, with every symlink on the way to it already followed."""
+
+    @classmethod
+    def at(cls, given: str | Path) -> Root:
+        """The root for a directory the user named, or an error that says why it cannot be one."""
+        shown = str(given)
+        if not shown or "\0" in shown:
+            raise ConfigInvalid(f"not a directory name: {shown!r}", hint="give the path of a directory")
+        try:
+            path = Path(given).expanduser().resolve(strict=True)
+        except (OSError, RuntimeError):
+            raise ConfigInvalid(
+                f"no such directory: {shown}", hint="create it, or correct the path"
+            ) from None
+        if not path.is_dir():
+            raise ConfigInvalid(f"not a directory: {shown}", hint="a root is a directory, not a file")
+        if path == Path(path.anchor):
+            raise ConfigInvalid(
+                "the whole filesystem cannot be a root", hint="name the project's own directory instead"
+            )
+        return cls(path)
+
+    def __str__(self) -> str:
+        return str(self.path)

@@ -1,0 +1,74 @@
+"""When to stop: a deadline and a cancel that synchronous work can look at. Knows nothing of who asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from retinue.core.errors import Canceled, DeadlineExceeded
+
+
+class Stop:
+    """Passed down to every loop that may take long.
+
+    Loops call `check()`; a blocking child process is killed through `watch(process.kill)`.
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+        self._watchers: dict[object, Callable[[], None]] = {}
+
+    def cancel(self) -> None:
+        """End the work from another thread. Safe to call twice."""
+        self._cancelled.set()
+        with self._lock:
+            watchers = list(self._watchers.values())
+        for watcher in watchers:
+            watcher()
+
+    def remaining(self) -> float | None:
+        """Seconds left, never negative; None without a deadline."""
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def reached(self) -> bool:
+        return self._cancelled.is_set() or self.remaining() == 0.0
+
+    def check(self) -> None:
+        """Raise if the work must end."""
+        if self._cancelled.is_set():
+            raise Canceled("the work was canceled")
+        if self.remaining() == 0.0:
+            raise DeadlineExceeded("the deadline passed before the work was done")
+
+    @contextmanager
+    def watch(self, on_stop: Callable[[], None]) -> Iterator[None]:
+        """Call `on_stop` once, from another thread, if the stop comes while the block runs."""
+        token = object()
+        fired = threading.Event()
+
+        def fire() -> None:
+            if not fired.is_set():
+                fired.set()
+                on_stop()
+
+        left = self.remaining()
+        timer = None if left is None else threading.Timer(left, fire)
+        with self._lock:
+            self._watchers[token] = fire
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            if self.reached:
+                fire()
+            yield
+        finally:
+            with self._lock:
+                del self._watchers[token]
+            if timer is not None:
+                timer.cancel()
