@@ -89,7 +89,10 @@ def cycle(package: Path) -> list[str]:
         done.add(module)
         return []
 
-    return next((found for module in sorted(graph) if (found := visit(module, []))), [])
+    for module in sorted(graph):
+        if found := visit(module, []):
+            return found
+    return []
 
 
 def test_imports_point_down_and_surfaces_stop_at_the_service() -> None:
