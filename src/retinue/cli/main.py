@@ -1,13 +1,68 @@
-"""The `retinue` command."""
+"""The `retinue` command: its subcommands, and how a failure ends.
+
+Subcommands import what they need when they run: `retinue --help` must not wait for a server's libraries.
+"""
 
 from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, cast
 
 import click
 
 from retinue import __version__
+from retinue.cli.output import JSON_WANTED, print_json
+from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Stopped
+
+COMMANDS = {
+    "serve": "retinue.cli.serve_commands",
+    "token": "retinue.cli.serve_commands",
+    "config": "retinue.cli.config_commands",
+}
+"""Where each subcommand lives, in the order that `--help` lists them."""
+
+EXIT_PROBLEM, EXIT_USAGE, EXIT_STOPPED = 1, 2, 3
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Loads a subcommand's module only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        return cast("click.Command", getattr(importlib.import_module(module), cmd_name))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RetinueError as error:
+            if ctx.meta.get(JSON_WANTED):
+                print_json({"error": error.as_dict()})
+            click.echo(f"retinue: {error.message}", err=True)
+            if error.hint:
+                click.echo(f"  {error.hint}", err=True)
+            sys.exit(exit_code(error))
+
+
+def exit_code(error: RetinueError) -> int:
+    """2 for what the user can correct in the call or the settings, 3 for work that was ended, 1 otherwise."""
+    if isinstance(error, ConfigInvalid | InvalidInput):
+        return EXIT_USAGE
+    return EXIT_STOPPED if isinstance(error, Stopped) else EXIT_PROBLEM
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="retinue")
 def main() -> None:
-    """A retinue of subagents for any MCP host."""
+    """A retinue of subagents for any MCP host: isolated, budgeted, watched, honest.
+
+    \b
+    Examples:
+      retinue serve --root ~/project        the server, on stdin and stdout
+      retinue config                        every setting and where it comes from
+    """

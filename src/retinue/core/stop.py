@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from retinue.core.errors import Canceled, DeadlineExceeded
@@ -46,7 +46,7 @@ class Stop:
             raise DeadlineExceeded("the deadline passed before the work was done")
 
     @contextmanager
-    def watch(self, on_stop: Callable[[], None]) -> Iterator[None]:
+    def watch(self, on_stop: Callable[[], None]) -> Generator[None]:
         """Call `on_stop` once, from another thread, if the stop comes while the block runs."""
         token = object()
         fired = threading.Event()

@@ -1,0 +1,36 @@
+"""How results look on a terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+JSON_WANTED = "retinue.json"
+
+
+def json_option(command: Command) -> Command:
+    """`--json`: the result, and a failure too, as JSON on stdout."""
+
+    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+        ctx.meta[JSON_WANTED] = value
+        return value
+
+    return click.option("--json", "as_json", is_flag=True, callback=remember, help="Print JSON.")(command)
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as their widest cell; the last one runs free."""
+    if not rows:
+        return
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        click.echo("  ".join(cells).rstrip())

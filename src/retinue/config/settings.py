@@ -1,0 +1,111 @@
+"""Every setting there is: its type, its default, what is allowed, and one sentence about it beneath.
+
+Knows nothing of where a value comes from. Plain dataclasses, because the command line reads them on every
+start and must not wait for a validation library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from retinue.core.groups import GROUPS
+
+
+def setting(
+    default: Any,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    one_of: tuple[str, ...] = (),
+    user_only: bool = False,
+) -> Any:
+    """A field with its bounds. `user_only` ones may not stand in a project's own file: a cloned project must
+    not decide what of the user's machine is read or where we write."""
+    bounds = {"at_least": at_least, "at_most": at_most, "one_of": one_of, "user_only": user_only}
+    if callable(default):
+        return field(default_factory=default, metadata=bounds)
+    return field(default=default, metadata=bounds)
+
+
+def default_data_dir() -> Path:
+    import platformdirs  # imported here because `retinue --help` does not need it
+
+    return platformdirs.user_data_path("retinue", appauthor=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    max_files_read: int = setting(50, at_least=1)
+    """Files one request may read, over all the work it starts."""
+
+    max_bytes_read: int = setting(1_048_576, at_least=1)
+    """Bytes one request may read, over all the work it starts."""
+
+    max_file_bytes: int = setting(1_048_576, at_least=1)
+    """Larger files are left out, and said to be."""
+
+    max_response_tokens: int = setting(2_000, at_least=100)
+    """Tokens one tool's answer may have; what was cut is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSettings:
+    default_deadline_ms: int = setting(30_000, at_least=1)
+    """Milliseconds a request may take when it names no deadline of its own."""
+
+    max_concurrent_tasks: int = setting(4, at_least=1)
+    """Tasks that run at the same time, over all servers that share the data folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    deny: tuple[str, ...] = ()
+    """Globs of files never to read, beside the built-in list of secrets."""
+
+    allow: tuple[str, ...] = setting((), user_only=True)
+    """Globs of files to read although the built-in list denies them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    groups: tuple[str, ...] = setting(GROUPS, one_of=(*GROUPS, "all"))
+    """Groups of tools a host sees; `all` means every group."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    allowed_hosts: tuple[str, ...] = setting((), user_only=True)
+    """Further Host headers to accept over HTTP, such as `build-box:8765`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    endpoint: str = setting("", user_only=True)
+    """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    roots: tuple[Path, ...] = ()
+    """Directories that may be read. Relative ones are relative to the file that names them."""
+
+    allow_host_roots: bool = setting(False, user_only=True)
+    """Whether the roots that the host offers may be read too."""
+
+    data_dir: Path = setting(default_data_dir, user_only=True)
+    """Folder for the token, the runs and the index; several servers may share it."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "warning"
+    """The least serious messages to write to stderr."""
+
+    log_format: Literal["text", "json"] = "text"
+    """How a log line looks."""
+
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    tools: ToolSettings = field(default_factory=ToolSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
+    models: ModelSettings = field(default_factory=ModelSettings)

@@ -1,0 +1,41 @@
+"""What the settings are and where each came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from retinue.config.load import Loaded, Problem, check_file, invalid
+from retinue.config.schema import rows, value_of
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    key: str
+    value: Any
+    origin: str
+    """A file, a variable, a flag, or `default`."""
+    allowed: str
+
+
+def describe(loaded: Loaded) -> list[Setting]:
+    """Every setting, in the order of the settings page."""
+    return [
+        Setting(key, _plain(value_of(loaded.settings, key)), loaded.origins.get(key, "default"), row.allowed)
+        for key, row in rows().items()
+    ]
+
+
+def check(path: Path) -> None:
+    """Raise `ConfigInvalid` with everything that is wrong in one file."""
+    problems: Sequence[Problem] = check_file(path)
+    if problems:
+        raise invalid(list(problems))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return str(value) if isinstance(value, Path) else value

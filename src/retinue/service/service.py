@@ -1,0 +1,52 @@
+"""What every surface talks to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from retinue.core.errors import ConfigInvalid
+from retinue.core.root import Root
+
+ADD_A_ROOT = (
+    "No root is configured, so nothing can be read. Start the server with `--root DIR`, set `RETINUE_ROOTS`, "
+    'or write `roots = ["DIR"]` in retinue.toml.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The parts that `wiring` put together. A copy of it may see more roots, never fewer checks."""
+
+    roots: tuple[Root, ...]
+    redact: Callable[[str], str]
+    """Takes secrets out of a text; the surfaces apply it to everything that leaves."""
+
+    allow_host_roots: bool = False
+
+    def ping(self) -> str:
+        return "pong"
+
+    def list_roots(self) -> dict[str, object]:
+        """The allowlisted roots only, and what to do when there is none."""
+        listed: dict[str, object] = {"roots": [str(root) for root in self.roots]}
+        if not self.roots:
+            listed["note"] = ADD_A_ROOT
+        return listed
+
+    def with_host_roots(self, offered: Iterable[str]) -> Service:
+        """The same service, reading what the host offers too, where the user allowed that.
+
+        What cannot be a root is left out: the host's list is a wish, not configuration.
+        """
+        if not self.allow_host_roots:
+            return self
+        roots = list(self.roots)
+        for path in offered:
+            try:
+                root = Root.at(path)
+            except ConfigInvalid:
+                continue
+            if root not in roots:
+                roots.append(root)
+        return replace(self, roots=tuple(roots))
