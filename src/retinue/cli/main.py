@@ -5,6 +5,7 @@ Subcommands import what they need when they run: `retinue --help` must not wait 
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from typing import Any, cast
@@ -31,10 +32,11 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         module = COMMANDS.get(cmd_name)
         if module is None:
-            return None
+            close = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
+            ctx.fail(f"no such command: {cmd_name}" + (f"; did you mean {close[0]}?" if close else ""))
         return cast("click.Command", getattr(importlib.import_module(module), cmd_name))
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -1,0 +1,207 @@
+"""Settings come from four places, later wins, and what is wrong is said with file, key and remedy (P8)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.config.load import check_file, load
+from retinue.core.errors import ConfigInvalid
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def personal(tmp_path: Path) -> Path:
+    return tmp_path / "user" / "retinue.toml"
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def complaint(project: Path, personal: Path, **layers: Any) -> str:
+    with pytest.raises(ConfigInvalid) as caught:
+        load(directory=project, user=personal, environment=layers.get("environment", {}))
+    return caught.value.message
+
+
+def test_defaults_hold_when_nothing_is_given(project: Path, personal: Path) -> None:
+    loaded = load(directory=project, user=personal, environment={})
+    settings = loaded.settings
+    assert (settings.limits.max_files_read, settings.limits.max_bytes_read) == (50, 1_048_576)
+    assert (settings.runtime.default_deadline_ms, settings.runtime.max_concurrent_tasks) == (30_000, 4)
+    assert settings.roots == ()
+    assert loaded.origins == {}
+
+
+def test_later_layers_win_and_each_value_names_its_origin(project: Path, personal: Path) -> None:
+    keys = ("max_files_read", "max_bytes_read", "max_file_bytes", "max_response_tokens")
+    file = write(
+        project / "retinue.toml",
+        "[limits]\n" + "".join(f"{key} = 1{index}00\n" for index, key in enumerate(keys)),
+    )
+    write(personal, "[limits]\nmax_bytes_read = 201\nmax_file_bytes = 202\nmax_response_tokens = 203\n")
+    environment = {"RETINUE_LIMITS__MAX_FILE_BYTES": "302", "RETINUE_LIMITS__MAX_RESPONSE_TOKENS": "303"}
+    flags = {"limits.max_response_tokens": 403}
+    loaded = load(directory=project, user=personal, environment=environment, flags=flags)
+    limits = loaded.settings.limits
+    assert (limits.max_files_read, limits.max_bytes_read) == (1000, 201)
+    assert (limits.max_file_bytes, limits.max_response_tokens) == (302, 403)
+    assert loaded.origins == {
+        "limits.max_files_read": str(file),
+        "limits.max_bytes_read": str(personal),
+        "limits.max_file_bytes": "RETINUE_LIMITS__MAX_FILE_BYTES",
+        "limits.max_response_tokens": "--limits-max-response-tokens",
+    }
+
+
+def test_camel_case_spellings_are_accepted_beside_snake_case(project: Path, personal: Path) -> None:
+    write(personal, "[limits]\nmaxFilesRead = 7\n[runtime]\ndefaultDeadlineMs = 9\nmaxConcurrentTasks = 2\n")
+    settings = load(directory=project, user=personal, environment={}).settings
+    assert settings.limits.max_files_read == 7
+    assert (settings.runtime.default_deadline_ms, settings.runtime.max_concurrent_tasks) == (9, 2)
+
+
+def test_project_file_is_found_from_a_folder_below(project: Path, personal: Path) -> None:
+    write(project / "retinue.toml", "log_level = 'debug'\n")
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    assert load(directory=below, user=personal, environment={}).settings.log_level == "debug"
+
+
+def test_relative_roots_belong_to_the_file_that_names_them(project: Path, personal: Path) -> None:
+    write(project / "retinue.toml", 'roots = [".", "docs"]\n')
+    assert load(directory=project, user=personal, environment={}).settings.roots == (
+        project,
+        project / "docs",
+    )
+
+
+def test_lists_come_from_the_environment(project: Path, personal: Path) -> None:
+    environment = {
+        "RETINUE_ROOTS": "/a:/b",
+        "RETINUE_TOOLS__GROUPS": "all",
+        "RETINUE_POLICY__DENY": "*.sql, x/**",
+    }
+    settings = load(directory=project, user=personal, environment=environment).settings
+    assert settings.roots == (Path("/a"), Path("/b"))
+    assert settings.tools.groups == ("all",)
+    assert settings.policy.deny == ("*.sql", "x/**")
+
+
+def test_variables_that_mark_a_run_are_not_settings(project: Path, personal: Path) -> None:
+    environment = {"RETINUE_RUN_ID": "abc", "RETINUE_CHILD_TOKEN": "t", "OTHER": "1"}
+    assert load(directory=project, user=personal, environment=environment).origins == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            "[limits]\nmax_file_read = 5\n",
+            ["limits.max_file_read", "5", "did you mean limits.max_files_read"],
+        ),
+        ("max_concurrent_task = 5\n", ["no such setting", "did you mean runtime.max_concurrent_tasks"]),
+        (
+            "[limits]\nmaxFilesRead = 'many'\n",
+            ["limits.maxFilesRead", "'many'", "whole number of at least 1"],
+        ),
+        ("[limits]\nmax_files_read = 0\n", ["limits.max_files_read = 0", "at least 1"]),
+        ("[limits]\nmax_files_read = true\n", ["= True", "whole number"]),
+        ("[limits]\nmax_files_read = 1.5\n", ["= 1.5", "whole number"]),
+        ("roots = '/a'\n", ["roots = '/a'", "a list of paths"]),
+        ("roots = ['']\n", ["a list of paths"]),
+        ("roots = [3]\n", ["a list of paths"]),
+        ("log_level = 'loud'\n", ["'loud'", "one of: debug, info, warning, error"]),
+        ("allow_host_roots = 'yes'\n", ["true or false"]),
+        ("limits = 3\n", ["limits = 3", "table of settings"]),
+        ("[tools]\ngroups = ['cooking']\n", ["tools.groups", "a list of: core"]),
+        ("[log_level]\nx = 1\n", ["log_level", "one of: debug"]),
+        ("[limits\n", ["not valid TOML", "line 1"]),
+        ("[frobnicate]\nx = 1\n", ["frobnicate", "no such setting", "the top level has: roots"]),
+    ],
+)
+def test_wrong_setting_is_rejected_with_file_key_and_remedy(
+    project: Path, personal: Path, text: str, parts: list[str]
+) -> None:
+    message = complaint(project, write(personal, text))
+    for part in [str(personal), *parts]:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part"),
+    [
+        ("RETINUE_LIMITS__MAX_FILES", "3", "did you mean RETINUE_LIMITS__MAX_FILES_READ?"),
+        ("RETINUE_LIMITS__MAX_FILES_READ", "3 files", "whole number"),
+        ("RETINUE_ALLOW_HOST_ROOTS", "maybe", "true or false"),
+        ("RETINUE_LOG_FORMAT", "xml", "one of: text, json"),
+    ],
+)
+def test_wrong_variable_is_rejected_by_its_own_name(
+    project: Path, personal: Path, name: str, value: str, part: str
+) -> None:
+    message = complaint(project, personal, environment={name: value})
+    assert name in message
+    assert part in message
+
+
+def test_every_problem_is_told_at_once(project: Path, personal: Path) -> None:
+    write(personal, "log_level = 1\nlog_format = 2\n[limits]\nmax_files_read = -1\n")
+    assert complaint(project, personal).startswith("3 settings are wrong")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"\x80abc"], ids=["utf-16", "latin-1"])
+def test_file_that_is_not_text_is_rejected(project: Path, personal: Path, data: bytes) -> None:
+    write(personal, "").write_bytes(data)
+    assert "not UTF-8" in complaint(project, personal)
+
+
+def test_byte_order_mark_and_crlf_are_accepted(project: Path, personal: Path) -> None:
+    write(personal, "").write_bytes(b"\xef\xbb\xbflog_level = 'debug'\r\n[limits]\r\nmax_files_read = 3\r\n")
+    settings = load(directory=project, user=personal, environment={}).settings
+    assert (settings.log_level, settings.limits.max_files_read) == ("debug", 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data_dir = '/tmp/x'\n",
+        "allow_host_roots = true\n",
+        "[policy]\nallow = ['.env']\n",
+        "[http]\nallowed_hosts = ['evil:1']\n",
+        "[models]\nendpoint = 'http://evil/v1'\n",
+    ],
+)
+def test_cloned_project_cannot_widen_what_is_read_or_reached(
+    project: Path, personal: Path, text: str
+) -> None:
+    """P6: a project's own file is not the user's word."""
+    write(project / "retinue.toml", text)
+    message = complaint(project, personal)
+    assert "a project may not set this" in message
+    assert str(personal) in message
+
+
+@pytest.mark.parametrize("root", ["..", "/", "~", "link"])
+def test_cloned_project_cannot_name_roots_outside_itself(project: Path, personal: Path, root: str) -> None:
+    """P6: neither by name nor through a link."""
+    (project / "link").symlink_to("/")
+    write(project / "retinue.toml", f'roots = ["{root}"]\n')
+    assert "inside the project" in complaint(project, personal)
+
+
+def test_checking_a_file_tells_what_is_wrong_with_it(tmp_path: Path) -> None:
+    assert check_file(write(tmp_path / "good.toml", "log_level = 'info'\n")) == []
+    assert "no such setting" in str(check_file(write(tmp_path / "bad.toml", "x = 1\n"))[0])
+    assert "no such file" in str(check_file(tmp_path / "none.toml")[0])

@@ -1,0 +1,37 @@
+"""What every test stands on: folders of its own, and no settings of the person who runs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+RETINUE = [sys.executable, "-m", "retinue"]
+"""The command line of the real program."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of the test's own, for this process and those it starts. Answers with the data folder."""
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(("RETINUE_", "XDG_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("RETINUE_DATA_DIR", str(home / "data"))
+    monkeypatch.chdir(home)
+    return home / "data"
+
+
+@pytest.fixture
+def environment() -> Mapping[str, str]:
+    """For real processes: what the test itself has, nothing buffered."""
+    return {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,48 @@
+"""The token is private, stable, and the same for every server of a data folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import Unavailable
+from retinue.store.token import new_token, token_of
+
+
+def test_token_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    data = tmp_path / "new" / "data"
+    token = token_of(data)
+    assert len(token) >= 32
+    assert token_of(data) == token
+    if os.name == "posix":
+        assert stat.S_IMODE((data / "token").stat().st_mode) == 0o600
+        assert stat.S_IMODE(data.stat().st_mode) == 0o700
+
+
+def test_servers_that_start_together_agree_on_one_token(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        tokens = set(pool.map(token_of, [tmp_path / "data"] * 64))
+    assert len(tokens) == 1
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["token"]
+
+
+def test_new_token_replaces_the_old_one(tmp_path: Path) -> None:
+    assert token_of(tmp_path) != new_token(tmp_path) == token_of(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "short", "\xff" * 40])
+def test_damaged_token_is_refused_with_a_remedy(tmp_path: Path, content: str) -> None:
+    (tmp_path / "token").write_text(content, encoding="latin-1")
+    with pytest.raises(Unavailable) as caught:
+        token_of(tmp_path)
+    assert "retinue token --new" in str(caught.value.hint)
+
+
+def test_data_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Unavailable):
+        token_of(tmp_path / "file" / "data")
