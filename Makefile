@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench bench-startup docs clean
 
 setup: $(READY)
 
@@ -24,6 +24,14 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+docs: $(READY)
+	$(BIN)/python -m scripts.make_docs
+
+bench: bench-startup
+
+bench-startup: $(READY)
+	$(BIN)/python -m benchmarks.startup
 
 clean:
 	rm -rf $(VENV)

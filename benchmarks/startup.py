@@ -51,7 +51,8 @@ def first_answer(*command: str) -> tuple[float, float]:
 def cpu(*arguments: str) -> float:
     """CPU seconds of one Python process."""
     code = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);"
+        "import resource, subprocess, sys;"
+        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_utime + used.ru_stime)"
     )
     done = subprocess.run(

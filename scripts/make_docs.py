@@ -1,0 +1,147 @@
+"""Writes the pages that repeat what the code says: settings, commands, errors and tools.
+
+python -m scripts.make_docs          write them into docs/
+python -m scripts.make_docs --check  fail if one of them is stale
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+from mcp import Client
+
+from retinue.cli.main import COMMANDS, main
+from retinue.config import settings as settings_module
+from retinue.config.load import variable
+from retinue.config.schema import rows, value_of
+from retinue.config.settings import Settings
+from retinue.core import errors
+from retinue.server.mcp_server import build_server
+from retinue.service.service import Service
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def explanations() -> dict[str, str]:
+    """The sentence beneath each field, by class and field."""
+    found: dict[str, str] = {}
+    for node in ast.parse(inspect.getsource(settings_module)).body:
+        if isinstance(node, ast.ClassDef):
+            for field, text in zip(node.body, node.body[1:], strict=False):
+                match field, text:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str() as sentence)),
+                    ):
+                        found[f"{node.name}.{name}"] = " ".join(sentence.split())
+                    case _:
+                        pass
+    return found
+
+
+def settings_page() -> str:
+    sentences = explanations()
+    classes = {field: type(getattr(Settings(), field)).__name__ for field in Settings.__slots__}
+    lines = [
+        "# Settings",
+        "",
+        "In `retinue.toml` of the project, then in the user's own file, then as an environment variable; later",
+        "wins, and flags win over all. `retinue config` shows each value in force and where it came from. A",
+        "project's file may not set what is marked *user only*. camelCase spellings (`maxFilesRead`) are",
+        "accepted too.",
+    ]
+    for key, row in rows().items():
+        section, _, name = key.rpartition(".")
+        owner = classes[section] if section else "Settings"
+        default = "the platform's data folder" if key == "data_dir" else f"`{value_of(Settings(), key)!r}`"
+        lines += ["", f"## `{key}`", "", sentences[f"{owner}.{name}"], ""]
+        lines.append(f"- takes {row.allowed}; default {default}" + ("; *user only*" if row.user_only else ""))
+        lines.append(f"- environment: `{variable(key)}`")
+    return "\n".join(lines) + "\n"
+
+
+def commands_page() -> str:
+    lines = ["# Commands", "", "What `retinue COMMAND --help` prints."]
+
+    def describe(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
+        context = click.Context(command, info_name=path.split()[-1], parent=parent, max_content_width=100)
+        yield from ["", f"## `{path}`", "", "```text", command.get_help(context), "```"]
+        if isinstance(command, click.Group) and command is not main:
+            for name in command.list_commands(context):
+                below = command.get_command(context, name)
+                assert below is not None
+                yield from describe(below, f"{path} {name}", context)
+
+    top = click.Context(main, info_name="retinue")
+    for name in COMMANDS:
+        command = main.get_command(top, name)
+        assert command is not None
+        lines += describe(command, f"retinue {name}", top)
+    return "\n".join(lines) + "\n"
+
+
+def errors_page() -> str:
+    lines = [
+        "# Errors",
+        "",
+        'A tool that fails answers `isError` with `structuredContent` `{"error": {code, message, hint?, data?}}`',
+        "and the same JSON as text; commands with `--json` print it too. The codes are stable.",
+        "",
+        "```text",
+        str(errors.__doc__).split("\n\n")[1],
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def tools_page() -> str:
+    service = Service(roots=(), redact=str)
+
+    async def listed() -> list[Any]:
+        async with Client(build_server(service, ("all",))) as client:
+            return list((await client.list_tools()).tools)
+
+    lines = ["# Tools", "", 'What a host sees when every group is switched on (`tools.groups = ["all"]`).']
+    for tool in anyio.run(listed):
+        lines += ["", f"## `{tool.name}`", "", tool.description, ""]
+        required = tool.input_schema.get("required", [])
+        for name, schema in tool.input_schema["properties"].items():
+            kind = schema.get("type") or " or ".join(
+                option.get("type", "") for option in schema.get("anyOf", [])
+            )
+            about = f": {schema['description']}" if "description" in schema else ""
+            lines.append(f"- `{name}` ({kind}{', required' if name in required else ''}){about}")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "commands.md": commands_page,
+    "errors.md": errors_page,
+    "tools.md": tools_page,
+}
+
+
+def run(check: bool) -> int:
+    stale: list[str] = []
+    for name, make in PAGES.items():
+        page = DOCS / name
+        text = make()
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not check:
+                page.write_text(text, encoding="utf-8")
+    if check and stale:
+        print("stale: " + ", ".join(stale) + "; run `make docs`", file=sys.stderr)
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(run("--check" in sys.argv[1:]))

@@ -1,0 +1,34 @@
+"""The docs fail when they are stale."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.make_docs import DOCS, PAGES
+
+PROJECT = DOCS.parent
+LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_page_says_what_the_code_says(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")]), ids=lambda page: page.name
+)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_decision_is_listed() -> None:
+    decisions = DOCS / "decisions"
+    index = (decisions / "README.md").read_text(encoding="utf-8")
+    for page in decisions.glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in index
