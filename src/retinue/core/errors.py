@@ -8,6 +8,7 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── PathMissing              path_missing        nothing readable is there
 ├── LimitExceeded            limit_exceeded      a bound was reached: kind, used, limit
 ├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
+├── ProgramFailed            program_failed      a program that was to do the work ended badly: its exit code
 ├── Stopped                                      the caller ended the work
 │   ├── DeadlineExceeded     deadline_exceeded
 │   └── Canceled             canceled
@@ -81,6 +82,10 @@ class LimitExceeded(RetinueError):
 
 class Unavailable(RetinueError):
     code = "unavailable"
+
+
+class ProgramFailed(RetinueError):
+    code = "program_failed"
 
 
 class Stopped(RetinueError):
