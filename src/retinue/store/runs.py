@@ -134,26 +134,32 @@ class Runs:
         return self.get(run_id)
 
     def set_summary(self, run_id: RunId, summary: str) -> None:
-        self._set(run_id, "summary", storable(summary))
+        """What the run says of itself while it runs."""
+        with self._database.write() as tx:
+            _set(tx, run_id, summary=storable(summary))
+            tx.touch(run_id)
+            tx.execute(
+                "INSERT INTO events (run_id, at, kind, data) VALUES (?, ?, 'summary', '{}')", (run_id, tx.now)
+            )
 
     def set_usage(self, run_id: RunId, usage: Usage) -> None:
-        self._set(run_id, "usage", json.dumps(usage.as_dict()))
+        with self._database.write() as tx:
+            _set(tx, run_id, usage=json.dumps(usage.as_dict()))
 
     def set_process(self, run_id: RunId, process: ProcessIdentity) -> None:
         """Remember the run's child process, so that it can be ended even after our death."""
-        self._set(run_id, "pid", process.pid, "pid_started_at", process.started_at)
-
-    def _set(self, run_id: RunId, *columns_and_values: Any) -> None:
-        columns, values = columns_and_values[::2], columns_and_values[1::2]
-        changes = ", ".join(f"{column} = ?" for column in columns)
         with self._database.write() as tx:
-            if _status(tx, run_id).ended:
-                raise Conflict(f"run {run_id} has ended and changes no more", run_id=run_id)
-            tx.execute(
-                f"UPDATE runs SET {changes}, changed_at = ? WHERE id = ?",  # noqa: S608 - our own column names
-                (*values, tx.now, run_id),
-            )
-            tx.touch(run_id)
+            _set(tx, run_id, pid=process.pid, pid_started_at=process.started_at)
+
+
+def _set(tx: Transaction, run_id: RunId, **values: Any) -> None:
+    if _status(tx, run_id).ended:
+        raise Conflict(f"run {run_id} has ended and changes no more", run_id=run_id)
+    changes = ", ".join(f"{column} = ?" for column in values)
+    tx.execute(
+        f"UPDATE runs SET {changes}, changed_at = ? WHERE id = ?",  # noqa: S608 - our own column names
+        (*values.values(), tx.now, run_id),
+    )
 
 
 def end(tx: Transaction, run_id: RunId, outcome: Outcome) -> None:
