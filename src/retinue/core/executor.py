@@ -52,6 +52,8 @@ class RunContext:
     """Given every line of output as it comes; while it waits, the task waits."""
     started: Started
     """Given the process that performs the task, before any of its output."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Variables through which the task can reach us again."""
 
 
 @dataclass(frozen=True, slots=True)

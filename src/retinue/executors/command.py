@@ -84,6 +84,7 @@ class CommandExecutor:
         environment = child_environment(
             self._environment, run_id=ctx.run_id, inherit=command.inherit, explicit=command.env
         )
+        environment |= ctx.env
         return Program(command.template.fill(values), environment, ctx.cwd, command.grace)
 
 

@@ -45,7 +45,7 @@ def m001_runs(db: sqlite3.Connection) -> None:
             changed_at REAL NOT NULL,
             cancel_requested_at REAL,
             pid INTEGER,
-            pid_started_at REAL,
+            pid_started_at TEXT,
             usage TEXT NOT NULL DEFAULT '{}',
             result TEXT,
             error TEXT,

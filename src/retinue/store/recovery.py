@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import ACTIVE, Outcome, ProcessIdentity, RunStatus
+from retinue.core.run import ACTIVE, Outcome, RunStatus
 from retinue.store import owners
 from retinue.store.logs import end_torn_line
 from retinue.store.runs import end
@@ -27,7 +28,7 @@ class Orphan:
     """A run whose owner died. Its process, if it lives, belongs to nobody any more."""
 
     run_id: RunId
-    process: ProcessIdentity | None
+    process: Identity | None
 
 
 EndProcesses = Callable[[Sequence[Orphan]], None]

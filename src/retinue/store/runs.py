@@ -12,13 +12,13 @@ from typing import Any
 
 from retinue.core.budget import Budget, Usage
 from retinue.core.errors import Conflict, RunUnknown
+from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.json_value import Json
 from retinue.core.run import (
     Endpoint,
     Limits,
     Outcome,
-    ProcessIdentity,
     Run,
     RunSpec,
     RunStatus,
@@ -146,10 +146,10 @@ class Runs:
         with self._database.write() as tx:
             _set(tx, run_id, usage=json.dumps(usage.as_dict()))
 
-    def set_process(self, run_id: RunId, process: ProcessIdentity) -> None:
+    def set_process(self, run_id: RunId, process: Identity) -> None:
         """Remember the run's child process, so that it can be ended even after our death."""
         with self._database.write() as tx:
-            _set(tx, run_id, pid=process.pid, pid_started_at=process.started_at)
+            _set(tx, run_id, pid=process.pid, pid_started_at=process.started)
 
 
 def _set(tx: Transaction, run_id: RunId, **values: Any) -> None:
@@ -263,7 +263,7 @@ def _run(row: Row) -> Run:
         host=row["host"],
         holds_slot=bool(row["slot"]),
         cancel_requested=row["cancel_requested_at"] is not None,
-        process=None if pid is None else ProcessIdentity(pid, row["pid_started_at"], row["host"]),
+        process=None if pid is None else Identity(pid, row["pid_started_at"]),
         usage=Usage.of(**json.loads(row["usage"])),
         result=_from_json(row["result"]),
         error=_from_json(row["error"]),
