@@ -52,7 +52,7 @@ def child_environment(
     """
     passed = dict(_passed(source, (*INHERITED, *(name.upper() for name in inherit))))
     own = {name: _expanded(name, value, source) for name, value in (explicit or {}).items()}
-    return {**passed, **own, MARK: run_id}
+    return {**passed, **own, MARK: str(run_id)}
 
 
 def _passed(source: Mapping[str, str], allowed: Sequence[str]) -> Iterator[tuple[str, str]]:

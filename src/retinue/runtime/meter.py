@@ -166,6 +166,18 @@ class Meters:
         self._users = Counter[RunId]()
 
     @contextmanager
+    def taking(self, run: Run, kind: BudgetKind, amount: int) -> Generator[None]:
+        """Spend on behalf of a run, whichever process performs it; given back if the block fails."""
+        with self._tree(run.request) as account:
+            source = self._meters.get(run.id, account)
+            source.take(kind, amount)
+            try:
+                yield
+            except BaseException:
+                source.give_back(kind, amount)
+                raise
+
+    @contextmanager
     def open(self, run: Run) -> Generator[Meter]:
         """The run's meter, for as long as it runs; nothing stays reserved behind it."""
         with self._tree(run.request) as account:

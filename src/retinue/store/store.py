@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Self
 
+from retinue.store.child_tokens import ChildTokens
 from retinue.store.database import Clock, Database
 from retinue.store.events import Events
 from retinue.store.folder import DataFolder
@@ -27,6 +28,7 @@ class Store:
         self.messages = Messages(database)
         self.events = Events(database)
         self.ledgers = Ledgers(database)
+        self.child_tokens = ChildTokens(database)
         self.meta_files = MetaFiles(self.folder, self.runs, self.messages, self.events)
         database.listen(self.meta_files.mark)
 
