@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from retinue.core.errors import ConfigInvalid
+from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.root import Root
+from retinue.service.runs import Runs
 
 ADD_A_ROOT = (
     "No root is configured, so nothing can be read. Start the server with `--root DIR`, set `RETINUE_ROOTS`, "
@@ -23,6 +24,15 @@ class Service:
     """Takes secrets out of a text; the surfaces apply it to everything that leaves."""
 
     allow_host_roots: bool = False
+
+    runs: Runs | None = None
+    """There while the server is up."""
+
+    @property
+    def running(self) -> Runs:
+        if self.runs is None:
+            raise Unavailable("the server is not up yet", hint="try again")
+        return self.runs
 
     def ping(self) -> str:
         return "pong"
