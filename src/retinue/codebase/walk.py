@@ -1,0 +1,179 @@
+"""What a root shows: its files and folders without those that the policy or the project hides.
+
+Opens nothing but ignore files. Folders are held open while they are walked, so a folder swapped for a link
+shows nothing from elsewhere. Links are not followed: what they lead to is shown where it is, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from retinue.codebase.directory import Directory, read_fully
+from retinue.codebase.ignore import IGNORE_FILES, Ignores
+from retinue.codebase.omitted import Tally
+from retinue.codebase.opener import Opener
+from retinue.codebase.policy import Rules
+from retinue.codebase.secret_names import VERSION_CONTROL
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+
+MAX_FILES = 200_000
+"""A walk ends here: a root this large is a disk, not a project."""
+MAX_DEPTH = 100
+"""Each level holds a folder open."""
+MAX_IGNORE_BYTES = 1_048_576
+
+
+class Seen(NamedTuple):
+    """Something in a folder that may be shown."""
+
+    path: str
+    entry: os.DirEntry[str]
+    is_folder: bool
+    is_file: bool
+    """A regular file. What is neither this nor a folder is a link, a pipe, a device or a socket."""
+
+
+class Walker:
+    """Looks into the folders of one root and counts what it must not show."""
+
+    def __init__(self, rules: Rules, tally: Tally, stop: Stop) -> None:
+        self._rules = rules
+        self._tally = tally
+        self._stop = stop
+
+    def look(self, here: Directory, path: str, ignores: Ignores) -> tuple[list[Seen], Ignores]:
+        """What one folder shows, and the ignore files that hold below it."""
+        counts, concern, hides = self._tally.counts, self._rules.concern, self._rules.hides
+        try:
+            entries = here.scan()
+        except OSError:
+            counts["unreadable"] += 1
+            return [], ignores
+        ignores = ignores.below(path, _ignore_texts(here, (entry.name for entry in entries)))
+        seen: list[Seen] = []
+        for entry in entries:
+            name = entry.name
+            below = f"{path}/{name}" if path else name
+            try:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                is_file = not is_folder and entry.is_file(follow_symlinks=False)
+            except OSError:
+                counts["unreadable"] += 1
+                continue
+            if not name.isascii() and not _is_text(name):
+                counts["unreadable"] += 1
+            elif concern(name) and hides(below, folder=is_folder):
+                # Nobody takes these for a part of the project, so they are not missed.
+                counts["denied"] += name not in VERSION_CONTROL
+            elif ignores.hide(below, name, is_folder):
+                counts["ignored"] += 1
+            else:
+                seen.append(Seen(below, entry, is_folder, is_file))
+        return seen, ignores
+
+    def enter(self, here: Directory, name: str) -> Directory | None:
+        try:
+            return here.enter(name)
+        except OSError:
+            self._tally.counts["unreadable"] += 1
+            return None
+
+
+class FileWalk(Walker):
+    """A walk that gathers all files below a folder."""
+
+    def __init__(self, rules: Rules, tally: Tally, stop: Stop, max_files: int, *, sized: bool) -> None:
+        super().__init__(rules, tally, stop)
+        self.found: list[str] = []
+        """Root-relative paths. Fewer than there are if the tally names a limit."""
+        self._max_files = max_files
+        self._max_bytes = rules.max_file_bytes if sized else None
+
+    def gather(self, here: Directory, path: str, ignores: Ignores, depth: int = 1) -> None:
+        if self._ended():
+            return
+        seen, ignores = self.look(here, path, ignores)
+        self.found += (one.path for one in seen if one.is_file and self._may_be_opened(one))
+        over = len(self.found) - self._max_files
+        if over > 0:
+            self._tally.counts["over_limit"] += over
+            self._tally.reached("files")
+            del self.found[self._max_files :]
+        for one in seen:
+            if not one.is_folder:
+                continue
+            if depth == MAX_DEPTH:
+                self._tally.counts["over_limit"] += 1
+                self._tally.reached("depth")
+            elif folder := self.enter(here, one.entry.name):
+                try:
+                    self.gather(folder, one.path, ignores, depth + 1)
+                finally:
+                    folder.close()
+
+    def _ended(self) -> bool:
+        return "files" in self._tally.limits or self._tally.out_of_time(self._stop)
+
+    def _may_be_opened(self, one: Seen) -> bool:
+        if self._max_bytes is None:
+            return True
+        try:
+            size = one.entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            self._tally.counts["unreadable"] += 1
+            return False
+        self._tally.counts["too_large"] += size > self._max_bytes
+        return size <= self._max_bytes
+
+
+def ignores_above(opener: Opener, root: Root, path: str) -> Ignores:
+    """What holds for a folder before it is looked into: the ignore files on the way down to it."""
+    ignores = Ignores.at_root(_exclude_text(opener.folder(root, "")))
+    names = path.split("/") if path else []
+    for depth in range(len(names)):
+        above = "/".join(names[:depth])
+        ignores = ignores.below(above, _ignore_texts(opener.folder(root, above), IGNORE_FILES))
+    return ignores
+
+
+def _exclude_text(top: Directory) -> str:
+    """`.git/info/exclude`, where the root is a git repository of its own."""
+    opened = [top]
+    try:
+        for name in (".git", "info"):
+            opened.append(opened[-1].enter(name))
+        return _text_of(opened[-1], "exclude")
+    except OSError:
+        return ""
+    finally:
+        for folder in opened[1:]:
+            folder.close()
+
+
+def _ignore_texts(here: Directory, names: Iterable[str]) -> dict[str, str]:
+    return {name: _text_of(here, name) for name in names if name in IGNORE_FILES}
+
+
+def _text_of(here: Directory, name: str) -> str:
+    """An ignore file's text; empty if there is none, or a link or a pipe in its place."""
+    try:
+        fd, status = here.open(name)
+    except OSError:
+        return ""
+    try:
+        return read_fully(fd, min(status.st_size, MAX_IGNORE_BYTES)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
