@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retinue.setup import json_document as editor
@@ -182,11 +182,13 @@ def documents(draw: st.DrawFn, servers: st.SearchStrategy[str]) -> str:
     return f"{draw(trivia)}{{{draw(trivia)}{inside}{comma}{draw(trivia)}}}{draw(trivia)}"
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(documents(objects(values, least=1)))
 def test_adding_and_taking_out_gives_back_every_byte_of_any_file(text: str) -> None:
     assert editor.take(added(text), PLACE) == text
 
 
+@settings(deadline=None)
 @given(documents(objects(values)) | objects(values) | trivia)
 def test_adding_and_taking_out_changes_no_other_value_of_any_file(text: str) -> None:
     after = editor.take(added(text), PLACE)
@@ -194,6 +196,7 @@ def test_adding_and_taking_out_changes_no_other_value_of_any_file(text: str) -> 
     assert editor.others(after, PLACE) == editor.others(text, PLACE)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='{}[]",: /*\\ant1\n', max_size=40))
 def test_any_text_is_either_edited_faithfully_or_refused(text: str) -> None:
     try:

@@ -13,10 +13,15 @@ from retinue.setup.document import DocumentUnreadable
 
 BY_HAND = "is written in a form that cannot be edited safely; write it as an indented block"
 
+MAX_CHARACTERS = 256 * 1024
+"""Reading more takes seconds, and no such file is a host's settings."""
+
 Pair = tuple[yaml.Node, yaml.Node]
 
 
 def read(text: str) -> yaml.MappingNode | None:
+    if len(text) > MAX_CHARACTERS:
+        raise DocumentUnreadable(f"too large: more than {MAX_CHARACTERS // 1024} thousand characters")
     try:
         node = yaml.SafeLoader(text).get_single_node()
         if node is not None:
