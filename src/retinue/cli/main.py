@@ -28,6 +28,9 @@ COMMANDS = {
     "reply": "retinue.cli.run_commands",
     "cancel": "retinue.cli.run_commands",
     "config": "retinue.cli.config_commands",
+    "install": "retinue.cli.setup_commands",
+    "uninstall": "retinue.cli.setup_commands",
+    "doctor": "retinue.cli.setup_commands",
 }
 """Where each subcommand lives, in the order that `--help` lists them."""
 
