@@ -16,6 +16,16 @@ ROOMY = Capacity(max_concurrent=1000, max_queued=1000)
 DONE = Outcome(status=RunStatus.SUCCESS, result={"ok": True})
 
 
+class Anything:
+    """A container that holds whatever is looked for."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+ANYTHING = Anything()
+
+
 class HandClock:
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -41,8 +51,11 @@ class Bench:
 
     def running(self, spec: RunSpec = SPEC) -> Run:
         run = self.queued(spec)
-        self.store.queue.admit(self.owner.id, ROOMY)
+        self.admit(ROOMY)
         return self.store.runs.get(run.id)
+
+    def admit(self, capacity: Capacity = ROOMY) -> list[RunId]:
+        return self.store.queue.admit(self.owner.id, capacity, ANYTHING)
 
     def child_of(self, parent: RunId) -> RunSpec:
         return replace(SPEC, parent=parent)

@@ -45,7 +45,7 @@ def live_many_lives(folder: Path) -> None:
         )
         run = store.runs.record(spec, owner.id)
         say("recorded", run.id)
-        store.queue.admit(owner.id, ROOMY)
+        store.queue.admit(owner.id, ROOMY, [run.id])
         store.runs.set_process(run.id, ProcessIdentity(1_000_000_000, 1.5, run.host))
         say("started", run.id)
         with LogWriter(store.folder.log(run.id)) as log:
@@ -54,7 +54,7 @@ def live_many_lives(folder: Path) -> None:
         message = store.messages.ask(run.id, "?")
         say("asked", run.id, message.id)
         store.messages.reply(message.id, "!")
-        store.queue.admit(owner.id, ROOMY)
+        store.queue.admit(owner.id, ROOMY, [run.id])
         store.messages.acknowledge(message.id)
         say("taken", run.id, message.id)
         store.ledgers.take(run.id, BudgetKind.FILES, 3)

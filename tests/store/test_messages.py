@@ -29,7 +29,7 @@ def test_a_question_is_answered_and_the_answer_taken(bench: Bench) -> None:
 
     replied = bench.store.messages.reply(asked.id, "main")
     assert (replied.status, replied.answer) == (MessageStatus.REPLIED, "main")
-    bench.store.queue.admit(bench.owner_id, ROOMY)
+    bench.admit(ROOMY)
     assert bench.status(run.id) is RunStatus.RUNNING
 
     taken = bench.store.messages.acknowledge(asked.id)
@@ -40,27 +40,27 @@ def test_a_question_is_answered_and_the_answer_taken(bench: Bench) -> None:
 def test_a_waiting_run_frees_its_slot_and_must_get_one_again(bench: Bench) -> None:
     """P2: the cap holds while answers come in."""
     first, second = bench.queued(), bench.queued()
-    assert bench.store.queue.admit(bench.owner_id, ONE) == [first.id]
+    assert bench.admit(ONE) == [first.id]
     message = bench.store.messages.ask(first.id, "?")
-    assert bench.store.queue.admit(bench.owner_id, ONE) == [second.id]
+    assert bench.admit(ONE) == [second.id]
     bench.store.messages.reply(message.id, "!")
-    assert bench.store.queue.admit(bench.owner_id, ONE) == []
+    assert bench.admit(ONE) == []
     assert bench.status(first.id) is RunStatus.WAITING
     with pytest.raises(Conflict, match="waits for a slot"):
         bench.store.messages.acknowledge(message.id)
     bench.store.runs.finish(second.id, DONE)
-    assert bench.store.queue.admit(bench.owner_id, ONE) == [first.id]
+    assert bench.admit(ONE) == [first.id]
     bench.store.messages.acknowledge(message.id)
 
 
 def test_an_answered_run_goes_on_before_runs_that_have_not_started(bench: Bench) -> None:
     first, second, third = bench.queued(), bench.queued(), bench.queued()
-    bench.store.queue.admit(bench.owner_id, ONE)
+    bench.admit(ONE)
     message = bench.store.messages.ask(first.id, "?")
-    bench.store.queue.admit(bench.owner_id, ONE)
+    bench.admit(ONE)
     bench.store.messages.reply(message.id, "!")
     bench.store.runs.finish(second.id, DONE)
-    assert bench.store.queue.admit(bench.owner_id, ONE) == [first.id]
+    assert bench.admit(ONE) == [first.id]
     assert bench.status(third.id) is RunStatus.QUEUED
 
 
@@ -77,19 +77,20 @@ def test_a_run_goes_on_after_its_last_open_question(bench: Bench) -> None:
     first = bench.store.messages.ask(run.id, "one?")
     second = bench.store.messages.ask(run.id, "two?")
     bench.store.messages.reply(first.id, "1")
-    assert bench.store.queue.admit(bench.owner_id, ROOMY) == []
+    assert bench.admit(ROOMY) == []
     bench.store.messages.reply(second.id, "2")
-    assert bench.store.queue.admit(bench.owner_id, ROOMY) == [run.id]
+    assert bench.admit(ROOMY) == [run.id]
 
 
 def test_the_wait_for_an_answer_does_not_count_against_the_deadline(bench: Bench) -> None:
     run = bench.running(replace(SPEC, limits=Limits(run_s=30)))
     deadline = run.timing.deadline_at
+    assert deadline is not None
     assert deadline == bench.clock.now + 30
     message = bench.store.messages.ask(run.id, "?")
     bench.clock.now += 300
     bench.store.messages.reply(message.id, "!")
-    bench.store.queue.admit(bench.owner_id, ROOMY)
+    bench.admit(ROOMY)
     assert bench.store.runs.get(run.id).timing.deadline_at == deadline + 300
 
 
@@ -186,7 +187,7 @@ def test_of_many_that_answer_at_once_exactly_one_wins(bench: Bench) -> None:
             for thread in threads:
                 thread.join(5)
             assert won == [bench.store.messages.get(message.id).answer]
-            bench.store.queue.admit(bench.owner_id, ROOMY)
+            bench.admit(ROOMY)
     finally:
         for store in stores:
             store.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from store_support import DONE, ROOMY, SPEC, Bench
+from store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 from retinue.core.errors import Saturated
 from retinue.core.ids import OwnerId, RunId
@@ -19,7 +19,7 @@ def order_of_start(bench: Bench, names: dict[RunId, str], slots: int = 1) -> str
     order = ""
     at_work: list[RunId] = []
     while True:
-        admitted = bench.store.queue.admit(bench.owner_id, capacity)
+        admitted = bench.admit(capacity)
         order += "".join(names[run_id] for run_id in admitted)
         at_work += admitted
         if not at_work:
@@ -39,7 +39,7 @@ def tree(bench: Bench, name: str, count: int, names: dict[RunId, str]) -> RunId:
 def test_within_a_tree_the_first_come_is_the_first_served(bench: Bench) -> None:
     parent = bench.running()
     ids = [bench.queued(bench.child_of(parent.id)).id for _ in range(5)]
-    assert bench.store.queue.admit(bench.owner_id, ROOMY) == ids
+    assert bench.admit(ROOMY) == ids
 
 
 def test_trees_take_turns_whatever_the_length_of_their_queues(bench: Bench) -> None:
@@ -55,7 +55,7 @@ def test_a_tree_that_comes_later_waits_for_one_round_not_for_the_whole_queue(ben
     tree(bench, "a", 6, names)
     capacity = Capacity(1, 100)
     for _ in range(3):
-        [run_id] = bench.store.queue.admit(bench.owner_id, capacity)
+        [run_id] = bench.admit(capacity)
         bench.store.runs.finish(run_id, DONE)
     tree(bench, "b", 2, names)
     assert order_of_start(bench, names) == "ababa"
@@ -68,7 +68,7 @@ def test_a_tree_that_asks_again_and_again_does_not_starve_the_others(bench: Benc
     capacity = Capacity(1, 100)
     order = ""
     for _ in range(8):
-        [run_id] = bench.store.queue.admit(bench.owner_id, capacity)
+        [run_id] = bench.admit(capacity)
         order += names[run_id]
         if names[run_id] == "g":
             names[bench.queued(bench.child_of(greedy)).id] = "g"
@@ -82,10 +82,10 @@ def test_the_cap_holds_over_all_owners_and_a_head_of_anothers_is_left_to_it(benc
     theirs = bench.store.runs.record(SPEC, other)
     ours = bench.queued()
     one, two = Capacity(1, 10), Capacity(2, 10)
-    assert bench.store.queue.admit(bench.owner_id, one) == []
-    assert bench.store.queue.admit(bench.owner_id, two) == [ours.id]
-    assert bench.store.queue.admit(other, one) == []
-    assert bench.store.queue.admit(other, two) == [theirs.id]
+    assert bench.admit(one) == []
+    assert bench.admit(two) == [ours.id]
+    assert bench.store.queue.admit(other, one, ANYTHING) == []
+    assert bench.store.queue.admit(other, two, ANYTHING) == [theirs.id]
 
 
 def test_an_endpoint_serves_only_as_many_as_it_has_slots_and_delays_nobody_else(bench: Bench) -> None:
@@ -94,11 +94,11 @@ def test_an_endpoint_serves_only_as_many_as_it_has_slots_and_delays_nobody_else(
     free = bench.queued()
     capacity = Capacity(3, 10)
     admitted: list[RunId] = []
-    while more := bench.store.queue.admit(bench.owner_id, capacity):
+    while more := bench.admit(capacity):
         admitted += more
     assert admitted == [first.id, free.id]
     bench.store.runs.finish(first.id, DONE)
-    assert bench.store.queue.admit(bench.owner_id, capacity) == [second.id]
+    assert bench.admit(capacity) == [second.id]
     assert bench.status(third.id) is RunStatus.QUEUED
 
 
@@ -110,7 +110,7 @@ def test_a_full_queue_refuses_and_records_nothing(bench: Bench) -> None:
         return bench.store.runs.record(spec, bench.owner_id, capacity).id
 
     record()
-    bench.store.queue.admit(bench.owner_id, capacity)
+    bench.admit(capacity)
     waiting = record(), record()
     with pytest.raises(Saturated) as refused:
         record()
@@ -132,15 +132,15 @@ def test_without_a_queue_a_free_slot_can_still_be_had(bench: Bench) -> None:
 def test_a_lent_slot_serves_others_and_is_had_again_before_new_runs(bench: Bench) -> None:
     one = Capacity(1, 10)
     parent = bench.queued()
-    bench.store.queue.admit(bench.owner_id, one)
+    bench.admit(one)
     child = bench.queued(bench.child_of(parent.id))
     later = bench.queued()
     assert bench.store.queue.lend(parent.id)
-    assert bench.store.queue.admit(bench.owner_id, one) == [child.id]
+    assert bench.admit(one) == [child.id]
     assert bench.store.queue.reclaim(parent.id)
     assert not bench.store.queue.reclaim(parent.id)
     bench.store.runs.finish(child.id, DONE)
-    assert bench.store.queue.admit(bench.owner_id, one) == [parent.id]
+    assert bench.admit(one) == [parent.id]
     assert bench.status(later.id) is RunStatus.QUEUED
     assert not bench.store.queue.lend(later.id)
 
@@ -149,7 +149,7 @@ def test_the_deadline_counts_from_the_queue_first_and_from_the_start_then(bench:
     run = bench.queued(replace(SPEC, limits=Limits(queue_s=5, run_s=30)))
     assert run.timing.deadline_at == bench.clock.now + 5
     bench.clock.now += 3
-    bench.store.queue.admit(bench.owner_id, ROOMY)
+    bench.admit(ROOMY)
     started = bench.store.runs.get(run.id).timing
     assert started.started_at == bench.clock.now
     assert started.deadline_at == bench.clock.now + 30

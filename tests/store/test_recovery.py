@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from store_support import DONE, ROOMY, SPEC, Bench
+from store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 from retinue.core.ids import MessageId, OwnerId, RunId
 from retinue.core.message import MessageStatus
@@ -35,7 +35,7 @@ def dead_owners_run(bench: Bench, process: ProcessIdentity | None = None) -> Run
     owner = OwnerId.new()
     bench.store.folder.owner_lock(owner).touch()
     run = bench.store.runs.record(SPEC, owner)
-    bench.store.queue.admit(owner, ROOMY)
+    bench.store.queue.admit(owner, ROOMY, ANYTHING)
     if process:
         bench.store.runs.set_process(run.id, process)
     return run
@@ -113,9 +113,9 @@ def test_a_dead_owners_slots_are_free_after_recovery(bench: Bench) -> None:
     dead_owners_run(bench)
     ours = bench.queued()
     one = type(ROOMY)(1, 10)
-    assert bench.store.queue.admit(bench.owner_id, one) == []
+    assert bench.admit(one) == []
     recover(bench.store, nothing)
-    assert bench.store.queue.admit(bench.owner_id, one) == [ours.id]
+    assert bench.admit(one) == [ours.id]
 
 
 def test_runs_that_had_ended_stay_as_they_ended(bench: Bench) -> None:

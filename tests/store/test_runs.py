@@ -264,7 +264,7 @@ def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[
                 case RunStatus():
                     store.runs.finish(run.id, Outcome(status=call))
                 case "admit":
-                    store.queue.admit(bench.owner_id, ROOMY)
+                    bench.admit(ROOMY)
                 case "start":
                     store.runs.start(run.id)
                 case "ask":
