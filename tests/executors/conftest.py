@@ -8,12 +8,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from process_trees import wait_until
 
 from retinue.executors.kept_process import KeptProcess
 from retinue.executors.process_group import Process
 from retinue.executors.program import Program
 from retinue.executors.walked_process import WalkedProcess
+from tests.executors.process_trees import wait_until
 
 
 @pytest.fixture

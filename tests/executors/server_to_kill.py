@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import anyio
-from process_trees import STUBBORN_FAMILY, python
 
 from retinue.core.executor import Stream
 from retinue.executors.process_group import ProcessGroup
+from tests.executors.process_trees import STUBBORN_FAMILY, python
 
 
 async def say(stream: Stream, chunk: bytes) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from process_trees import BASICS, STUBBORN_FAMILY, STUBBORN_FAMILY_SIZE, WAIT, left_of
 
 from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
@@ -19,6 +18,7 @@ from retinue.core.ports import Executor
 from retinue.executors.command import Command, CommandExecutor
 from retinue.executors.identity import identify
 from retinue.executors.template import Template
+from tests.executors.process_trees import BASICS, STUBBORN_FAMILY, STUBBORN_FAMILY_SIZE, WAIT, left_of
 
 pytestmark = pytest.mark.anyio
 

@@ -14,13 +14,21 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from process_trees import STUBBORN_FAMILY, STUBBORN_FAMILY_SIZE, Ears, left_of, marked, python, wait_until
 
 from retinue.core.errors import ProgramFailed
 from retinue.core.executor import Identity
 from retinue.executors.identity import identify, lives
 from retinue.executors.process_group import ProcessGroup
 from retinue.executors.sweep import sweep
+from tests.executors.process_trees import (
+    STUBBORN_FAMILY,
+    STUBBORN_FAMILY_SIZE,
+    Ears,
+    left_of,
+    marked,
+    python,
+    wait_until,
+)
 
 pytestmark = [
     pytest.mark.anyio,

@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from process_trees import STUBBORN_FAMILY, Ears, left_of, marked, python
 
 from retinue.core.executor import Identity
 from retinue.executors.process_group import ProcessGroup
+from tests.executors.process_trees import STUBBORN_FAMILY, Ears, left_of, marked, python
 
 pytestmark = [
     pytest.mark.anyio,

@@ -12,7 +12,12 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
-from process_trees import (
+
+from retinue.core.errors import InvalidInput, RetinueError, Unavailable
+from retinue.core.executor import Identity, Stream
+from retinue.executors.process_group import Process, ProcessGroup
+from retinue.executors.program import Program
+from tests.executors.process_trees import (
     STUBBORN_FAMILY,
     STUBBORN_FAMILY_SIZE,
     WAIT,
@@ -22,11 +27,6 @@ from process_trees import (
     python,
     wait_until,
 )
-
-from retinue.core.errors import InvalidInput, RetinueError, Unavailable
-from retinue.core.executor import Identity, Stream
-from retinue.executors.process_group import Process, ProcessGroup
-from retinue.executors.program import Program
 
 pytestmark = pytest.mark.anyio
 Spawn = Callable[[Program], Awaitable[Process]]

@@ -11,12 +11,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from process_trees import BASICS, left_of, wait_until
 
 from retinue.core.executor import Identity
 from retinue.executors.environment import MARK
 from retinue.executors.identity import identify, lives
 from retinue.executors.sweep import sweep
+from tests.executors.process_trees import BASICS, left_of, wait_until
 
 pytestmark = pytest.mark.anyio
 

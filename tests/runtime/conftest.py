@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from runtime_support import Server, server
+
+from tests.runtime.runtime_support import Server, server
 
 
 @pytest.fixture

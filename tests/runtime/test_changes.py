@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from runtime_support import DONE, SPEC, Server, server
 
 from retinue.core.ids import RunId
 from retinue.runtime.changes import Changes
+from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
 

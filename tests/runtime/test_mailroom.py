@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from runtime_support import DONE, SPEC, Server, server
 
 from retinue.core.message import Message, MessageStatus
 from retinue.core.run import RunStatus
 from retinue.runtime.mailroom import Mailroom
+from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
 

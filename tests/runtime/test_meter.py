@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from runtime_support import SPEC
 
 from retinue.core.budget import Budget, BudgetKind, Usage
 from retinue.core.errors import BudgetExceeded, LimitExceeded
@@ -19,6 +18,7 @@ from retinue.core.ids import OwnerId
 from retinue.core.run import Limits, Run
 from retinue.runtime.meter import Meter, Meters, Reservation
 from retinue.store.store import Store
+from tests.runtime.runtime_support import SPEC
 
 FILES, TOKENS = BudgetKind.FILES, BudgetKind.TOKENS
 

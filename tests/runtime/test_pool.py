@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runtime_support import DONE, SPEC, Server, server
 
 from retinue.core.errors import Canceled, DeadlineExceeded, Saturated
 from retinue.core.ids import RunId
 from retinue.core.run import Endpoint, Limits, RunSpec, RunStatus
+from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_support import Bench
+
+from tests.store.store_support import Bench
 
 
 @pytest.fixture

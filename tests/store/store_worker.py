@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from retinue.core.budget import Budget, BudgetKind
-from retinue.core.run import Limits, Outcome, ProcessIdentity, RunSpec, RunStatus
+from retinue.core.executor import Identity
+from retinue.core.run import Limits, Outcome, RunSpec, RunStatus
 from retinue.store.logs import LogWriter, Stream
 from retinue.store.owners import Owner
 from retinue.store.queue import Capacity
@@ -46,7 +47,7 @@ def live_many_lives(folder: Path) -> None:
         run = store.runs.record(spec, owner.id)
         say("recorded", run.id)
         store.queue.admit(owner.id, ROOMY, [run.id])
-        store.runs.set_process(run.id, ProcessIdentity(1_000_000_000, 1.5, run.host))
+        store.runs.set_process(run.id, Identity(1_000_000_000, "1.5"))
         say("started", run.id)
         with LogWriter(store.folder.log(run.id)) as log:
             log.append(Stream.STDOUT, "some output, ")

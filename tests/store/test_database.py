@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from store_support import SPEC, Bench
 
 from retinue.core.errors import Conflict, Unavailable
 from retinue.core.ids import OwnerId
@@ -19,6 +18,7 @@ from retinue.store.filesystem import filesystem_of, mounted_type, refuse_network
 from retinue.store.folder import DataFolder
 from retinue.store.migrations import MIGRATIONS
 from retinue.store.store import Store
+from tests.store.store_support import SPEC, Bench
 
 WORKER = Path(__file__).with_name("store_worker.py")
 

@@ -6,7 +6,6 @@ import threading
 from dataclasses import replace
 
 import pytest
-from store_support import SPEC, Bench
 
 from retinue.core.budget import Budget, BudgetKind
 from retinue.core.errors import BudgetExceeded, Conflict
@@ -14,6 +13,7 @@ from retinue.core.ids import RunId
 from retinue.core.run import Limits
 from retinue.store.ledgers import Account
 from retinue.store.store import Store
+from tests.store.store_support import SPEC, Bench
 
 
 def request_with(bench: Bench, budget: Budget) -> RunId:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from store_support import DONE, ROOMY, SPEC, Bench
 
 from retinue.core.errors import Conflict, RunUnknown
 from retinue.core.ids import MessageId
@@ -16,6 +15,7 @@ from retinue.core.message import CHANGES, MessageStatus
 from retinue.core.run import Limits, RunStatus
 from retinue.store.queue import Capacity
 from retinue.store.store import Store
+from tests.store.store_support import DONE, ROOMY, SPEC, Bench
 
 ONE = Capacity(max_concurrent=1, max_queued=10)
 

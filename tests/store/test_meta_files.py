@@ -6,11 +6,10 @@ import json
 import threading
 from pathlib import Path
 
-from store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
-
 from retinue.core.run import Outcome, Run, RunStatus
 from retinue.store.owners import Owner
 from retinue.store.store import Store
+from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 
 def shown(bench: Bench, run: Run) -> dict[str, object]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 from retinue.core.errors import Saturated
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import Endpoint, Limits, RunSpec, RunStatus
 from retinue.store.queue import Capacity
+from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 
 def order_of_start(bench: Bench, names: dict[RunId, str], slots: int = 1) -> str:

@@ -12,16 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
+from retinue.core.executor import Identity
 from retinue.core.ids import MessageId, OwnerId, RunId
 from retinue.core.message import MessageStatus
-from retinue.core.run import ACTIVE, ProcessIdentity, Run, RunStatus
+from retinue.core.run import ACTIVE, Run, RunStatus
 from retinue.store import logs, owners
 from retinue.store.logs import LogWriter, Stream
 from retinue.store.owners import Owner
 from retinue.store.recovery import Orphan, recover
 from retinue.store.store import Store
+from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 WORKER = Path(__file__).with_name("store_worker.py")
 
@@ -30,7 +31,7 @@ def nothing(_: Sequence[Orphan]) -> None:
     """There are no processes to end."""
 
 
-def dead_owners_run(bench: Bench, process: ProcessIdentity | None = None) -> Run:
+def dead_owners_run(bench: Bench, process: Identity | None = None) -> Run:
     """A run that was running when its server died: nobody holds its owner's lock."""
     owner = OwnerId.new()
     bench.store.folder.owner_lock(owner).touch()
@@ -80,7 +81,7 @@ def test_no_run_stays_active_whatever_state_its_owner_died_in(bench: Bench, stat
 
 def test_processes_are_ended_before_their_runs_are_marked(bench: Bench) -> None:
     """So that a recovery which itself dies half-way is done again by the next one."""
-    process = ProcessIdentity(4321, 12.5, "here")
+    process = Identity(4321, "12.5")
     run = dead_owners_run(bench, process)
     seen: list[tuple[Orphan, RunStatus]] = []
 
@@ -127,7 +128,7 @@ def test_runs_that_had_ended_stay_as_they_ended(bench: Bench) -> None:
 
 def test_two_that_recover_at_once_handle_each_run_once(bench: Bench) -> None:
     """P5: two servers never fight over a run."""
-    expected = {dead_owners_run(bench, ProcessIdentity(n, 1.0, "here")).id for n in range(1, 25)}
+    expected = {dead_owners_run(bench, Identity(n, "1.0")).id for n in range(1, 25)}
     stores = [Store.open(bench.store.folder.path) for _ in range(4)]
     handled: list[list[RunId]] = [[] for _ in stores]
     swept: list[RunId] = []
@@ -203,7 +204,7 @@ def check_facts(store: Store, facts: list[list[str]]) -> None:
             assert run.status is RunStatus.SUCCESS
             assert run.result == {"text": "r" * 3000}
         elif kind == "started":
-            assert run.process and run.process.started_at == 1.5
+            assert run.process and run.process.started == "1.5"
         elif kind == "logged":
             assert "some output" in store.folder.log(run.id).read_text()
         elif kind == "asked":

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_support import DONE, ROOMY, Bench
 
 from retinue.core.budget import Budget, Usage
 from retinue.core.errors import Conflict, RunUnknown
+from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import (
     CHANGES,
@@ -22,11 +22,11 @@ from retinue.core.run import (
     Endpoint,
     Limits,
     Outcome,
-    ProcessIdentity,
     RunSpec,
     RunStatus,
 )
 from retinue.store.store import Store
+from tests.store.store_support import DONE, ROOMY, Bench
 
 
 def test_a_run_is_recorded_whole_before_it_starts(bench: Bench) -> None:
@@ -127,7 +127,7 @@ def test_an_unknown_run_is_said_to_be_unknown(bench: Bench) -> None:
 def test_a_process_is_remembered_with_its_start_time(bench: Bench) -> None:
     """P5: a later process with the same number cannot be mistaken for it."""
     run = bench.running()
-    process = ProcessIdentity(4321, 99.5, run.host)
+    process = Identity(4321, "99.5")
     bench.store.runs.set_process(run.id, process)
     assert bench.store.runs.get(run.id).process == process
 
