@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from retinue.codebase.ripgrep import find_ripgrep
 from retinue.config.load import load
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, RetinueError
@@ -141,6 +141,6 @@ def _carried_out(change: Change, machine: Machine, dry_run: bool, notes: list[st
     )
 
 
-def _find_ripgrep() -> str | None:
-    """The user's own, or the one that was installed beside this interpreter."""
-    return shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+def _find_ripgrep() -> Path | None:
+    found = find_ripgrep()
+    return None if found is None else found.program
