@@ -93,7 +93,7 @@ def test_processes_are_ended_before_their_runs_are_marked(bench: Bench) -> None:
         recover(bench.store, die_half_way)
     [(orphan, status)] = seen
     assert status is RunStatus.RUNNING
-    assert orphan.process and (orphan.process.pid, orphan.process.started_at) == (4321, 12.5)
+    assert orphan.process and (orphan.process.pid, orphan.process.started) == (4321, "12.5")
     assert [again.run_id for again in recover(bench.store, nothing)] == [run.id]
 
 
