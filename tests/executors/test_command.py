@@ -41,8 +41,8 @@ class Witness:
     def lines(self) -> list[str]:
         return [event.text for event in self.events if isinstance(event, OutputLine)]
 
-    def context(self, seconds: float | None = None) -> RunContext:
-        return RunContext("run-1", self.cwd, seconds, emit=self.note, started=self.note)
+    def context(self, seconds: float | None = None, env: Mapping[str, str] | None = None) -> RunContext:
+        return RunContext("run-1", self.cwd, seconds, emit=self.note, started=self.note, env=env or {})
 
     def family(self) -> set[Identity]:
         found = {identify(int(line.split()[1])) for line in self.lines}
@@ -98,9 +98,14 @@ async def test_a_secret_of_the_server_is_not_in_the_childs_environment(tmp_path:
     executor = python(
         code, env={"GIVEN": "${WANTED}"}, environment={"SECRET": "planted", "WANTED": "w", "CLAUDECODE": "1"}
     )
-    outcome = await executor.run(Task("a", ""), Witness(tmp_path).context())
-    variables = literal_eval(outcome.output).rstrip("\0").split("\0")
-    assert sorted(variables) == ["GIVEN=w", f"PATH={os.environ['PATH']}", "RETINUE_RUN_ID=run-1"]
+    context = Witness(tmp_path).context(env={"RETINUE_CHILD_TOKEN": "t"})
+    outcome = await executor.run(Task("a", ""), context)
+    assert sorted(literal_eval(outcome.output).rstrip("\0").split("\0")) == [
+        "GIVEN=w",
+        f"PATH={os.environ['PATH']}",
+        "RETINUE_CHILD_TOKEN=t",
+        "RETINUE_RUN_ID=run-1",
+    ]
 
 
 async def test_a_failing_program_reports_its_code_and_its_last_fifty_lines(tmp_path: Path) -> None:

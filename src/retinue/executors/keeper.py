@@ -22,7 +22,7 @@ import select
 import sys
 import time
 
-TYPE_CHECKING = False  # known to type checkers by its name; importing `typing` would cost 15 ms
+TYPE_CHECKING = False  # known to type checkers by its name; importing `typing` would cost 14 ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
@@ -86,13 +86,16 @@ class Keeper:
             self.reap()
 
     def end(self, grace: float) -> None:
-        signal_all(signal.SIGTERM)
-        left = self.outlasted(grace)
+        left = self.reap()
+        if left:
+            signal_all(signal.SIGTERM)
+            left = self.outlasted(grace)
         deadline = time.monotonic() + KILL_SECONDS
         while left and time.monotonic() < deadline:
             signal_all(signal.SIGKILL)
             left = self.outlasted(0.02)
-        self.tell("ended", *(f"{each.pid}:{each.started}" for each in descendants() if each.lives))
+        survivors = [each for each in descendants() if each.lives] if left else []
+        self.tell("ended", *(f"{each.pid}:{each.started}" for each in survivors))
 
     def outlasted(self, seconds: float) -> bool:
         """Whether somebody is left after so long; returns as soon as nobody is."""
@@ -181,7 +184,7 @@ class Seen:
     """A process as the process table showed it just now; OSError if it has gone."""
 
     def __init__(self, pid: int) -> None:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs 5 ms to import)
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs 14 ms to import)
             fields = file.read().rpartition(b")")[2].split()
         self.pid = pid
         self.lives = fields[0] not in (b"Z", b"X")
@@ -245,6 +248,7 @@ def main() -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     if order := receive(control):
         Keeper(control).keep(order)
+    os._exit(0)  # nothing is left to tidy up, and Python would take 1.6 ms over it
 
 
 if __name__ == "__main__":
