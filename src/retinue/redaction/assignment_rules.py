@@ -14,13 +14,13 @@ from retinue.redaction.ordinary import (
 from retinue.redaction.rule import Allowlist, Rule
 from retinue.redaction.syntax import ANNOTATION, BARE, CLOSE, EQUALS, OPEN, QUOTED
 
-PASSWORD = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd)"
-PASSWORD_WORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
-SECRET = (
+LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd)"
+LOGIN_WORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
+CREDENTIAL = (
     r"(?:secret|token|api[_-]?key|access[_-]?key|auth[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|"
     r"signing[_-]?key|master[_-]?key|service[_-]?key|license[_-]?key|credentials?|_auth\b)"
 )
-SECRET_WORDS = (
+CREDENTIAL_WORDS = (
     "secret", "token", "apikey", "api_key", "api-key", "access_key", "access-key", "accesskey", "auth_key",
     "auth-key", "authkey", "account_key", "account-key", "accountkey", "private_key", "private-key", "privatekey",
     "encryption_key", "encryption-key", "encryptionkey", "signing_key", "signing-key", "signingkey", "master_key",
@@ -31,27 +31,27 @@ SUFFIX = r"[\w-]{0,24}"
 ASSIGNMENT_RULES = (
     Rule(
         id="password",
-        regex=rf"(?i){PASSWORD}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
-        keywords=PASSWORD_WORDS,
+        regex=rf"(?i){LOGIN}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
+        keywords=LOGIN_WORDS,
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     Rule(
         id="password",
-        regex=rf"(?i){PASSWORD}{SUFFIX}{EQUALS}{BARE}",
-        keywords=PASSWORD_WORDS,
+        regex=rf"(?i){LOGIN}{SUFFIX}{EQUALS}{BARE}",
+        keywords=LOGIN_WORDS,
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
     Rule(
         id="secret",
-        regex=rf"(?i){SECRET}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
-        keywords=SECRET_WORDS,
+        regex=rf"(?i){CREDENTIAL}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
+        keywords=CREDENTIAL_WORDS,
         entropy=2.9,
         allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     Rule(
         id="secret",
-        regex=rf"(?i){SECRET}{SUFFIX}{EQUALS}{BARE}",
-        keywords=SECRET_WORDS,
+        regex=rf"(?i){CREDENTIAL}{SUFFIX}{EQUALS}{BARE}",
+        keywords=CREDENTIAL_WORDS,
         entropy=2.9,
         allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
@@ -61,7 +61,7 @@ ASSIGNMENT_RULES = (
         regex=r"(?:^|\n)[ \t]*(?:(?:export|set|ENV|-e|-|\+)[ \t]+)?[A-Z0-9_]*"
         r"(?:PASSWORD|PASSWD|PWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
         r"""(?:_[A-Z0-9]{1,12})?=["']?([^\s"']{4,})["']?[ \t]*(?:[\r\n]|$)""",
-        keywords=PASSWORD_WORDS + SECRET_WORDS,
+        keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
         allowlists=(
             PLACEHOLDER,
             ADDRESS,
@@ -92,15 +92,15 @@ ASSIGNMENT_RULES = (
     # A name and its value as two members: container specifications, recorded headers, .NET settings.
     Rule(
         id="secret",
-        regex=rf"(?i)\b(?:name|key){EQUALS}{OPEN}?[\w.-]{{0,40}}(?:{PASSWORD}|{SECRET}|authorization|cookie)[\w.-]{{0,20}}"
+        regex=rf"(?i)\b(?:name|key){EQUALS}{OPEN}?[\w.-]{{0,40}}(?:{LOGIN}|{CREDENTIAL}|authorization|cookie)[\w.-]{{0,20}}"
         rf"{CLOSE}?[,\s]{{1,40}}{OPEN}?value{EQUALS}(?:{QUOTED}|{BARE})",
-        keywords=PASSWORD_WORDS + SECRET_WORDS + ("authorization", "cookie"),
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+        keywords=LOGIN_WORDS + CREDENTIAL_WORDS + ("authorization", "cookie"),
+        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE),
     ),
     Rule(
         id="netrc-password",
-        regex=r"(?i)\blogin\s{1,10}\S{1,80}\s{1,10}password\s{1,10}(\S{4,})",
-        keywords=("login",),
+        regex=r"(?i)\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?password\s+(\S{4,})",
+        keywords=("machine", "default"),
         allowlists=(PLACEHOLDER,),
     ),
     Rule(

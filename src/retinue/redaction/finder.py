@@ -7,7 +7,7 @@ from functools import cache
 
 from retinue.redaction import gitleaks
 from retinue.redaction.assignment_rules import ASSIGNMENT_RULES
-from retinue.redaction.candidate import Candidate
+from retinue.redaction.candidate import Candidate, entropy
 from retinue.redaction.engine import Engine, Match, Pattern, best_engine
 from retinue.redaction.key_rules import KEY_RULES
 from retinue.redaction.provider_rules import PROVIDER_RULES
@@ -56,7 +56,7 @@ class Finder:
 
     def _is_secret(self, candidate: Candidate) -> bool:
         rule = candidate.rule
-        if rule.entropy and candidate.entropy <= rule.entropy:
+        if rule.entropy and entropy(candidate.secret) <= rule.entropy:
             return False
         return not any(self._allows(each, candidate) for each in (self._everywhere, *rule.allowlists))
 

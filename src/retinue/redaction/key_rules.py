@@ -59,8 +59,8 @@ KEY_RULES = (
     ),
     Rule(
         id="jwt",
-        regex=r"\b(ey[IJ][\w-]{8,}\.(?:ey[IJ])?[\w-]{8,}(?:\.[\w-]*){0,3})",
-        keywords=("eyj", "eyi"),
+        regex=r"\b(ey[A-Za-z][\w-]{8,}\.ey[\w-]{8,}(?:\.[\w-]*)?|eyJ[\w-]{8,}\.[\w-]*(?:\.[\w-]+){2,3})",
+        keywords=(".ey", "eyj"),
         entropy=3.0,
     ),
     Rule(

@@ -50,6 +50,7 @@ PROVIDER_RULES = (
     token("neon-api-key", r"napi_[a-z0-9]{40,}", "napi_"),
     token("render-api-key", r"rnd_[A-Za-z0-9]{28,}", "rnd_"),
     token("tailscale-key", r"tskey-[a-z]{3,10}-[\w-]{10,}", "tskey-"),
+    token("vault-token", r"hv[sbr]\.[\w-]{24,}", "hvs.", "hvb.", "hvr."),
     token("doppler-token", r"dp\.(?:st|sa|ct|scim|audit)\.[\w.-]{30,}", "dp."),
     # Building and publishing
     token("docker-access-token", r"dckr_(?:pat|oat)_[\w-]{20,}", "dckr_"),

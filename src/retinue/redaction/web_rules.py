@@ -38,11 +38,11 @@ HEADERS = (
 URLS = (
     Rule(
         id="url-credentials",
-        regex=r"""://([^\s/?#@:"'\x60<>\\]*:[^\s/?#@"'\x60<>\\]+)@[\w\[%]""",
+        regex=r"""://([^\s/?#@:"'\x60<>\\]*:[^\s/@"'\x60<>\\]+)@[\w\[%]""",
         keywords=("://",),
         allowlists=(
-            # A template. `user:password` may be one as well, or someone's password.
-            Allowlist(regex=r":[$%@#]?[{<\[(]|\$\{|\{\{|\{\w*\}|:\$\w+$|%\(|:%s$|:[*.]+$"),
+            # A port, or a template. `user:password` may be one as well, or someone's password.
+            Allowlist(regex=r"^[^:]*:\d{1,5}[?#]|:[$%@#]?[{<\[(]|\$\{|\{\{|\{\w*\}|:\$\w+$|%\(|:%s$|:[*.]+$"),
         ),
     ),
     Rule(
