@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from planting import SECRET, plant, soon
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
@@ -19,6 +18,7 @@ from retinue.codebase.search import FEW_FILES, Found, matching_lines
 from retinue.codebase.text import to_text
 from retinue.core.errors import Canceled, InvalidInput, LimitExceeded
 from retinue.core.stop import Stop
+from tests.codebase.planting import SECRET, plant, soon
 
 Files = dict[str, str | bytes]
 FILLER: Files = {f"zz/{number:03}.filler": "" for number in range(FEW_FILES)}

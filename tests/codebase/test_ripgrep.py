@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from planting import LONG_ENOUGH, plant, soon
 
 from retinue.codebase.pattern import Pattern
 from retinue.codebase.ripgrep import BATCH_BYTES, Ripgrep, batches, find_ripgrep
 from retinue.core.stop import Stop
+from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 
 @pytest.fixture

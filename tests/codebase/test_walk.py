@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from planting import plant, shown_files, soon
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.ignore import ALWAYS
@@ -18,6 +17,7 @@ from retinue.codebase.ripgrep import find_ripgrep
 from retinue.core.errors import Canceled
 from retinue.core.root import Root
 from retinue.core.stop import Stop
+from tests.codebase.planting import plant, shown_files, soon
 
 
 def ripgrep_files(root: Root) -> list[str]:
