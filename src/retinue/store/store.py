@@ -27,7 +27,7 @@ class Store:
         self.messages = Messages(database)
         self.events = Events(database)
         self.ledgers = Ledgers(database)
-        self.meta_files = MetaFiles(self.folder, self.runs, self.messages, self.events)
+        self.meta_files = MetaFiles(database, self.messages)
         database.listen(self.meta_files.mark)
 
     @classmethod
