@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from retinue.codebase.directory import Directory, read_fully
+from retinue.codebase.directory import MAX_DEPTH, Directory, read_fully
 from retinue.codebase.ignore import IGNORE_FILES, Ignores
 from retinue.codebase.omitted import Tally
 from retinue.codebase.opener import Opener
@@ -21,8 +21,6 @@ from retinue.core.stop import Stop
 
 MAX_FILES = 200_000
 """A walk ends here: a root this large is a disk, not a project."""
-MAX_DEPTH = 100
-"""Each level holds a folder open."""
 MAX_IGNORE_BYTES = 1_048_576
 
 

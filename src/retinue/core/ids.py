@@ -32,7 +32,11 @@ def _next_micros() -> int:
 
 
 def _letters(number: int, count: int) -> str:
-    return "".join(_ALPHABET[number >> 5 * place & 31] for place in reversed(range(count)))
+    letters = [""] * count
+    for place in range(count - 1, -1, -1):
+        letters[place] = _ALPHABET[number & 31]
+        number >>= 5
+    return "".join(letters)
 
 
 class Id(str):
