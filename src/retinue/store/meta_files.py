@@ -127,25 +127,26 @@ def _view(row: Row, messages: Iterable[Message]) -> dict[str, object]:
         "agentName": row["agent"],
         "command": row["command"],
         "status": row["status"],
-        "startTime": _time(row["started_at"]),
-        "endTime": _time(row["ended_at"]),
+        "startTime": time_text(row["started_at"]),
+        "endTime": time_text(row["ended_at"]),
         "exitCode": row["exit_code"],
         "summary": row["summary"],
-        "messages": [
-            {
-                "messageId": message.id,
-                "question": message.question,
-                "answer": message.answer,
-                "messageStatus": message.status.value,
-                "askedAt": _time(message.asked_at),
-                "repliedAt": _time(message.replied_at),
-                "acknowledgedAt": _time(message.acknowledged_at),
-                "closedAt": _time(message.closed_at),
-            }
-            for message in messages
-        ],
+        "messages": [message_view(message) for message in messages],
     }
 
 
-def _time(seconds: float | None) -> str | None:
+def message_view(message: Message) -> dict[str, object]:
+    return {
+        "messageId": message.id,
+        "question": message.question,
+        "answer": message.answer,
+        "messageStatus": message.status.value,
+        "askedAt": time_text(message.asked_at),
+        "repliedAt": time_text(message.replied_at),
+        "acknowledgedAt": time_text(message.acknowledged_at),
+        "closedAt": time_text(message.closed_at),
+    }
+
+
+def time_text(seconds: float | None) -> str | None:
     return None if seconds is None else iso_time(seconds)
