@@ -6,10 +6,11 @@ import os
 import sys
 from ast import literal_eval
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from retinue.core.errors import ConfigInvalid, Unavailable
@@ -18,7 +19,14 @@ from retinue.core.ports import Executor
 from retinue.executors.command import Command, CommandExecutor
 from retinue.executors.identity import identify
 from retinue.executors.template import Template
-from tests.executors.process_trees import BASICS, STUBBORN_FAMILY, STUBBORN_FAMILY_SIZE, WAIT, left_of
+from tests.executors.process_trees import (
+    BASICS,
+    STUBBORN_FAMILY,
+    STUBBORN_FAMILY_SIZE,
+    WAIT,
+    left_of,
+    wait_until,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -74,10 +82,20 @@ async def test_the_prompt_goes_to_stdin_and_stdout_is_the_answer(tmp_path: Path)
     assert sorted(witness.lines) == ["thinking", "😀 rüf"]
 
 
-async def test_the_process_is_announced_before_its_output(tmp_path: Path) -> None:
+async def test_the_process_is_announced_before_its_output_though_recording_it_takes_a_while(
+    tmp_path: Path,
+) -> None:
     """P5: the store knows whom to end before there is anything to show."""
     witness = Witness(tmp_path)
-    await python("say('pid', os.getpid())").run(Task("a", ""), witness.context())
+
+    async def slowly(identity: Identity) -> None:
+        await anyio.to_thread.run_sync(wait_until, (tmp_path / "said").exists)
+        for _ in range(20):  # turns in which a listener would have heard it
+            await anyio.lowlevel.checkpoint()
+        await witness.note(identity)
+
+    context = replace(witness.context(), started=slowly)
+    await python("say('pid', os.getpid()); open('said', 'w')").run(Task("a", ""), context)
     announced, line = witness.events
     assert isinstance(announced, Identity) and isinstance(line, OutputLine)
     assert line.text == f"pid {announced.pid}"

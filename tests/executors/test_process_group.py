@@ -311,6 +311,36 @@ async def test_the_keeper_holds_none_of_the_programs_streams(tmp_path: Path) -> 
 
 
 @linux
+async def test_orphans_that_die_together_leave_no_zombies_while_the_program_runs(tmp_path: Path) -> None:
+    """P5: many deaths are one signal; the keeper collects them all."""
+    ears = Ears()
+    code = """
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+life, death = os.pipe()
+for _ in range(60):
+    daemon(lambda: (os.close(death), os.read(life, 1)))
+say("pid", os.getpid())
+while not os.path.exists("go"):
+    time.sleep(0.01)
+os.close(death)
+time.sleep(1000)
+"""
+    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears):
+        await ears.family(1)
+        [keeper] = psutil.Process().children()
+        await anyio.to_thread.run_sync(wait_until, lambda: len(keeper.children()) == 61)
+        keeper.suspend()
+        (tmp_path / "go").touch()
+        await anyio.to_thread.run_sync(wait_until, lambda: zombies_of(keeper) == 60)
+        keeper.resume()
+        await anyio.to_thread.run_sync(wait_until, lambda: len(keeper.children()) == 1)
+
+
+def zombies_of(process: psutil.Process) -> int:
+    return sum(child.status() == psutil.STATUS_ZOMBIE for child in process.children())
+
+
+@linux
 async def test_a_daemon_that_hides_its_environment_is_ended_too(tmp_path: Path) -> None:
     """P5: the keeper needs no mark to recognise its own."""
     ears = Ears()

@@ -36,7 +36,7 @@ KILL_SECONDS = 5.0
 """After this long of killing, whoever still lives cannot be killed."""
 ORPHANED_GRACE = 1.0
 """The longest grace when the server has died: nobody waits for the program's last words."""
-REAPED_AT_ONCE = 100
+REAPED_AT_ONCE = 20
 """A family may die and be born as fast as it is collected; there is more to do than to collect it."""
 PASSES = 4
 """Looks at the process table for each signal: a child may have a lower number than its parent."""
@@ -54,7 +54,11 @@ class Keeper:
     def __init__(self, control: int) -> None:
         self.control = control
         self.child = 0
-        self.wakeups = wake_on_signals()
+        self.wakeups, self.waker = os.pipe()
+        os.set_blocking(self.waker, False)
+        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, note)
 
     def tell(self, *words: object) -> None:
         try:
@@ -122,17 +126,15 @@ class Keeper:
             if pid == self.child:
                 self.child = 0  # its number may now be given to another
                 self.tell("exited", os.waitstatus_to_exitcode(status))
+        self.come_back()
         return True
 
-
-def wake_on_signals() -> int:
-    """A file that becomes readable when a child dies, or when somebody asks the keeper to stop."""
-    wakeups, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, note)
-    return wakeups
+    def come_back(self) -> None:
+        """Many deaths may be one signal: see to it that the rest is collected without another."""
+        try:
+            os.write(self.waker, bytes([signal.SIGCHLD]))
+        except BlockingIOError:
+            return  # enough wakes us already
 
 
 def note(number: int, frame: object) -> None:
