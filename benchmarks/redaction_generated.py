@@ -9,17 +9,19 @@ import random
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.resources import files
 from itertools import islice
-from re import _constants as op  # pyright: ignore[reportAttributeAccessIssue] # the parser has no public face
-from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue]
 from typing import Any
 
+from benchmarks.redaction_secrets import Planted
 from retinue.redaction.candidate import entropy
 from retinue.redaction.gitleaks import GROUPS
 from retinue.redaction.go_syntax import to_python
 
-from benchmarks.redaction_secrets import Planted
+# The parser of `re` has no public face; it is used here as it is.
+op: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 PRINTABLE = "".join(map(chr, range(33, 127)))
 LONGEST_RUN = 40
@@ -27,7 +29,7 @@ LONGEST_RUN = 40
 
 
 class Generator:
-    """Random text from a parsed expression. What stands for no character, such as `\\b`, is left to chance."""
+    """Random text from a parsed expression. What takes no character, such as `\\b`, is left to chance."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance

@@ -1,4 +1,4 @@
-"""What a rule matched, and what stands around it: all that is looked at to tell a secret from something else."""
+"""What a rule matched, and what stands around it: all that tells a secret from something else."""
 
 from __future__ import annotations
 

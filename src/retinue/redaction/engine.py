@@ -46,7 +46,7 @@ class Re2Engine:
     """Appended to every text and looked for in it, because a set that ran out of memory finds nothing."""
 
     def __init__(self) -> None:
-        # Imported here because it costs 10 ms and megabytes that a start without any text to redact does not owe.
+        # Imported here: a start without any text to redact should not pay for it.
         self._re2 = importlib.import_module("re2")
         self._options = self._re2.Options()
         self._options.encoding = self._re2.Options.Encoding.LATIN1

@@ -20,15 +20,14 @@ class Finder:
     """The rules on one engine. An expression is compiled when a text first has one of its keywords."""
 
     def __init__(self, engine: Engine) -> None:
-        vendored, self._everywhere = gitleaks.load()
         self._engine = engine
-        self._rules = (*KEY_RULES, *WEB_RULES, *ASSIGNMENT_RULES, *PROVIDER_RULES, *vendored)
+        self._rules = (*KEY_RULES, *WEB_RULES, *ASSIGNMENT_RULES, *PROVIDER_RULES, *gitleaks.load())
         self.kinds = frozenset(rule.id for rule in self._rules)
-        keywords = sorted({keyword for rule in self._rules for keyword in rule.keywords})
-        self._keywords_present = engine.keyword_finder([keyword.encode() for keyword in keywords])
+        words = sorted({keyword for rule in self._rules for keyword in rule.keywords})
+        self.keywords = [word.encode() for word in words]
+        self._keywords_present = engine.keyword_finder(self.keywords)
         self._rules_by_keyword = [
-            [index for index, rule in enumerate(self._rules) if keyword in rule.keywords]
-            for keyword in keywords
+            [index for index, rule in enumerate(self._rules) if word in rule.keywords] for word in words
         ]
         self._rules_without_keywords = [index for index, rule in enumerate(self._rules) if not rule.keywords]
         self._patterns: dict[str, Pattern] = {}
@@ -58,7 +57,7 @@ class Finder:
         rule = candidate.rule
         if rule.entropy and entropy(candidate.secret) <= rule.entropy:
             return False
-        return not any(self._allows(each, candidate) for each in (self._everywhere, *rule.allowlists))
+        return not any(self._allows(each, candidate) for each in rule.allowlists)
 
     def _allows(self, allowlist: Allowlist, candidate: Candidate) -> bool:
         if allowlist.regex and self._pattern(allowlist.regex).search(candidate.seen_as(allowlist.target)):

@@ -17,7 +17,7 @@ PLACEHOLDER = Allowlist(
 )
 WORD = r"(?:[A-Z]?[a-z\x80-\xff]+|[A-Z]+)"
 CAMEL_CASE = r"(?:[a-z]+|[A-Z][a-z]+)\d{0,5}(?:[A-Z][a-z]{2,})+_?\d{0,3}"
-WORDS = Allowlist(regex=rf"^[_.:/-]*{WORD}(?:[_.:/-]+{WORD})*[:*?]{{0,2}}$|^{CAMEL_CASE}$")
+WORDS = Allowlist(regex=rf"^[_.:/-]*{WORD}(?:[_.:/-]+{WORD})*[:*?.]{{0,3}}$|^{CAMEL_CASE}$")
 """Words are an identifier, a label or a translation far more often than a secret."""
 
 NUMBERED_WORDS = Allowlist(

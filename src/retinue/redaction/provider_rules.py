@@ -36,11 +36,13 @@ PROVIDER_RULES = (
     token("pinecone-api-key", r"pcsk_[A-Za-z0-9]{5,8}_[A-Za-z0-9]{30,}", "pcsk_"),
     token("tavily-api-key", r"tvly-[A-Za-z0-9-]{20,}", "tvly-"),
     # Clouds
-    token(
-        "aws-bedrock-api-key",
-        r"ABSK[A-Za-z0-9+/]{80,}={0,2}|bedrock-api-key-[A-Za-z0-9+/=]{20,}",
-        "absk",
-        "bedrock-api-key-",
+    token("aws-bedrock-api-key", r"ABSK[A-Za-z0-9+/]{80,}={0,2}", "absk"),
+    token("aws-bedrock-api-key", r"bedrock-api-key-[A-Za-z0-9+/=]{20,}", "bedrock-api-key-"),
+    Rule(
+        id="aws-secret-access-key",
+        regex=r"\bA[KS]IA[A-Z2-7]{16}[\s,;:|\"']{1,8}([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)",
+        keywords=("akia", "asia"),
+        entropy=3.5,
     ),
     token("google-oauth-access-token", r"ya29\.[\w-]{20,}", "ya29."),
     token("google-oauth-client-secret", r"GOCSPX-[\w-]{20,}", "gocspx-"),
