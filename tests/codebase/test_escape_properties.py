@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.codebase.planting import SECRET, plant, soon
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
 from retinue.codebase.pattern import Pattern
 from retinue.core.errors import InvalidInput, LimitExceeded, PathDenied, PathMissing
+from tests.codebase.planting import SECRET, plant, soon
 
 UNGUESSED = "a-name-that-nobody-asks-for"
 """Of files outside and hidden: no listing may show it."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
@@ -19,6 +18,7 @@ from retinue.codebase.text import clip, to_text
 from retinue.core.errors import Canceled, ConfigInvalid, InvalidInput, LimitExceeded, PathDenied, PathMissing
 from retinue.core.root import Root
 from retinue.core.stop import Stop
+from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 
 def read(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.codebase.planting import plant, soon
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
@@ -15,6 +14,7 @@ from retinue.codebase.omitted import Omitted
 from retinue.core.errors import Canceled, InvalidInput, PathDenied, PathMissing
 from retinue.core.root import Root
 from retinue.core.stop import Stop
+from tests.codebase.planting import plant, soon
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import HeldDirectory, read_fully
@@ -17,6 +16,7 @@ from retinue.codebase.entry import Entry
 from retinue.codebase.pattern import Pattern
 from retinue.core.errors import LimitExceeded, PathDenied, PathMissing, RetinueError
 from retinue.core.root import Root
+from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 pytestmark = pytest.mark.timeout(20)
 
