@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from retinue.redaction.lines import LineRedactor
 from retinue.redaction.spans import Span, joined, outside, within
 from retinue.redaction.values import rewritten
 
@@ -46,6 +47,10 @@ class Redactor:
     def redact_value(self, value: Value) -> Value:
         """A JSON-like value of the same shape, with the secrets taken out of its strings and keys."""
         return rewritten(value, self._redact)
+
+    def lines(self) -> LineRedactor:
+        """The same for a text that comes line by line; one for each stream."""
+        return LineRedactor(self.redact)
 
     def _redact(self, text: str, name: str) -> str:
         """`name` is what the text is the value of, or "": under `password` a short text may be secret."""
