@@ -104,6 +104,15 @@ def test_a_file_that_is_no_database_is_refused_with_a_reason(tmp_path: Path) -> 
         Store.open(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["retinue.db", "write.lock"])
+def test_a_folder_in_place_of_a_file_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(Unavailable) as refused:
+        Store.open(tmp_path)
+    assert refused.value.hint
+    assert str(tmp_path) not in refused.value.message
+
+
 def test_a_place_that_cannot_be_a_folder_is_refused_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(Unavailable) as refused:

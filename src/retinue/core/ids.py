@@ -6,8 +6,8 @@ into a path. Plain text from outside may not.
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import threading
 import time
 from typing import Self
@@ -46,18 +46,22 @@ class Id(str):
 
     @classmethod
     def new(cls) -> Self:
-        chance = secrets.randbits(5 * _RANDOM_LETTERS)
+        chance = int.from_bytes(os.urandom(4), "big")
         return cls(_letters(_next_micros(), _TIME_LETTERS) + _letters(chance, _RANDOM_LETTERS))
 
     @classmethod
     def parse(cls, text: object) -> Self:
         """The one gate for ids from outside."""
-        if isinstance(text, str) and _SHAPE.fullmatch(text):
+        if isinstance(text, str) and cls.is_valid(text):
             return cls(text)
         raise InvalidInput(
             f"not a {cls.noun()} id: {str(text)[:40]!r}",
             hint="use an id exactly as it was returned, fifteen lower-case letters and digits",
         )
+
+    @classmethod
+    def is_valid(cls, text: str) -> bool:
+        return _SHAPE.fullmatch(text) is not None
 
     @classmethod
     def noun(cls) -> str:

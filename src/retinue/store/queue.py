@@ -141,7 +141,8 @@ class Queue:
         with self._database.write() as tx:
             values = {"id": run_id, "turn": served_turn(tx), "now": tx.now}
             changed = tx.execute(sql, values).rowcount == 1
-            tx.touch(run_id)
+            if changed:
+                tx.touch(run_id)
         return changed
 
 

@@ -6,7 +6,7 @@ Changes of status are compare-and-set: of two processes that race, one wins and 
 from __future__ import annotations
 
 import json
-import socket
+import platform
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,7 +37,7 @@ from retinue.store.text import storable
 class Runs:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.host = socket.gethostname()
+        self.host = platform.node()
 
     def record(self, spec: RunSpec, owner: OwnerId, capacity: Capacity | None = None) -> Run:
         """Write down a new run, queued; `Saturated` and nothing written when there is no room for it."""
