@@ -41,10 +41,10 @@ TERMINATOR = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 ANY_TERMINATOR = r"(?:[^\w-]|$)"
 """gitleaks looks at source code; in prose, HTML and logs a token ends at a comma, bracket or tag as well."""
 
-STRICT_ABOUT_THE_END = frozenset({"generic-api-key"})
-"""Its value could be any code, such as a call or a subscript, if it did not end like a literal."""
+GENERIC = "generic-api-key"
+"""Goes by the name of a value, not by its form. So the value must end like a literal, lest it be any code."""
 
-MORE_ALLOWED = {"generic-api-key": (CODE, NUMBERED_WORDS, ABOUT_A_SECRET)}
+MORE_ALLOWED = {GENERIC: (CODE, NUMBERED_WORDS, ABOUT_A_SECRET)}
 """Its own list knows words that secrets do not contain, but not that `key: Ed25519PrivateKey` is code."""
 
 
@@ -62,7 +62,7 @@ def rule_from(entry: dict[str, Any], for_all: Allowlist) -> Rule:
     opening = next((opening for opening in OPENINGS if regex.startswith(opening)), "")
     if opening:
         regex = OPENINGS[opening] + regex.removeprefix(opening)
-    if name not in STRICT_ABOUT_THE_END:
+    if name != GENERIC:
         regex = regex.replace(TERMINATOR, ANY_TERMINATOR)
     return Rule(
         id=name,

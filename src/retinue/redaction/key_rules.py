@@ -9,6 +9,7 @@ KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
 KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
+MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
 KEY_WORDS = ("private key-----", "private key block-----")
 CRYPT_METHODS = (
     *("1", "2a", "2b", "2x", "2y", "5", "6", "7", "y", "apr1", "scrypt"),
@@ -54,13 +55,13 @@ KEY_RULES = (
         id="kubernetes-secret",
         regex=rf"(?i)\bkind:[ \t]*[\"']?secret\b[^\n]*\n{MANIFEST_LINE}{{0,40}}?"
         r"[ \t]*(?:string)?data:[ \t]*\r?\n"
-        r"((?:[ \t]+[^\s][^\n]*(?:\n|$))+)",
+        rf"({MANIFEST_ENTRIES})",
         keywords=("kind:",),
     ),
     Rule(
         id="kubernetes-secret",
-        regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n((?:[ \t]+[^\s][^\n]*\n)+)"
-        rf"{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
+        regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n"
+        rf"({MANIFEST_ENTRIES})\n{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
         keywords=("kind:",),
     ),
     Rule(
