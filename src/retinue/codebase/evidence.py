@@ -17,6 +17,7 @@ class Detail:
     """One file seen closely."""
 
     chunks: Sequence[Chunk]
+    imports: Sequence[str]
     hits: dict[str, dict[int, int]]
     """Term to chunk to how often."""
 

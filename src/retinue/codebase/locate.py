@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import Entry
-from retinue.codebase.evidence import Past
+from retinue.codebase.history import History, past
 from retinue.codebase.kinds import Kind, kind_of
 from retinue.codebase.question import parse
 from retinue.codebase.rank import rank
+from retinue.codebase.ripgrep import find_ripgrep
 from retinue.codebase.scan import Scan
 from retinue.core.errors import InvalidInput
 from retinue.core.stop import Stop
@@ -36,8 +37,9 @@ def locate(codebase: Codebase, question: str, limit: int, stop: Stop) -> list[Pl
     if limit < 1:
         raise InvalidInput(f"the limit must be at least 1, not {limit}")
     asked = parse(question)
-    scan = Scan(codebase, asked.terms, stop)
-    ranked = rank(asked, scan, Past())[:limit]
+    scan = Scan(codebase, asked, find_ripgrep(), stop)
+    history = past(History(codebase.roots[0].path, stop), asked.terms)
+    ranked = rank(asked, scan, history)[:limit]
     return [
         Place(scan.entries[one.file], one.line, one.score, one.why, kind_of(scan.paths[one.file]))
         for one in ranked

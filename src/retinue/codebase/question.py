@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
-from retinue.codebase.terms import Vocabulary, stem, words
+from retinue.codebase.terms import Vocabulary, parts, stem, words
 
 MOST_CHARACTERS = 20_000
 """What is read of a question; a pasted log beyond that adds noise, not aim."""
@@ -66,6 +67,10 @@ class Question:
     text: str
     terms: dict[str, float]
     """Stems to look for, each with the weight of the best place it stands in."""
+    needles: frozenset[str]
+    """Regular expressions of which every line with a term holds one, whatever its case."""
+    compounds: frozenset[str]
+    """Neighbouring words run together: what an identifier made of them would look like, flattened."""
     names: dict[str, float]
     """Identifiers as written that the question seems to name, weighted likewise."""
     paths: tuple[str, ...]
@@ -82,9 +87,12 @@ def parse(text: str) -> Question:
     text = text[:MOST_CHARACTERS].replace("\r", "").strip()
     title, _, body = text.partition("\n")
     places = _places(title, body)
+    terms = _terms(places)
     return Question(
         text=text,
-        terms=_terms(places),
+        terms=terms,
+        needles=_needles(places, terms),
+        compounds=_compounds(title),
         names=_names(places, _FRAME.findall(text)),
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
@@ -110,6 +118,24 @@ def _terms(places: list[tuple[str, float]]) -> dict[str, float]:
                 if term not in STOP_TERMS:
                     found.setdefault(term, weight)
     return found
+
+
+def _needles(places: list[tuple[str, float]], terms: dict[str, float]) -> frozenset[str]:
+    found: set[str] = set()
+    for word in {word for text, _ in places for word in words(text.encode()).split()}:
+        pieces = parts(word.decode(errors="replace"))
+        stems = {stem(piece) for piece in pieces} & terms.keys()
+        if not stems and len(pieces) > 1:
+            stems = {"_*".join(pieces)}
+        found |= stems
+    return frozenset(found)
+
+
+def _compounds(title: str) -> frozenset[str]:
+    row = words(title.lower().encode()).decode(errors="replace").replace("_", "").split()
+    pairs = {first + second for first, second in pairwise(row)}
+    triples = {first + second + third for first, second, third in zip(row, row[1:], row[2:], strict=False)}
+    return frozenset(pairs | triples)
 
 
 def _names(places: list[tuple[str, float]], frames: list[tuple[str, str, str]]) -> dict[str, float]:

@@ -7,6 +7,7 @@ finds every line that can hold the word. Cold answers rely on that: ripgrep narr
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 WORD = re.compile(r"[^\W\d_]\w*|\d{2,}")
 """An identifier as written, or a number worth looking for (an error code, a year)."""
@@ -100,3 +101,21 @@ _BETWEEN_WORDS = bytes(
 def words(data: bytes) -> bytes:
     """`data` with a space for every byte that belongs to no identifier; `split()` gives the words."""
     return data.translate(_BETWEEN_WORDS)
+
+
+class Asked(dict[bytes, tuple[str, ...]]):
+    """A word as it stands in a file to those of its terms that a question has; for most words none."""
+
+    def __init__(self, terms: Collection[str]) -> None:
+        super().__init__()
+        self._asked = frozenset(terms)
+        self._vocabulary = Vocabulary()
+        # Without underscores and in lower case a word holds all of its terms, so most are told at a glance.
+        self._any = re.compile(b"|".join(sorted(map(re.escape, map(str.encode, terms)))) or b"(?!)")
+
+    def __missing__(self, word: bytes) -> tuple[str, ...]:
+        found: tuple[str, ...] = ()
+        if not word.isascii() or self._any.search(word.replace(b"_", b"").lower()):
+            found = tuple(term for term in self._vocabulary[word].split() if term in self._asked)
+        self[word] = found
+        return found
