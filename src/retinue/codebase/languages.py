@@ -24,9 +24,7 @@ _MODIFIERS = (
     r"(?:(?:export|default|declare|abstract|public|private|protected|internal|static|final|async|unsafe|extern|"
     r"sealed|partial|override|virtual|readonly|open|data|inline|pub|const|suspend|case)" + _GAP + r"){0,6}"
 )
-_TYPE_WORDS = (
-    r"(?:class|interface|enum|record|struct|trait|object|protocol|extension|namespace|module|union|@interface)"
-)
+_TYPE_WORDS = r"(?:class|interface|enum|record|struct|trait|object|protocol|extension|namespace|module|union|@interface)"
 
 
 def _pattern(first: str, *alternatives: str) -> re.Pattern[bytes]:
@@ -104,14 +102,7 @@ _C = _pattern(
     + _GAP
     + _NAME
     + r"[^;\n]{0,200}(?=\n)",
-    _NO_CALL
-    + _TYPED
-    + _NO_CALL
-    + r"((?:\w{1,80}::){0,4}~?\w{1,120})(?:"
-    + _TO_BRACE
-    + "|"
-    + _TO_END
-    + ")",
+    _NO_CALL + _TYPED + _NO_CALL + r"((?:\w{1,80}::){0,4}~?\w{1,120})(?:" + _TO_BRACE + "|" + _TO_END + ")",
     r"[ \t]{2,16}" + _NO_CALL + _TYPED + _NO_CALL + _NAME + _TO_BRACE,
     r"[ \t]{0,8}#[ \t]{0,8}define" + _GAP + _NAME,
 )
@@ -130,9 +121,7 @@ _PHP = _pattern(
     + r"&?"
     + _NAME,
 )
-_SHELL = _pattern(
-    r"\w", r"(?:function" + _GAP + r")?([\w-]{1,120})[ \t]{0,8}\(\)", r"([\w./-]{1,120}):(?!=)"
-)
+_SHELL = _pattern(r"\w", r"(?:function" + _GAP + r")?([\w-]{1,120})[ \t]{0,8}\(\)", r"([\w./-]{1,120}):(?!=)")
 _MARKDOWN = _pattern("#", r"#{1,6}" + _GAP + r"([^\n]{1,200})")
 _RST = _pattern(r"\S", r"(\S[^\n]{0,200})\n[=\-~^\"'`#*+]{3,200}(?=\n)")
 _CONFIG = _pattern(r"\w\[", r"\[{1,2}([^\]\n]{1,120})\]", r"([\w.-]{1,120}):")

@@ -9,7 +9,7 @@ from retinue.codebase.entry import Entry
 from retinue.codebase.history import History, past
 from retinue.codebase.kinds import Kind, kind_of
 from retinue.codebase.question import parse
-from retinue.codebase.rank import rank
+from retinue.codebase.rank import rank, why
 from retinue.codebase.ripgrep import find_ripgrep
 from retinue.codebase.scan import Scan
 from retinue.core.errors import InvalidInput
@@ -39,7 +39,7 @@ def locate(codebase: Codebase, question: str, limit: int, stop: Stop) -> list[Pl
     asked = parse(question)
     scan = Scan(codebase, asked, find_ripgrep(), stop)
     history = past(History(codebase.roots[0].path, stop), asked.terms)
-    ranked = rank(asked, scan, history)[:limit]
+    ranking = rank(asked, scan, history)
     return [
         Place(scan.entries[one.file], one.line, one.score, one.why, kind_of(scan.paths[one.file]))
         for one in ranked

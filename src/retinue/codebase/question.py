@@ -67,6 +67,8 @@ class Question:
     text: str
     terms: dict[str, float]
     """Stems to look for, each with the weight of the best place it stands in."""
+    spoken: dict[str, str]
+    """Each term as a word of the question."""
     needles: frozenset[str]
     """Regular expressions of which every line with a term holds one, whatever its case."""
     compounds: frozenset[str]
@@ -87,10 +89,11 @@ def parse(text: str) -> Question:
     text = text[:MOST_CHARACTERS].replace("\r", "").strip()
     title, _, body = text.partition("\n")
     places = _places(title, body)
-    terms = _terms(places)
+    terms, spoken = _terms(places)
     return Question(
         text=text,
         terms=terms,
+        spoken=spoken,
         needles=_needles(places, terms),
         compounds=_compounds(title),
         names=_names(places, _FRAME.findall(text)),
@@ -109,15 +112,17 @@ def _places(title: str, body: str) -> list[tuple[str, float]]:
     return [(title, _TITLE), (_CODE_BLOCK.sub(" ", body), _PROSE), (code, _CODE)]
 
 
-def _terms(places: list[tuple[str, float]]) -> dict[str, float]:
+def _terms(places: list[tuple[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
     vocabulary = Vocabulary()
     found: dict[str, float] = {}
+    spoken: dict[str, str] = {}
     for text, weight in places:
         for word in words(_URL.sub(" ", text).encode()).split():
             for term in vocabulary[word].split():
                 if term not in STOP_TERMS:
                     found.setdefault(term, weight)
-    return found
+                    spoken.setdefault(term, word.decode(errors="replace"))
+    return found, spoken
 
 
 def _needles(places: list[tuple[str, float]], terms: dict[str, float]) -> frozenset[str]:

@@ -34,7 +34,7 @@ class Scan:
         asked = Asked(question.terms)
         numbers = {entry: number for number, entry in enumerate(self.entries)}
         with codebase.opener(stop) as opener:
-            self.sizes = [_size(opener, entry) for entry in self.entries]
+            self.sizes = [size_of(opener, entry) for entry in self.entries]
             for entry in _candidates(self.entries, question.needles, ripgrep, stop):
                 stop.check()
                 if (data := text_of(opener, entry)) is not None:
@@ -58,7 +58,7 @@ def text_of(opener: Opener, entry: Entry) -> bytes | None:
     return data if len(data) <= LARGEST else None
 
 
-def _size(opener: Opener, entry: Entry) -> int:
+def size_of(opener: Opener, entry: Entry) -> int:
     try:
         return opener.stamp(entry).size
     except (PathDenied, PathMissing):
