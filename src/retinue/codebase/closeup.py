@@ -45,7 +45,8 @@ def close_up(
             signals["chunk"][file] = scores[best[0]]
             signals["chunks"][file] = sum(scores[chunk] / (place + 1) for place, chunk in enumerate(best))
             lines[file] = detail.chunks[best[0]].line
-        if symbols := sorted(filter(None, map(name_terms.value, names[file])), reverse=True)[:3]:
+        fits = [name_terms.value(name) for name in names[file]]
+        if symbols := sorted((fit for fit in fits if fit), reverse=True)[:3]:
             signals["symbols"][file] = sum(value / 2**place for place, value in enumerate(symbols))
         if named := sorted(names[file] & question.names.keys()):
             shares = [question.names[name] / rivals[name] ** 0.5 * _telling(name) for name in named]

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from retinue.codebase.evidence import Change, Past
+from retinue.codebase.freshness import stamp_at
 from retinue.codebase.terms import Asked, words
 from retinue.core.stop import Stop
 
 COMMITS = 5_000
 """How far back messages are read. Older ones were no better than none on the development sets."""
-NEAREST = 60
+NEAREST = 40
 """Commits whose files vote."""
 MOST_FILES = 30
 """A commit that changed more is a sweep: it says nothing of any one file."""
@@ -30,9 +31,9 @@ _MESSAGE_BYTES = 2_000
 _SECONDS = 10.0
 
 _HARMLESS = (
-    "-c core.fsmonitor=false -c core.hooksPath=/dev/null -c protocol.allow=never -c log.showSignature=false "
-    "-c diff.external= -c core.quotePath=false"
-).split()
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never"),
+    *("-c", "log.showSignature=false", "-c", "diff.external=", "-c", "core.quotePath=false"),
+)
 
 
 class Message(NamedTuple):
@@ -56,9 +57,19 @@ class History:
         self._stop = stop
         self._git = shutil.which("git") if (root / ".git").exists() else None
 
-    def head(self) -> str:
-        """The commit that HEAD names, or nothing."""
-        return self._ask("rev-parse", "--verify", "--quiet", "HEAD").decode("ascii", "replace").strip()
+    def state(self) -> str:
+        """Changes whenever HEAD comes to name another commit. Costs no process in an ordinary repository."""
+        folder = self._root / ".git"
+        if self._git is None:
+            return ""
+        if not folder.is_dir():
+            return self._ask("rev-parse", "--verify", "--quiet", "HEAD").decode("ascii", "replace").strip()
+        try:
+            head = (folder / "HEAD").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            return ""
+        moved = (folder / "logs" / "HEAD", folder / "packed-refs", folder / head.removeprefix("ref: "))
+        return repr((head, [stamp_at(path) for path in moved]))
 
     def messages(self) -> list[Message]:
         """The newest first."""
@@ -76,6 +87,8 @@ class History:
 
     def files(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The files that each commit changed."""
+        if not commits:
+            return {}
         said = self._ask(
             *("diff-tree", "--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--root"),
             given="".join(f"{commit}\n" for commit in commits).encode(),
@@ -162,5 +175,4 @@ def past(history: History, weights: Mapping[str, float]) -> Past:
     """The history as evidence for one question, read afresh."""
     messages = history.messages()
     near, frequency = nearest(speaking(messages, weights), len(messages), weights)
-    files = history.files([one.commit for one in near]) if near else {}
-    return past_of(near, len(messages), frequency, files)
+    return past_of(near, len(messages), frequency, history.files([one.commit for one in near]))

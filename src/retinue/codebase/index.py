@@ -11,15 +11,18 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from retinue.codebase.chronicle import TABLES as HISTORY_TABLES
+from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Detail
 from retinue.codebase.freshness import Stamped, changed, stamp_at
+from retinue.codebase.history import History
 from retinue.codebase.ignore import IGNORE_FILES
 from retinue.codebase.opener import Opener
 from retinue.codebase.outline import MOST_CHUNKS, Chunk, outline
@@ -73,13 +76,17 @@ class Index:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='chunk_places'").fetchone():
-            self._db.executescript(_TABLES)
+            self._db.executescript(_TABLES + HISTORY_TABLES)
 
     def close(self) -> None:
         self._db.close()
 
+    def chronicles(self, stop: Stop) -> list[Chronicle]:
+        """One for each root."""
+        return [Chronicle(self._db, root, History(path, stop)) for root, path in enumerate(self._roots)]
+
     def changes(self) -> Changes | None:
-        """What changed since the last update; None if there was none yet. Looks at every stamp, reads nothing."""
+        """What changed since the last update; None if there was none yet. Looks at stamps, reads nothing."""
         folders = self._stamps("folders")
         if not folders:
             return None
@@ -89,21 +96,24 @@ class Index:
         whole = any(path.rpartition("/")[2] in IGNORE_FILES for _, path in files)
         return Changes(whole, files)
 
-    def _stamps(self, table: str) -> Iterator[tuple[int, str, Stamped]] | list[tuple[int, str, Stamped]]:
+    def _stamps(self, table: str) -> list[tuple[int, str, Stamped]]:
         rows = self._db.execute(f"SELECT root, path, size, modified, changed, inode FROM {table}")  # noqa: S608
         return [(row[0], row[1], row[2:]) for row in rows]
 
     def update(self, stop: Stop) -> None:
-        """Make it true again: only files that changed are read."""
+        """Make it true again: only files that changed are read. Others may have done so in the meantime."""
         with self._writing():
             found = self.changes()
             if found is None or found.whole:
                 self._walk(stop)
             elif found.files:
-                self._renew([(root, path) for root, path in found.files], stop)
+                self._renew(found.files, stop)
+            for chronicle in self.chronicles(stop):
+                if not chronicle.is_current():
+                    chronicle.renew()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> Generator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -113,7 +123,7 @@ class Index:
         self._db.execute("COMMIT")
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> Generator[None]:
         """One state of the index from beginning to end."""
         self._db.execute("BEGIN")
         try:
@@ -168,14 +178,15 @@ class Index:
         places.append(len(data))
         names = "\n".join([chunk.name for chunk in cut])
         stored = self._db.execute(
-            "INSERT INTO files (root, path, size, modified, changed, inode, bytes, hash, places, names, imports)"
+            "INSERT INTO files"
+            " (root, path, size, modified, changed, inode, bytes, hash, places, names, imports)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (root, path, *stamp, size_of(opener, entry), digest, places.tobytes(), names, "\n".join(imports)),
         )
         file = (stored.lastrowid or 0) << _BITS
         spaced, terms_of = words(data), vocabulary.__getitem__
         return [
-            (file + number, " ".join(map(terms_of, spaced[chunk.start : chunk.end].split())))
+            (file + number, " ".join(filter(None, map(terms_of, spaced[chunk.start : chunk.end].split()))))
             for number, chunk in enumerate(cut)
         ]
 

@@ -24,7 +24,10 @@ _MODIFIERS = (
     r"(?:(?:export|default|declare|abstract|public|private|protected|internal|static|final|async|unsafe|extern|"
     r"sealed|partial|override|virtual|readonly|open|data|inline|pub|const|suspend|case)" + _GAP + r"){0,6}"
 )
-_TYPE_WORDS = r"(?:class|interface|enum|record|struct|trait|object|protocol|extension|namespace|module|union|@interface)"
+_TYPE_WORDS = (
+    r"(?:class|interface|enum|record|struct|trait|object|protocol|extension|namespace|module|union|"
+    r"@interface)"
+)
 
 
 def _pattern(first: str, *alternatives: str) -> re.Pattern[bytes]:
@@ -130,8 +133,8 @@ _OTHER = _pattern(
     _INDENT
     + r"(?:(?:pub|public|private|local|export|static|async)"
     + _GAP
-    + r"){0,3}(?:def|defp|defmodule|defmacro|function|func|fun|fn|class|module|sub|proc|struct|interface|trait|"
-    + r"type|let|protocol|object)"
+    + r"){0,3}(?:def|defp|defmodule|defmacro|function|func|fun|fn|class|module|sub|proc|struct|interface|"
+    + r"trait|type|let|protocol|object)"
     + _GAP
     + r"([\w.:]{1,120})",
 )

@@ -15,6 +15,8 @@ CHUNK_BYTES = 3_000
 MOST_CHUNKS = 4_000
 """In one file; the last one takes the rest."""
 _MOST_IMPORTS = 80
+_IMPORTS_WITHIN = 16_000
+"""Bytes from the top: what a file needs stands there in most languages."""
 
 _LEADING = re.compile(rb"[ \t]{0,64}(?:#(?![ \t]{0,8}(?:define|include|if|endif))|//|/\*|\*|@|\[|--)")
 """A line above a definition that speaks of it: a comment, a decorator, an attribute."""
@@ -43,7 +45,8 @@ class Outline(NamedTuple):
 def outline(path: str, data: bytes) -> Outline:
     spaced = b"\n" + data  # so that every line, the first too, has a newline before it
     imports = dict.fromkeys(
-        found[found.lastindex or 0].decode(errors="replace") for found in IMPORT.finditer(spaced)
+        found[found.lastindex or 0].decode(errors="replace")
+        for found in IMPORT.finditer(spaced, 0, _IMPORTS_WITHIN)
     )
     return Outline(_chunks(path, data, spaced), list(imports)[:_MOST_IMPORTS])
 

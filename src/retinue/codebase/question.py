@@ -9,30 +9,13 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-from retinue.codebase.terms import Vocabulary, parts, stem, words
+from retinue.codebase.terms import STOP_TERMS, Vocabulary, parts, stem, words
 
 MOST_CHARACTERS = 20_000
 """What is read of a question; a pasted log beyond that adds noise, not aim."""
 
 _TITLE, _PROSE, _CODE = 2.0, 1.0, 0.5
 """How much a word counts by where it stands: a report's first line says most, pasted code least."""
-
-_STOP_WORDS = """
-a an the and or but if then else when while for of to in on at by with from into onto as is are was were be been
-being am do does did done doing have has had having i you he she it we they me him her us them my your his its our
-their this that these those there here what which who whom whose why how where not no nor so than too very can could
-should would may might must shall will just only also about above after again all any because before below between
-both down during each few more most other out over own same some such through under until up get gets got make makes
-made use uses used using want wants need needs see say says like doesn don didn isn wasn won cannot via within
-without instead per etc eg ie vs yes ok one two first second
-def class return import self none true false null var let const function public private static void new try except
-catch finally elif pass lambda
-please thanks hello hi think know find found seem seems look looks currently actually really still even though
-however since way case thing things something happen happens happened work works working expected actual behavior
-behaviour result results following example issue bug problem describe description version reproduce steps file line
-code project repository repo codebase http https www com org github html explain mechanism
-"""
-STOP_TERMS = frozenset(_STOP_WORDS.split()) | {stem(word) for word in _STOP_WORDS.split()}
 
 _URL = re.compile(r"https?://[^\s)>\]]{1,500}")
 _CODE_BLOCK = re.compile(
@@ -119,9 +102,8 @@ def _terms(places: list[tuple[str, float]]) -> tuple[dict[str, float], dict[str,
     for text, weight in places:
         for word in words(_URL.sub(" ", text).encode()).split():
             for term in vocabulary[word].split():
-                if term not in STOP_TERMS:
-                    found.setdefault(term, weight)
-                    spoken.setdefault(term, word.decode(errors="replace"))
+                found.setdefault(term, weight)
+                spoken.setdefault(term, word.decode(errors="replace"))
     return found, spoken
 
 
