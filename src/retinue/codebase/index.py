@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from retinue.codebase.chronicle import TABLES as HISTORY_TABLES
 from retinue.codebase.chronicle import Chronicle
+from retinue.codebase.chronicle import tables as history_tables
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Detail
@@ -62,6 +62,31 @@ class Changes(NamedTuple):
     files: list[tuple[int, str]]
 
 
+def _file(folder: Path, codebase: Codebase) -> Path:
+    """Another root, another policy or another version is another file."""
+    key = repr((VERSION, [str(root.path) for root in codebase.roots], codebase.policy))
+    return folder / f"{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}.sqlite3"
+
+
+def discard_if_damaged(folder: Path, codebase: Codebase) -> bool:
+    file = _file(folder, codebase)
+    if not file.exists():
+        return False
+    database = sqlite3.connect(file, timeout=_BUSY_SECONDS)
+    try:
+        sound = database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    except sqlite3.OperationalError:
+        return False
+    except sqlite3.DatabaseError:
+        sound = False
+    finally:
+        database.close()
+    if not sound:
+        for suffix in ("", "-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
+    return not sound
+
+
 class Index:
     """One open index. Not shared between threads."""
 
@@ -70,13 +95,11 @@ class Index:
         self._codebase = codebase
         self._roots = [root.path for root in codebase.roots]
         folder.mkdir(parents=True, exist_ok=True)
-        key = repr((VERSION, [str(path) for path in self._roots], codebase.policy))
-        name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
-        self._db = sqlite3.connect(folder / f"{name}.sqlite3", timeout=_BUSY_SECONDS, isolation_level=None)
+        self._db = sqlite3.connect(_file(folder, codebase), timeout=_BUSY_SECONDS, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='chunk_places'").fetchone():
-            self._db.executescript(_TABLES + HISTORY_TABLES)
+            self._db.executescript(_TABLES + "".join(map(history_tables, range(len(self._roots)))))
 
     def close(self) -> None:
         self._db.close()
@@ -103,6 +126,8 @@ class Index:
     def update(self, stop: Stop) -> None:
         """Make it true again: only files that changed are read. Others may have done so in the meantime."""
         with self._writing():
+            if self._is_worn():
+                self._empty()
             found = self.changes()
             if found is None or found.whole:
                 self._walk(stop)
@@ -111,6 +136,18 @@ class Index:
             for chronicle in self.chronicles(stop):
                 if not chronicle.is_current():
                     chronicle.renew()
+
+    def _is_worn(self) -> bool:
+        """More rows of files that are gone than of files that are there."""
+        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'files'").fetchone()
+        live = self._db.execute("SELECT count(*) FROM files").fetchone()[0]
+        return given is not None and given[0] > 2 * live + _BATCH
+
+    def _empty(self) -> None:
+        self._db.execute("DELETE FROM folders")
+        self._db.execute("DELETE FROM files")
+        self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'files'")
+        self._db.execute("INSERT INTO chunk_words (chunk_words) VALUES ('delete-all')")
 
     @contextmanager
     def _writing(self) -> Generator[None]:

@@ -11,23 +11,16 @@ Standing = Literal["own", "test", "vendored", "example", "docs", "config", "pack
 
 _TEST_FOLDERS = frozenset(["test", "tests", "testing", "__tests__", "spec", "specs", "testdata", "fixtures"])
 _VENDOR_FOLDERS = frozenset(
-    ["vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules", "extern", "external"]
-    + ["externals", "packages", "dist", "build"]
+    [
+        *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
+        *("extern", "external", "externals", "packages", "dist", "build"),
+    ]
 )
 _EXAMPLE_FOLDERS = frozenset(
     [
-        "examples",
-        "example",
-        "demo",
-        "demos",
-        "sample",
-        "samples",
-        "galleries",
-        "gallery",
-        "tutorials",
-        "tutorial",
+        *("examples", "example", "demo", "demos", "sample", "samples", "galleries", "gallery"),
+        *("tutorials", "tutorial", "benchmarks", "benchmark", "asv_bench"),
     ]
-    + ["benchmarks", "benchmark", "asv_bench"]
 )
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")

@@ -68,7 +68,7 @@ _SCRIPT = _pattern(
     + _TO_BRACE,
 )
 _GO = _pattern(
-    r"ftvc\w",
+    r"\w",
     r"func" + _GAP + r"(?:\([^)\n]{0,120}\)[ \t]{0,8})?" + _NAME,
     r"(?:type|var|const)" + _GAP + _NAME,
     r"\t" + _NAME + r"[ \t]{1,40}(?:struct|interface)\b",

@@ -15,7 +15,7 @@ from retinue.codebase.confidence import Confidence, confidence_of
 from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Evidence, Past, together
 from retinue.codebase.history import History, past
-from retinue.codebase.index import Index
+from retinue.codebase.index import Index, discard_if_damaged
 from retinue.codebase.kinds import Kind, kind_of
 from retinue.codebase.missing import Missing, missing_names
 from retinue.codebase.question import Question, parse
@@ -77,7 +77,10 @@ class Locator:
         return self._from_index(asked, limit, stop) or self._from_scan(asked, limit, stop)
 
     def prepare(self, stop: Stop) -> bool:
-        """Make or renew the index; False if there is none to be had."""
+        """Make or renew the index, a damaged one from nothing; False if there is none to be had."""
+        return self._folder is not None and (self._update(stop) or (self._discard() and self._update(stop)))
+
+    def _update(self, stop: Stop) -> bool:
         try:
             index = self._open()
             if index is None:
@@ -89,6 +92,15 @@ class Locator:
         except (sqlite3.Error, OSError):
             return False
         return True
+
+    def _discard(self) -> bool:
+        """Remove an index that is no database any more. One that is merely busy is left alone."""
+        if self._folder is None:
+            return False
+        try:
+            return discard_if_damaged(self._folder, self._codebase)
+        except OSError:
+            return False
 
     def _open(self) -> Index | None:
         return None if self._folder is None else Index(self._folder, self._codebase)
