@@ -99,8 +99,8 @@ def test_a_named_definition_says_so(project: Path) -> None:
 
 
 def test_a_path_and_a_stack_trace_in_a_report_point_to_their_files(project: Path) -> None:
-    report = 'It fails\n\nTraceback (most recent call last):\n"
-    "  File "/site-packages/app/store/cache.py", line 3, in x\n'
+    frame = '  File "/site-packages/app/store/cache.py", line 3, in x'
+    report = f"It fails\n\nTraceback (most recent call last):\n{frame}\n"
     best = ask(project, report).places[0]
     assert best.path == "app/store/cache.py"
     assert "in the stack trace" in best.why
