@@ -7,6 +7,10 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── PathDenied               path_denied         the path is outside the roots or the policy hides it
 ├── PathMissing              path_missing        nothing readable is there
 ├── LimitExceeded            limit_exceeded      a bound was reached: kind, used, limit
+│   └── BudgetExceeded       budget_exceeded     a request tree has spent what it was given
+├── Saturated                saturated           the queue is full: nothing was recorded, try again later
+├── RunUnknown               run_unknown         no run (or message) has that id
+├── Conflict                 conflict            the state has moved on and does not allow the change
 ├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
 ├── Stopped                                      the caller ended the work
 │   ├── DeadlineExceeded     deadline_exceeded
@@ -77,6 +81,22 @@ class LimitExceeded(RetinueError):
         self.kind = kind
         self.used = used
         self.limit = limit
+
+
+class BudgetExceeded(LimitExceeded):
+    code = "budget_exceeded"
+
+
+class Saturated(RetinueError):
+    code = "saturated"
+
+
+class RunUnknown(RetinueError):
+    code = "run_unknown"
+
+
+class Conflict(RetinueError):
+    code = "conflict"
 
 
 class Unavailable(RetinueError):

@@ -1,1 +1,1 @@
-"""What survives a restart. Knows nothing of what runs mean or who asks."""
+"""What survives: runs, messages, events, ledgers and logs in one data folder that many processes share."""

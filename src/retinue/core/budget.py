@@ -1,0 +1,75 @@
+"""What a request may spend, and what was spent. Values only: the counting is the meter's business.
+
+Amounts are whole numbers, so that sums are exact: money in millionths of a dollar, time in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from retinue.core.errors import InvalidInput
+
+
+class BudgetKind(StrEnum):
+    FILES = "files"
+    BYTES = "bytes"
+    STEPS = "steps"
+    TOKENS = "tokens"
+    COST_MICROS = "cost_micros"
+    WALL_MS = "wall_ms"
+    SPAWNS = "spawns"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """One limit for each kind; None means that this kind is not limited."""
+
+    files: int | None = None
+    """Files that may be opened."""
+    bytes: int | None = None
+    """Bytes that may be read from files."""
+    steps: int | None = None
+    """Model calls."""
+    tokens: int | None = None
+    """Model tokens, prompt and reply together."""
+    cost_micros: int | None = None
+    """Money, in millionths of a dollar."""
+    wall_ms: int | None = None
+    """Milliseconds of running, summed over the runs of the tree."""
+    spawns: int | None = None
+    """Further runs that runs of the tree may start."""
+
+    def __post_init__(self) -> None:
+        for kind, limit in self.as_dict().items():
+            if limit < 0:
+                raise InvalidInput(f"the limit of {kind} cannot be negative: {limit}")
+
+    def limit(self, kind: BudgetKind) -> int | None:
+        return getattr(self, kind.value)
+
+    def as_dict(self) -> dict[str, int]:
+        """The limits that exist."""
+        return {kind.value: limit for kind in BudgetKind if (limit := self.limit(kind)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was spent, by kind; a kind without an amount was not spent."""
+
+    amounts: Mapping[BudgetKind, int]
+
+    @classmethod
+    def of(cls, **amounts: int) -> Usage:
+        return cls({BudgetKind(kind): amount for kind, amount in amounts.items() if amount})
+
+    def get(self, kind: BudgetKind) -> int:
+        return self.amounts.get(kind, 0)
+
+    def as_dict(self) -> dict[str, int]:
+        return {kind.value: amount for kind, amount in self.amounts.items()}
+
+
+UNLIMITED = Budget()
+NOTHING_SPENT = Usage({})

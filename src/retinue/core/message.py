@@ -1,0 +1,39 @@
+"""A message: a question from a run to its parent, and its answer. Knows nothing of how it travels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from retinue.core.ids import MessageId, RunId
+
+
+class MessageStatus(StrEnum):
+    PENDING = "pending_parent_reply"
+    REPLIED = "parent_replied"
+    ACKNOWLEDGED = "acknowledged_by_subagent"
+    CLOSED = "closed"
+    """The run ended before the answer was given or taken."""
+
+
+CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
+    MessageStatus.PENDING: frozenset({MessageStatus.REPLIED, MessageStatus.CLOSED}),
+    MessageStatus.REPLIED: frozenset({MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED}),
+    MessageStatus.ACKNOWLEDGED: frozenset(),
+    MessageStatus.CLOSED: frozenset(),
+}
+"""From each state, where it may go. The database holds the same table and has the last word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    id: MessageId
+    run_id: RunId
+    question: str
+    status: MessageStatus
+    asked_at: float
+    answer: str | None = None
+    replied_at: float | None = None
+    acknowledged_at: float | None = None
+    closed_at: float | None = None

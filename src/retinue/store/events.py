@@ -1,0 +1,55 @@
+"""What happened to runs, in order, append-only. Changes of status and of messages write themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from retinue.core.ids import RunId
+from retinue.core.json_value import Json
+from retinue.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    seq: int
+    run_id: RunId
+    at: float
+    kind: str
+    data: Mapping[str, Json]
+
+
+class Events:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, run_id: RunId, kind: str, data: Mapping[str, Json]) -> None:
+        """Small facts only: output belongs into the log."""
+        with self._database.write() as tx:
+            tx.execute(
+                "INSERT INTO events (run_id, at, kind, data) VALUES (?, ?, ?, ?)",
+                (run_id, tx.now, kind, json.dumps(data)),
+            )
+            tx.touch(run_id)
+
+    def of_run(self, run_id: RunId, *, after: int = 0, limit: int = 1000) -> list[Event]:
+        rows = self._database.rows(
+            "SELECT * FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?", (run_id, after, limit)
+        )
+        return [
+            Event(row["seq"], RunId(row["run_id"]), row["at"], row["kind"], json.loads(row["data"]))
+            for row in rows
+        ]
+
+    def last(self, run_id: RunId | None = None) -> int:
+        """The number of the newest event, of one run or of all; 0 when there is none."""
+        condition, values = ("", ()) if run_id is None else ("WHERE run_id = ?", (run_id,))
+        row = self._database.row(f"SELECT max(seq) FROM events {condition}", values)  # noqa: S608 - literals above
+        return cast("int | None", row[0]) or 0 if row is not None else 0
+
+    def changed_since(self, seq: int) -> tuple[int, set[RunId]]:
+        """The newest event's number, and the runs that have had one since the given number."""
+        rows = self._database.rows("SELECT seq, run_id FROM events WHERE seq > ? ORDER BY seq", (seq,))
+        return (rows[-1]["seq"] if rows else seq), {RunId(row["run_id"]) for row in rows}

@@ -1,0 +1,56 @@
+"""The data folder: which file lies where. Only checked ids ever become part of a path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from retinue.core.errors import Unavailable
+from retinue.core.ids import OwnerId, RunId
+from retinue.store.filesystem import refuse_network
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    path: Path
+
+    @classmethod
+    def prepare(cls, given: Path) -> DataFolder:
+        """Create what is missing, readable by the user alone; refuse a place that cannot be trusted."""
+        try:
+            given.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = cls(given.resolve())
+            refuse_network(folder.path)
+            folder.owners.mkdir(mode=0o700, exist_ok=True)
+            folder.logs.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(
+                f"the data folder cannot be used: {error.strerror}",
+                hint="set RETINUE_DATA_DIR to a folder that you may write to",
+            ) from None
+        return folder
+
+    @property
+    def database(self) -> Path:
+        return self.path / "retinue.db"
+
+    @property
+    def write_lock(self) -> Path:
+        return self.path / "write.lock"
+
+    @property
+    def owners(self) -> Path:
+        return self.path / "owners"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    def owner_lock(self, owner: OwnerId) -> Path:
+        return self.owners / f"{OwnerId.parse(owner)}.lock"
+
+    def log(self, run_id: RunId) -> Path:
+        return self.logs / f"{RunId.parse(run_id)}.log"
+
+    def meta(self, run_id: RunId) -> Path:
+        return self.logs / f"{RunId.parse(run_id)}.meta.json"

@@ -1,0 +1,64 @@
+"""What each request tree has taken of its budget, over all processes.
+
+A process takes an amount before it spends it and gives back what it did not spend. What a process held
+when it died counts as spent: nobody can tell, and a limit must never be crossed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retinue.core.budget import Budget, BudgetKind
+from retinue.core.errors import BudgetExceeded
+from retinue.core.ids import RunId
+from retinue.store.database import Database, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    taken: int
+    limit: int
+
+
+def open_ledger(tx: Transaction, request: RunId, budget: Budget) -> None:
+    """One account for each limited kind; a kind without one is not limited."""
+    for kind, limit in budget.as_dict().items():
+        tx.execute("INSERT INTO ledgers (request, kind, most) VALUES (?, ?, ?)", (request, kind, limit))
+
+
+class Ledgers:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def accounts(self, request: RunId) -> dict[BudgetKind, Account]:
+        rows = self._database.rows("SELECT kind, taken, most FROM ledgers WHERE request = ?", (request,))
+        return {BudgetKind(row["kind"]): Account(row["taken"], row["most"]) for row in rows}
+
+    def take(self, request: RunId, kind: BudgetKind, amount: int, *, spare_share: int | None = None) -> int:
+        """Take the amount, and with it one part in `spare_share` of what remains; returns how much was taken.
+
+        `BudgetExceeded`, and nothing taken, when less than the amount is left.
+        """
+        with self._database.write() as tx:
+            row = tx.execute(
+                "SELECT taken, most FROM ledgers WHERE request = ? AND kind = ?", (request, kind)
+            ).fetchone()
+            if row is None:
+                return amount
+            remaining = row["most"] - row["taken"] - amount
+            if remaining < 0:
+                raise BudgetExceeded(kind.value, row["taken"] + amount, row["most"])
+            taken = amount + (remaining // spare_share if spare_share else 0)
+            tx.execute(
+                "UPDATE ledgers SET taken = taken + ? WHERE request = ? AND kind = ?", (taken, request, kind)
+            )
+        return taken
+
+    def give_back(self, request: RunId, amounts: Mapping[BudgetKind, int]) -> None:
+        with self._database.write() as tx:
+            for kind, amount in amounts.items():
+                tx.execute(
+                    "UPDATE ledgers SET taken = taken - ? WHERE request = ? AND kind = ?",
+                    (amount, request, kind),
+                )

@@ -1,0 +1,231 @@
+"""The database's shape, as steps that are only ever added. A step that was released is never edited.
+
+The rules of the states live here as triggers, so that no process, of whatever version, can break them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from retinue.core.errors import Unavailable
+
+
+def m001_runs(db: sqlite3.Connection) -> None:
+    db.execute("""
+        CREATE TABLE runs (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            parent TEXT REFERENCES runs(id),
+            request TEXT NOT NULL,
+            agent TEXT NOT NULL,
+            caller TEXT NOT NULL,
+            task TEXT NOT NULL,
+            executor TEXT NOT NULL,
+            command TEXT,
+            model TEXT,
+            tools TEXT NOT NULL,
+            queue_s REAL,
+            run_s REAL,
+            budget TEXT NOT NULL,
+            endpoint TEXT,
+            endpoint_slots INTEGER,
+            needs_slot INTEGER NOT NULL CHECK (needs_slot IN (0, 1)),
+            owner TEXT NOT NULL,
+            host TEXT NOT NULL,
+
+            status TEXT NOT NULL DEFAULT 'queued',
+            turn INTEGER,                          -- its place while it queues for a slot, else null
+            slot INTEGER NOT NULL DEFAULT 0,       -- 1 while it holds a slot
+            enqueued_at REAL NOT NULL,
+            started_at REAL,
+            waiting_since REAL,
+            ended_at REAL,
+            deadline_at REAL,
+            changed_at REAL NOT NULL,
+            cancel_requested_at REAL,
+            pid INTEGER,
+            pid_started_at REAL,
+            usage TEXT NOT NULL DEFAULT '{}',
+            result TEXT,
+            error TEXT,
+            summary TEXT,
+            exit_code INTEGER,
+
+            CHECK (status IN ('queued', 'running', 'waiting_parent_reply',
+                              'success', 'error', 'timeout', 'canceled', 'interrupted')),
+            CHECK (slot IN (0, 1)),
+            CHECK (slot = 0 OR (status = 'running' AND turn IS NULL)),
+            CHECK (turn IS NULL OR ended_at IS NULL),
+            CHECK ((ended_at IS NULL) = (status IN ('queued', 'running', 'waiting_parent_reply'))),
+            CHECK ((waiting_since IS NOT NULL) = (status = 'waiting_parent_reply')),
+            CHECK (started_at IS NOT NULL OR status NOT IN ('running', 'waiting_parent_reply', 'success')),
+            CHECK ((pid IS NULL) = (pid_started_at IS NULL))
+        )""")
+    db.execute("CREATE INDEX runs_in_queue ON runs (turn, seq) WHERE turn IS NOT NULL")
+    db.execute("CREATE INDEX runs_in_queue_of_request ON runs (request, turn) WHERE turn IS NOT NULL")
+    db.execute("CREATE INDEX runs_with_slot ON runs (endpoint) WHERE slot = 1")
+    db.execute("CREATE INDEX runs_active ON runs (owner) WHERE ended_at IS NULL")
+    db.execute("CREATE INDEX runs_of_request ON runs (request)")
+    db.execute("CREATE INDEX runs_of_parent ON runs (parent) WHERE parent IS NOT NULL")
+    db.execute("CREATE INDEX runs_of_owner ON runs (owner, seq)")
+
+    db.execute("""
+        CREATE TRIGGER runs_begin_queued BEFORE INSERT ON runs
+        WHEN NEW.status <> 'queued'
+        BEGIN SELECT RAISE(ABORT, 'a run begins queued'); END""")
+    db.execute("""
+        CREATE TRIGGER runs_change_legally BEFORE UPDATE OF status ON runs
+        WHEN NEW.status <> OLD.status AND NOT CASE OLD.status
+            WHEN 'queued' THEN
+                NEW.status IN ('running', 'error', 'timeout', 'canceled', 'interrupted')
+            WHEN 'running' THEN
+                NEW.status IN ('waiting_parent_reply',
+                               'success', 'error', 'timeout', 'canceled', 'interrupted')
+            WHEN 'waiting_parent_reply' THEN
+                NEW.status IN ('running', 'success', 'error', 'timeout', 'canceled', 'interrupted')
+            ELSE 0 END
+        BEGIN SELECT RAISE(ABORT, 'illegal change of a run''s status'); END""")
+    db.execute("""
+        CREATE TRIGGER runs_end_once BEFORE UPDATE ON runs
+        WHEN OLD.ended_at IS NOT NULL
+        BEGIN SELECT RAISE(ABORT, 'a run that has ended never changes'); END""")
+    db.execute("""
+        CREATE TRIGGER runs_keep_identity BEFORE UPDATE OF
+            seq, id, parent, request, agent, caller, task, executor, owner, host, enqueued_at ON runs
+        BEGIN SELECT RAISE(ABORT, 'what a run is never changes'); END""")
+
+
+def m002_messages(db: sqlite3.Connection) -> None:
+    db.execute("""
+        CREATE TABLE messages (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            run_id TEXT NOT NULL REFERENCES runs(id),
+            question TEXT NOT NULL,
+            answer TEXT,
+            status TEXT NOT NULL DEFAULT 'pending_parent_reply',
+            asked_at REAL NOT NULL,
+            replied_at REAL,
+            acknowledged_at REAL,
+            closed_at REAL,
+            changed_at REAL NOT NULL,
+
+            CHECK (status IN ('pending_parent_reply', 'parent_replied',
+                              'acknowledged_by_subagent', 'closed')),
+            CHECK ((answer IS NULL) = (replied_at IS NULL)),
+            CHECK (status NOT IN ('parent_replied', 'acknowledged_by_subagent') OR answer IS NOT NULL),
+            CHECK ((acknowledged_at IS NOT NULL) = (status = 'acknowledged_by_subagent')),
+            CHECK ((closed_at IS NOT NULL) = (status = 'closed'))
+        )""")
+    db.execute("CREATE INDEX messages_of_run ON messages (run_id)")
+    db.execute("""
+        CREATE TRIGGER messages_begin_pending BEFORE INSERT ON messages
+        WHEN NEW.status <> 'pending_parent_reply'
+        BEGIN SELECT RAISE(ABORT, 'a message begins unanswered'); END""")
+    db.execute("""
+        CREATE TRIGGER messages_change_legally BEFORE UPDATE OF status ON messages
+        WHEN NOT CASE OLD.status
+            WHEN 'pending_parent_reply' THEN NEW.status IN ('parent_replied', 'closed')
+            WHEN 'parent_replied' THEN NEW.status IN ('acknowledged_by_subagent', 'closed')
+            ELSE 0 END
+        BEGIN SELECT RAISE(ABORT, 'illegal change of a message''s status'); END""")
+    db.execute("""
+        CREATE TRIGGER messages_keep_identity BEFORE UPDATE OF seq, id, run_id, question, asked_at ON messages
+        BEGIN SELECT RAISE(ABORT, 'what a message asks never changes'); END""")
+    db.execute("""
+        CREATE TRIGGER runs_close_messages AFTER UPDATE OF status ON runs
+        WHEN NEW.ended_at IS NOT NULL
+        BEGIN
+            UPDATE messages SET status = 'closed', closed_at = NEW.ended_at, changed_at = NEW.ended_at
+            WHERE run_id = NEW.id AND status IN ('pending_parent_reply', 'parent_replied');
+        END""")
+
+
+def m003_events(db: sqlite3.Connection) -> None:
+    db.execute("""
+        CREATE TABLE events (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            run_id TEXT NOT NULL REFERENCES runs(id),
+            at REAL NOT NULL,
+            kind TEXT NOT NULL,
+            data TEXT NOT NULL
+        )""")
+    db.execute("CREATE INDEX events_of_run ON events (run_id, seq)")
+    db.execute("""
+        CREATE TRIGGER events_never_change BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'an event never changes'); END""")
+    # States are plain words without quotes, so that the JSON can be put together without SQLite's
+    # JSON functions, which older builds lack.
+    db.execute("""
+        CREATE TRIGGER runs_tell_record AFTER INSERT ON runs
+        BEGIN
+            INSERT INTO events (run_id, at, kind, data)
+            VALUES (NEW.id, NEW.changed_at, 'status', '{"status": "' || NEW.status || '"}');
+        END""")
+    db.execute("""
+        CREATE TRIGGER runs_tell_status AFTER UPDATE OF status ON runs
+        WHEN NEW.status <> OLD.status
+        BEGIN
+            INSERT INTO events (run_id, at, kind, data)
+            VALUES (NEW.id, NEW.changed_at, 'status', '{"status": "' || NEW.status || '"}');
+        END""")
+    db.execute("""
+        CREATE TRIGGER runs_tell_cancel AFTER UPDATE OF cancel_requested_at ON runs
+        WHEN OLD.cancel_requested_at IS NULL AND NEW.cancel_requested_at IS NOT NULL
+        BEGIN
+            INSERT INTO events (run_id, at, kind, data)
+            VALUES (NEW.id, NEW.changed_at, 'cancel_requested', '{}');
+        END""")
+    db.execute("""
+        CREATE TRIGGER messages_tell_question AFTER INSERT ON messages
+        BEGIN
+            INSERT INTO events (run_id, at, kind, data) VALUES (NEW.run_id, NEW.changed_at, 'message',
+                '{"messageId": "' || NEW.id || '", "messageStatus": "' || NEW.status || '"}');
+        END""")
+    db.execute("""
+        CREATE TRIGGER messages_tell_status AFTER UPDATE OF status ON messages
+        BEGIN
+            INSERT INTO events (run_id, at, kind, data) VALUES (NEW.run_id, NEW.changed_at, 'message',
+                '{"messageId": "' || NEW.id || '", "messageStatus": "' || NEW.status || '"}');
+        END""")
+
+
+def m004_ledgers(db: sqlite3.Connection) -> None:
+    db.execute("""
+        CREATE TABLE ledgers (
+            request TEXT NOT NULL REFERENCES runs(id),
+            kind TEXT NOT NULL,
+            most INTEGER CHECK (most >= 0),          -- null: not limited
+            taken INTEGER NOT NULL DEFAULT 0,        -- spent, or handed to a process that may spend it
+            PRIMARY KEY (request, kind),
+            CHECK (taken >= 0),
+            CHECK (taken <= most)
+        ) WITHOUT ROWID""")
+
+
+MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
+    m001_runs,
+    m002_messages,
+    m003_events,
+    m004_ledgers,
+)
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the database up to date in one transaction; processes that come at once take turns."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(MIGRATIONS):
+            raise Unavailable(
+                f"the data folder was written by a newer retinue (version {version} of the store)",
+                hint="upgrade retinue, or set RETINUE_DATA_DIR to another folder",
+            )
+        for migration in MIGRATIONS[version:]:
+            migration(db)
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise

@@ -1,0 +1,266 @@
+"""The record of every run. A run is written here before anything of it happens.
+
+Changes of status are compare-and-set: of two processes that race, one wins and the other is told.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+from retinue.core.budget import Budget, Usage
+from retinue.core.errors import Conflict, RunUnknown
+from retinue.core.ids import OwnerId, RunId
+from retinue.core.json_value import Json
+from retinue.core.run import (
+    Endpoint,
+    Limits,
+    Outcome,
+    ProcessIdentity,
+    Run,
+    RunSpec,
+    RunStatus,
+    Timing,
+    check_change,
+)
+from retinue.store import ledgers, queue
+from retinue.store.database import Database, Row, Transaction
+from retinue.store.queue import Capacity
+from retinue.store.text import storable
+
+
+class Runs:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.host = socket.gethostname()
+
+    def record(self, spec: RunSpec, owner: OwnerId, capacity: Capacity | None = None) -> Run:
+        """Write down a new run, queued; `Saturated` and nothing written when there is no room for it."""
+        run_id = RunId.new()
+        with self._database.write() as tx:
+            request = run_id if spec.parent is None else _request_of_active(tx, spec.parent)
+            if spec.needs_slot and capacity is not None:
+                queue.check_room(tx, capacity)
+            values = _columns(spec) | {
+                "id": run_id,
+                "request": request,
+                "owner": owner,
+                "host": self.host,
+                "turn": queue.last_turn(tx, request) if spec.needs_slot else None,
+                "enqueued_at": tx.now,
+                "deadline_at": None if spec.limits.queue_s is None else tx.now + spec.limits.queue_s,
+                "changed_at": tx.now,
+            }
+            tx.execute(
+                f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608 - our own column names
+                tuple(values.values()),
+            )
+            if spec.parent is None:
+                ledgers.open_ledger(tx, run_id, spec.limits.budget)
+            tx.touch(run_id)
+        return self.get(run_id)
+
+    def get(self, run_id: RunId) -> Run:
+        row = self._database.row("SELECT * FROM runs WHERE id = ?", (run_id,))
+        if row is None:
+            raise _unknown(run_id)
+        return _run(row)
+
+    def list(
+        self,
+        *,
+        statuses: Iterable[RunStatus] | None = None,
+        request: RunId | None = None,
+        parent: RunId | None = None,
+        owner: OwnerId | None = None,
+        limit: int = 100,
+    ) -> list[Run]:
+        """The newest first."""
+        conditions: dict[str, list[Any]] = {}
+        if statuses is not None:
+            wanted = [status.value for status in statuses]
+            conditions[f"status IN ({', '.join('?' * len(wanted))})"] = wanted
+        for column, value in (("request", request), ("parent", parent), ("owner", owner)):
+            if value is not None:
+                conditions[f"{column} = ?"] = [value]
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        rows = self._database.rows(
+            f"SELECT * FROM runs {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own column names
+            [*(value for values in conditions.values() for value in values), limit],
+        )
+        return [_run(row) for row in rows]
+
+    def start(self, run_id: RunId) -> None:
+        """Begin a run that needs no slot; the others are begun by the queue."""
+        with self._database.write() as tx:
+            if not queue.start(tx, run_id, slot=False):
+                check_change(run_id, _status(tx, run_id), RunStatus.RUNNING)
+            tx.touch(run_id)
+
+    def finish(self, run_id: RunId, outcome: Outcome) -> bool:
+        """End the run and free its slot. False when somebody else ended it first: that ending stands."""
+        with self._database.write() as tx:
+            before = _status(tx, run_id)
+            if before.ended:
+                return False
+            check_change(run_id, before, outcome.status)
+            end(tx, run_id, outcome)
+        return True
+
+    def request_cancel(self, run_id: RunId) -> Run:
+        """Cancel the run and its descendants: at once those that queue, the others by asking their owners."""
+        with self._database.write() as tx:
+            _status(tx, run_id)
+            tree = tx.execute(
+                "WITH RECURSIVE tree(id) AS (SELECT ? UNION"
+                " SELECT runs.id FROM runs JOIN tree ON runs.parent = tree.id)"
+                " SELECT runs.id, status FROM runs JOIN tree USING (id) WHERE ended_at IS NULL",
+                (run_id,),
+            ).fetchall()
+            for row in tree:
+                each = RunId(row["id"])
+                if row["status"] == RunStatus.QUEUED:
+                    error = {"code": "canceled", "message": "the run was canceled before it started"}
+                    end(tx, each, Outcome(status=RunStatus.CANCELED, error=error))
+                else:
+                    tx.execute(
+                        "UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, ?1),"
+                        " changed_at = ?1 WHERE id = ?2",
+                        (tx.now, each),
+                    )
+                    tx.touch(each)
+        return self.get(run_id)
+
+    def set_summary(self, run_id: RunId, summary: str) -> None:
+        self._set(run_id, "summary", storable(summary))
+
+    def set_usage(self, run_id: RunId, usage: Usage) -> None:
+        self._set(run_id, "usage", json.dumps(usage.as_dict()))
+
+    def set_process(self, run_id: RunId, process: ProcessIdentity) -> None:
+        """Remember the run's child process, so that it can be ended even after our death."""
+        self._set(run_id, "pid", process.pid, "pid_started_at", process.started_at)
+
+    def _set(self, run_id: RunId, *columns_and_values: Any) -> None:
+        columns, values = columns_and_values[::2], columns_and_values[1::2]
+        changes = ", ".join(f"{column} = ?" for column in columns)
+        with self._database.write() as tx:
+            if _status(tx, run_id).ended:
+                raise Conflict(f"run {run_id} has ended and changes no more", run_id=run_id)
+            tx.execute(
+                f"UPDATE runs SET {changes}, changed_at = ? WHERE id = ?",  # noqa: S608 - our own column names
+                (*values, tx.now, run_id),
+            )
+            tx.touch(run_id)
+
+
+def end(tx: Transaction, run_id: RunId, outcome: Outcome) -> None:
+    """Write how an active run ended; its slot, its place in the queue and its messages go with it."""
+    usage = None if outcome.usage is None else json.dumps(outcome.usage.as_dict())
+    summary = None if outcome.summary is None else storable(outcome.summary)
+    tx.execute(
+        "UPDATE runs SET status = ?, ended_at = ?, changed_at = ?,"
+        " slot = 0, turn = NULL, waiting_since = NULL, result = ?, error = ?, exit_code = ?,"
+        " summary = coalesce(?, summary), usage = coalesce(?, usage) WHERE id = ?",
+        (
+            outcome.status.value,
+            tx.now,
+            tx.now,
+            _to_json(outcome.result),
+            _to_json(outcome.error),
+            outcome.exit_code,
+            summary,
+            usage,
+            run_id,
+        ),
+    )
+    tx.touch(run_id)
+
+
+def _status(tx: Transaction, run_id: RunId) -> RunStatus:
+    row = tx.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if row is None:
+        raise _unknown(run_id)
+    return RunStatus(row["status"])
+
+
+def _request_of_active(tx: Transaction, parent: RunId) -> RunId:
+    status = _status(tx, parent)
+    if status.ended:
+        raise Conflict(f"run {parent} has ended ({status}) and can start no more runs", run_id=parent)
+    return RunId(tx.execute("SELECT request FROM runs WHERE id = ?", (parent,)).fetchone()[0])
+
+
+def _unknown(run_id: RunId) -> RunUnknown:
+    return RunUnknown(f"no such run: {run_id}", hint="list the runs to see their ids", run_id=run_id)
+
+
+def _to_json(value: Json) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _from_json(text: str | None) -> Json:
+    return None if text is None else json.loads(text)
+
+
+def _columns(spec: RunSpec) -> dict[str, Any]:
+    return {
+        "parent": spec.parent,
+        "agent": storable(spec.agent),
+        "caller": storable(spec.caller),
+        "task": storable(spec.task),
+        "executor": spec.executor,
+        "command": None if spec.command is None else storable(spec.command),
+        "model": spec.model,
+        "tools": json.dumps(spec.tools),
+        "queue_s": spec.limits.queue_s,
+        "run_s": spec.limits.run_s,
+        "budget": json.dumps(spec.limits.budget.as_dict()),
+        "endpoint": None if spec.endpoint is None else spec.endpoint.key,
+        "endpoint_slots": None if spec.endpoint is None else spec.endpoint.slots,
+        "needs_slot": spec.needs_slot,
+    }
+
+
+def _spec(row: Row) -> RunSpec:
+    return RunSpec(
+        agent=row["agent"],
+        task=row["task"],
+        executor=row["executor"],
+        caller=row["caller"],
+        parent=None if row["parent"] is None else RunId(row["parent"]),
+        model=row["model"],
+        tools=tuple(json.loads(row["tools"])),
+        limits=Limits(row["queue_s"], row["run_s"], Budget(**json.loads(row["budget"]))),
+        endpoint=None if row["endpoint"] is None else Endpoint(row["endpoint"], row["endpoint_slots"]),
+        needs_slot=bool(row["needs_slot"]),
+        command=row["command"],
+    )
+
+
+def _run(row: Row) -> Run:
+    pid = row["pid"]
+    return Run(
+        id=RunId(row["id"]),
+        request=RunId(row["request"]),
+        spec=_spec(row),
+        status=RunStatus(row["status"]),
+        timing=Timing(
+            enqueued_at=row["enqueued_at"],
+            started_at=row["started_at"],
+            ended_at=row["ended_at"],
+            deadline_at=row["deadline_at"],
+        ),
+        owner=OwnerId(row["owner"]),
+        host=row["host"],
+        holds_slot=bool(row["slot"]),
+        cancel_requested=row["cancel_requested_at"] is not None,
+        process=None if pid is None else ProcessIdentity(pid, row["pid_started_at"], row["host"]),
+        usage=Usage.of(**json.loads(row["usage"])),
+        result=_from_json(row["result"]),
+        error=_from_json(row["error"]),
+        summary=row["summary"],
+        exit_code=row["exit_code"],
+    )

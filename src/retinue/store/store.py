@@ -1,0 +1,41 @@
+"""The store of one data folder, opened: the one object that other rooms hold."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Self
+
+from retinue.store.database import Clock, Database
+from retinue.store.events import Events
+from retinue.store.folder import DataFolder
+from retinue.store.ledgers import Ledgers
+from retinue.store.messages import Messages
+from retinue.store.queue import Queue
+from retinue.store.runs import Runs
+
+
+class Store:
+    """Calls are synchronous, mostly well under a millisecond, and safe from any thread."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.folder = database.folder
+        self.runs = Runs(database)
+        self.queue = Queue(database)
+        self.messages = Messages(database)
+        self.events = Events(database)
+        self.ledgers = Ledgers(database)
+
+    @classmethod
+    def open(cls, folder: Path, clock: Clock = time.time) -> Self:
+        return cls(Database(DataFolder.prepare(folder), clock))
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
