@@ -1,0 +1,177 @@
+"""Directories that are entered one name at a time and never through a link.
+
+An open directory stays itself when somebody renames it or puts a link in its place. So a path walked
+this way cannot be led elsewhere between a check and an open. Knows nothing of roots and policies.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Protocol
+
+POSIX = sys.platform != "win32"
+
+if sys.platform == "win32":
+    ENTER = os.O_RDONLY
+    READ = os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT
+else:
+    ENTER = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
+    # A pipe without a writer must not block the open; a terminal must not become ours.
+    READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class Directory(Protocol):
+    def enter(self, name: str) -> Directory:
+        """The directory of that name. OSError if there is none, or a link in its place."""
+        ...
+
+    def open(self, name: str) -> tuple[int, os.stat_result]:
+        """A descriptor of the regular file of that name, and what it is. OSError if it is anything else."""
+        ...
+
+    def status(self, name: str) -> os.stat_result:
+        """What bears that name; a link is itself."""
+        ...
+
+    def scan(self) -> list[os.DirEntry[str]]: ...
+
+    def close(self) -> None: ...
+
+
+class NotRegular(OSError):
+    """A directory, pipe, device or socket stands where a regular file was asked for."""
+
+
+def require_regular(status: os.stat_result) -> None:
+    if is_link(status):
+        raise OSError(errno.ELOOP, "a link")
+    if not stat.S_ISREG(status.st_mode):
+        raise NotRegular(errno.EINVAL, "not a regular file")
+
+
+def is_link(status: os.stat_result) -> bool:
+    # 0xA0000003 is a junction, Windows' other way to point elsewhere.
+    return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == 0xA0000003
+
+
+class HeldDirectory:
+    """A directory held by its descriptor: for every system that can open relative to one."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    @classmethod
+    def at(cls, path: Path) -> HeldDirectory:
+        """From the top, so that no folder above a root can be swapped for a link either."""
+        # O_PATH passes folders that may be crossed but not listed, which those above a root often are.
+        cross = ENTER | getattr(os, "O_PATH", 0)
+        fd = os.open(path.anchor, cross)
+        for depth, name in enumerate(path.parts[1:], 2):
+            above = fd
+            try:
+                fd = os.open(name, ENTER if depth == len(path.parts) else cross, dir_fd=above)
+            finally:
+                os.close(above)
+        return cls(fd)
+
+    def enter(self, name: str) -> HeldDirectory:
+        return HeldDirectory(os.open(name, ENTER, dir_fd=self._fd))
+
+    def open(self, name: str) -> tuple[int, os.stat_result]:
+        # Asked first because merely opening some devices does something.
+        require_regular(self.status(name))
+        fd = os.open(name, READ, dir_fd=self._fd)
+        try:
+            status = os.fstat(fd)
+            require_regular(status)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd, status
+
+    def status(self, name: str) -> os.stat_result:
+        return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+
+    def scan(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self._fd) as entries:
+            return list(entries)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class NamedDirectory:
+    """A directory known by its path: for Windows, which cannot open relative to a descriptor.
+
+    Each step is checked by name, and what was opened is compared afterwards with what then bears the name.
+    """
+
+    __slots__ = ("_path", "_top")
+
+    def __init__(self, path: str, top: str) -> None:
+        self._path = path
+        self._top = top
+
+    @classmethod
+    def at(cls, path: Path) -> NamedDirectory:
+        top = os.path.realpath(path)
+        if top != str(path):
+            raise OSError(errno.ELOOP, "a link")
+        return cls(top, top)
+
+    def enter(self, name: str) -> NamedDirectory:
+        status = self.status(name)
+        if is_link(status):
+            raise OSError(errno.ELOOP, "a link")
+        if not stat.S_ISDIR(status.st_mode):
+            raise OSError(errno.ENOTDIR, "not a directory")
+        return NamedDirectory(self._below(name), self._top)
+
+    def open(self, name: str) -> tuple[int, os.stat_result]:
+        require_regular(self.status(name))
+        fd = os.open(self._below(name), READ)
+        try:
+            status = os.fstat(fd)
+            require_regular(status)
+            real = os.path.realpath(self._below(name))
+            inside = os.path.commonpath((real, self._top)) == self._top
+            if not inside or not os.path.samestat(os.lstat(real), status):
+                raise OSError(errno.ELOOP, "swapped while it was opened")
+        except (OSError, ValueError) as error:  # commonpath raises ValueError for two drives
+            os.close(fd)
+            raise error if isinstance(error, OSError) else OSError(errno.ELOOP, "on another drive") from None
+        return fd, status
+
+    def status(self, name: str) -> os.stat_result:
+        return os.lstat(self._below(name))
+
+    def scan(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self._path) as entries:
+            return list(entries)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _below(self, name: str) -> str:
+        return os.path.join(self._path, name)  # noqa: PTH118 - a Path costs as much as the open itself
+
+
+def open_directory(path: Path) -> Directory:
+    return HeldDirectory.at(path) if os.open in os.supports_dir_fd else NamedDirectory.at(path)
+
+
+def read_fully(fd: int, size: int) -> bytes:
+    """Up to `size` bytes; fewer if the file ends before."""
+    data = os.read(fd, size) if size else b""
+    while data and len(data) < size:
+        more = os.read(fd, size - len(data))
+        if not more:
+            break
+        data += more
+    return data

@@ -1,0 +1,82 @@
+"""Hard links: a second name of a hidden file is as hidden as the first.
+
+Only a file with more than one name asks for this, and such files are rare in source trees. Then every
+hidden file of the roots is looked up once, those in ignored folders too, and the answer is kept for as
+long as it can be true.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from retinue.codebase.directory import POSIX, Directory
+from retinue.codebase.policy import Rules
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+
+CLOCK_SLACK_NS = 2_000_000_000
+"""File systems keep times as coarsely as this, and a network one by another clock."""
+
+Inode = tuple[int, int]
+
+
+class HardLinks:
+    """Shared by all threads that read the same roots."""
+
+    def __init__(self, rules: Mapping[Root, Rules], directory_at: Callable[[Path], Directory]) -> None:
+        self._rules = rules
+        self._directory_at = directory_at
+        self._lock = threading.Lock()
+        self._hidden: frozenset[Inode] = frozenset()
+        self._looked_ns: int | None = None
+
+    def lead_to_hidden(self, status: os.stat_result, stop: Stop) -> bool:
+        """Whether one of the other names of this file is hidden in a root."""
+        with self._lock:
+            if not self._still_knows(status):
+                looked_ns = time.time_ns()
+                self._hidden = self._look(stop)
+                self._looked_ns = looked_ns
+            return (status.st_dev, status.st_ino) in self._hidden
+
+    def _still_knows(self, status: os.stat_result) -> bool:
+        """A new name or new content changes a file's ctime: an older ctime was seen by the last look.
+
+        On Windows ctime is the time of creation and tells nothing.
+        """
+        return POSIX and self._looked_ns is not None and status.st_ctime_ns < self._looked_ns - CLOCK_SLACK_NS
+
+    def _look(self, stop: Stop) -> frozenset[Inode]:
+        found: set[Inode] = set()
+        for root, rules in self._rules.items():
+            top = self._directory_at(root.path)
+            try:
+                _collect(top, "", rules, found, stop)
+            finally:
+                top.close()
+        return frozenset(found)
+
+
+def _collect(here: Directory, path: str, rules: Rules | None, found: set[Inode], stop: Stop) -> None:
+    """Add the hidden files below `here`; without rules everything below is hidden."""
+    stop.check()
+    device = here.status(".").st_dev
+    for entry in here.scan():
+        is_folder = entry.is_dir(follow_symlinks=False)
+        below = f"{path}/{entry.name}" if path else entry.name
+        hidden = rules is None or rules.hides(below, folder=is_folder)
+        if is_folder:
+            try:
+                folder = here.enter(entry.name)
+            except OSError:
+                continue  # what cannot be entered cannot be read under its hidden name either
+            try:
+                _collect(folder, below, None if hidden else rules, found, stop)
+            finally:
+                folder.close()
+        elif hidden:
+            found.add((device, entry.inode()))

@@ -1,0 +1,175 @@
+"""The one way to a file's bytes: below its root, not hidden, regular, within the size limit.
+
+Links are followed only if what they lead to passes the same checks under its real name. Opening many
+files of one folder in a row costs little more than plain opens, because the folder stays open.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from retinue.codebase import refusals
+from retinue.codebase.directory import Directory, NotRegular, read_fully
+from retinue.codebase.entry import Entry
+from retinue.codebase.hardlinks import HardLinks
+from retinue.codebase.policy import Rules
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+
+LINK_IN_THE_WAY = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
+
+
+class Stamp(NamedTuple):
+    """Changes when a file does."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+class Content(NamedTuple):
+    data: bytes
+    stamp: Stamp
+
+
+class Opener:
+    """For one thread and one piece of work: `with` closes the folders it holds open."""
+
+    def __init__(
+        self,
+        rules: Mapping[Root, Rules],
+        links: HardLinks,
+        directory_at: Callable[[Path], Directory],
+        stop: Stop,
+    ) -> None:
+        self._rules = rules
+        self._links = links
+        self._directory_at = directory_at
+        self._stop = stop
+        self._root: Root | None = None
+        self._parent: str | None = None
+        self._names: list[str] = []
+        self._folders: list[Directory] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave(0)
+
+    def read(self, entry: Entry) -> Content:
+        """The whole file. Raises PathDenied, PathMissing or LimitExceeded."""
+        fd, status = self.open(entry)
+        try:
+            # Never past the size it had: a growing file ends, and the endless ones in /proc have size 0.
+            data = read_fully(fd, status.st_size)
+        except OSError as error:
+            raise refusals.from_os(error, entry.path) from None
+        finally:
+            os.close(fd)
+        return Content(data, _stamp(status))
+
+    def stamp(self, entry: Entry) -> Stamp:
+        """What tells whether the file changed since it was read; a link in its place is refused."""
+        if self._rules[entry.root].hides(entry.path):
+            raise refusals.hidden(entry.path)
+        parent, _, name = entry.path.rpartition("/")
+        try:
+            return _stamp(self.folder(entry.root, parent).status(name))
+        except OSError as error:
+            raise refusals.from_os(error, entry.path) from None
+
+    def exists(self, entry: Entry) -> bool:
+        """Whether something that is not hidden bears this name; for choosing between roots."""
+        parent, _, name = entry.path.rpartition("/")
+        try:
+            hidden = self._rules[entry.root].hides(entry.path)
+            return not hidden and bool(self.folder(entry.root, parent).status(name or "."))
+        except OSError:
+            return False
+
+    def open(self, entry: Entry) -> tuple[int, os.stat_result]:
+        """A descriptor to be closed by the caller, and what it is."""
+        rules = self._rules[entry.root]
+        if rules.hides(entry.path):
+            raise refusals.hidden(entry.path)
+        try:
+            try:
+                fd, status = self._open(entry.root, entry.path)
+            except OSError as error:
+                if error.errno not in LINK_IN_THE_WAY:
+                    raise
+                fd, status = self._open(entry.root, self._real_path(entry))
+        except NotRegular:
+            raise refusals.not_a_file(entry.path) from None
+        except OSError as error:
+            raise refusals.from_os(error, entry.path) from None
+        if status.st_size > rules.max_file_bytes:
+            os.close(fd)
+            raise refusals.too_large(status.st_size, rules.max_file_bytes)
+        if status.st_nlink > 1 and self._leads_to_hidden(fd, status):
+            os.close(fd)
+            raise refusals.hidden(entry.path)
+        return fd, status
+
+    def folder(self, root: Root, path: str) -> Directory:
+        """The folder at a root-relative path, `""` being the root. Stays open until another is asked for."""
+        if root is self._root and path == self._parent:
+            return self._folders[-1]
+        self._parent = None
+        if root is not self._root:
+            self._leave(0)
+            self._folders.append(self._directory_at(root.path))
+            self._root = root
+        names = path.split("/") if path else []
+        shared = 0
+        while shared < min(len(names), len(self._names)) and names[shared] == self._names[shared]:
+            shared += 1
+        self._leave(shared + 1)
+        for name in names[shared:]:
+            self._folders.append(self._folders[-1].enter(name))
+            self._names.append(name)
+        self._parent = path
+        return self._folders[-1]
+
+    def _open(self, root: Root, path: str) -> tuple[int, os.stat_result]:
+        parent, _, name = path.rpartition("/")
+        return self.folder(root, parent).open(name)
+
+    def _real_path(self, entry: Entry) -> str:
+        """Where the links of a path lead, if that is a readable place below the same root."""
+        root = entry.root.path
+        real = Path(os.path.realpath(root / entry.path))
+        if not real.is_relative_to(root) or real == root:
+            raise refusals.outside(entry.path)
+        path = real.relative_to(root).as_posix()
+        if self._rules[entry.root].hides(path):
+            raise refusals.hidden(entry.path)
+        return path
+
+    def _leads_to_hidden(self, fd: int, status: os.stat_result) -> bool:
+        try:
+            return self._links.lead_to_hidden(status, self._stop)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def _leave(self, keep: int) -> None:
+        """Close all held folders but the first `keep`; the first of all is the root itself."""
+        while len(self._folders) > keep:
+            self._folders.pop().close()
+        del self._names[max(0, keep - 1) :]
+        if keep == 0:
+            self._root = self._parent = None
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

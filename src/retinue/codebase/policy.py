@@ -1,0 +1,127 @@
+"""What inside a root may be read. Decides by names and sizes alone; opens nothing.
+
+Names are compared as the most lenient file system would: without case, without Unicode variants, without
+trailing dots and spaces. So a trick that reaches a hidden file somewhere is refused everywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from retinue.codebase.globs import matcher
+from retinue.codebase.secret_names import EXAMPLES, SECRET_FILES, SECRETS
+from retinue.core.errors import ConfigInvalid
+from retinue.core.root import Root
+
+SYSTEM_PATHS = tuple(
+    Path(path)
+    for path in (
+        *("/proc", "/sys", "/dev", "/etc", "/boot", "/run/secrets", "/run/credentials", "/run/user"),
+        *("/private/etc", "/System", "/Library/Keychains", "C:/Windows"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`deny` wins over `allow`, and `allow` over the built-in list of secrets."""
+
+    deny: tuple[str, ...] = ()
+    """Globs of more to hide: a name anywhere (`*.sql`), or a path from the root (`data/private`)."""
+    allow: tuple[str, ...] = ()
+    """Globs of built-in secrets that may be read after all. Allowing a folder allows what is in it."""
+    max_file_bytes: int = 1_048_576
+    """Larger files are not opened: source code is smaller, and what is larger is generated or data."""
+
+    def __post_init__(self) -> None:
+        if self.max_file_bytes < 1:
+            raise ConfigInvalid(f"max_file_bytes must be at least 1, not {self.max_file_bytes}")
+
+    def rules_for(self, root: Root) -> Rules:
+        return Rules(self, root)
+
+
+class Rules:
+    """A policy made ready for one root: a walk puts tens of thousands of paths to it."""
+
+    def __init__(self, policy: Policy, root: Root) -> None:
+        if any(root.path == system or system in root.path.parents for system in SYSTEM_PATHS):
+            raise ConfigInvalid(
+                "a folder of the operating system cannot be a root", hint="name a project's own directory"
+            )
+        self.max_file_bytes = policy.max_file_bytes
+        inside = [system.relative_to(root.path) for system in SYSTEM_PATHS if root.path in system.parents]
+        self._deny = _Globs((*policy.deny, *(f"/{path.as_posix()}" for path in inside)))
+        self._allow = _Globs((*policy.allow, *EXAMPLES))
+        self._secret = _Globs(SECRETS)
+        self._secret_file = _Globs(SECRET_FILES)
+        # Names repeat (every package has its __init__.py) and nearly all are harmless: each is judged once.
+        self.concern = functools.lru_cache(maxsize=65_536)(self._concern)
+        """Whether any rule could speak of a path with this name in it. Cheap: walks ask it of every name."""
+
+    def hides(self, path: str, *, folder: bool = False) -> bool:
+        """Whether a root-relative path, or a folder on the way to it, is hidden."""
+        names = path.split("/")
+        if not any(map(self.concern, names)):
+            return False
+        names = [fold(name) for name in names]
+        hidden = allowed = False
+        for count, name in enumerate(names, 1):
+            so_far = "/".join(names[:count])
+            if is_windows_trap(name) or self._deny.match(so_far, name):
+                return True
+            allowed = allowed or self._allow.match(so_far, name)
+            hidden = hidden or self._secret.match(so_far, name)
+        if not folder:
+            hidden = hidden or self._secret_file.match("/".join(names), names[-1])
+        return hidden and not allowed
+
+    def _concern(self, name: str) -> bool:
+        folded = fold(name)
+        rules = (self._deny, self._secret, self._secret_file)
+        return is_windows_trap(folded) or any(globs.could_match(folded) for globs in rules)
+
+
+class _Globs:
+    """Globs over folded paths. Those without a `/` fit a name anywhere, the others the path from the root."""
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        folded = ["/".join(map(fold, glob.split("/"))).rstrip("/") for glob in globs]
+        names = [glob for glob in folded if "/" not in glob]
+        paths = [glob.removeprefix("/") for glob in folded if "/" in glob]
+        self._fits_name = matcher(*names)
+        self._fits_path = matcher(*paths)
+        self.could_match = matcher(*names, *(path.rpartition("/")[2] for path in paths))
+        """Whether any of the globs could fit a path that ends in this name."""
+
+    def match(self, path: str, name: str) -> bool:
+        return self._fits_name(name) or self._fits_path(path)
+
+
+def fold(name: str) -> str:
+    """The spelling under which the most lenient file systems would know a name."""
+    if name.isascii():
+        folded = name.lower()
+    else:
+        # NFKC unites look-alikes such as full-width letters; format characters are invisible to HFS+.
+        visible = "".join(char for char in name if unicodedata.category(char) != "Cf")
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    return folded.rstrip(". ") or folded
+
+
+DEVICES = frozenset({"con", "prn", "aux", "nul", "conin$", "conout$"}) | {
+    f"{port}{number}" for port in ("com", "lpt") for number in "0123456789¹²³"
+}
+
+
+def is_windows_trap(name: str, windows: bool = sys.platform == "win32") -> bool:
+    """Names that on Windows open something else: a device, a stream of another file, a short 8.3 alias."""
+    if not windows:
+        return False
+    stem, _, alias = name.partition(".")[0].partition("~")
+    return ":" in name or stem.rstrip(" ") in DEVICES or alias[:1].isdigit()

@@ -1,0 +1,51 @@
+"""Bytes to text: byte-order marks first, then strict UTF-8, Latin-1 as the last resort. Opens nothing."""
+
+from __future__ import annotations
+
+import codecs
+from typing import NamedTuple
+
+SNIFFED_BYTES = 8_192
+
+# The longer marks first: UTF-32's begins like UTF-16's.
+MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+class Text(NamedTuple):
+    text: str
+    """Without byte-order mark, lines ended by `\\n` alone."""
+    encoding: str
+
+
+def decode(data: bytes) -> Text | None:
+    """The text of a file, or None if it is binary: a zero byte near its start that no mark explains."""
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return Text(_unix_lines(data[len(mark) :].decode(encoding, "replace")), encoding)
+    if b"\0" in data[:SNIFFED_BYTES]:
+        return None
+    try:
+        return Text(_unix_lines(data.decode("utf-8")), "utf-8")
+    except UnicodeDecodeError:
+        return Text(_unix_lines(data.decode("latin-1")), "latin-1")
+
+
+def _unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def clip(line: str, limit: int, focus: int = 0) -> str:
+    """At most `limit` characters of a line around the one at `focus`, with a mark for each cut end."""
+    if len(line) <= limit:
+        return line
+    start = max(0, min(focus - limit // 4, len(line) - limit))
+    end = start + limit
+    before = f"[{start} characters cut]… " if start else ""
+    after = f" …[{len(line) - end} characters cut]" if end < len(line) else ""
+    return f"{before}{line[start:end]}{after}"
