@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from retinue.core.errors import InvalidInput
+from retinue.core.ids import Id
 from retinue.core.reference import Reference
 
 Confidence = Literal["low", "med", "high"]
 Status = Literal["ok", "timeout", "canceled", "error"]
 
-ROLES = ("locator", "analyzer", "patterns", "thoughts_locator", "thoughts_analyzer")
+ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
 """Every role a report may have a key for, in the order of the keys."""
+
+
+class ReportId(Id):
+    """Under which the whole of a report is kept."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +43,16 @@ class RoleResult:
             "confidence": self.confidence,
             "notes": self.notes,
         }
+
+    @classmethod
+    def from_dict(cls, shown: Mapping[str, Any]) -> RoleResult:
+        return cls(
+            summary=shown["summary"],
+            references=tuple(map(Reference.parse, shown["references"])),
+            key_findings=tuple(shown["key_findings"]),
+            confidence=shown["confidence"],
+            notes=shown["notes"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +78,8 @@ class RoleOutcome:
 
     def __post_init__(self) -> None:
         ok = self.status == "ok"
-        if ok == (self.value is None) or ok == (self.error is not None):
-            raise InvalidInput(f"a role that ended {self.status} needs a value or an error, not both")
+        if ok != (self.value is not None) or ok != (self.error is None):
+            raise InvalidInput(f"a role that ended {self.status} has a value or an error, never both")
 
     def as_dict(self) -> dict[str, object]:
         shown: dict[str, object] = {"status": self.status}
@@ -72,6 +89,16 @@ class RoleOutcome:
             shown["error"] = self.error.as_dict()
         shown["timing"] = {"startedAt": self.started_at, "elapsedMs": self.elapsed_ms}
         return shown
+
+    @classmethod
+    def from_dict(cls, shown: Mapping[str, Any]) -> RoleOutcome:
+        return cls(
+            status=shown["status"],
+            value=RoleResult.from_dict(shown["value"]) if "value" in shown else None,
+            error=RoleError(**shown["error"]) if "error" in shown else None,
+            started_at=shown["timing"]["startedAt"],
+            elapsed_ms=shown["timing"]["elapsedMs"],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +122,20 @@ class Progress:
             "keywords": list(self.keywords),
         }
 
+    @classmethod
+    def from_dict(cls, shown: Mapping[str, Any]) -> Progress:
+        return cls(
+            spawned=shown["spawnedTasks"],
+            elapsed_ms=shown["elapsedMs"],
+            files_read=shown["filesRead"],
+            bytes_read=shown["bytesRead"],
+            keywords=tuple(shown["keywords"]),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    id: str
+    id: ReportId
     question: str
     roots_searched: tuple[str, ...]
     """Absolute; the only absolute paths of a report."""
@@ -109,7 +146,7 @@ class Report:
     notes: tuple[str, ...] = ()
     """What was cut, dropped, limited or missing."""
     root_of: Mapping[str, int] = field(default_factory=dict[str, int])
-    """With several roots: the root of each reference that is not in the first one, by its place in the list."""
+    """With several roots: for each reference that is not in the first one, which of them it is in."""
     progress: Progress | None = None
     artifact: str | None = None
     """Where the memo was written, if one was asked for."""
@@ -131,6 +168,20 @@ class Report:
             "notes": list(self.notes),
             "progress": self.progress and self.progress.as_dict(),
             "artifactPath": self.artifact,
-            "id": self.id,
         }
-        return shown | {key: value for key, value in ours.items() if value}
+        return shown | {key: value for key, value in ours.items() if value} | {"id": str(self.id)}
+
+    @classmethod
+    def from_dict(cls, shown: Mapping[str, Any]) -> Report:
+        """The inverse of `as_dict`; a KeyError, TypeError or InvalidInput for anything else."""
+        return cls(
+            id=ReportId.parse(shown["id"]),
+            question=shown["question"],
+            roots_searched=tuple(shown["rootsSearched"]),
+            roles={role: RoleOutcome.from_dict(shown[role]) for role in ROLES if role in shown},
+            summary=shown["summary"],
+            notes=tuple(shown.get("notes", ())),
+            root_of=dict(shown.get("rootOf", {})),
+            progress=Progress.from_dict(shown["progress"]) if "progress" in shown else None,
+            artifact=shown.get("artifactPath"),
+        )
