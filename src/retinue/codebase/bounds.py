@@ -25,6 +25,8 @@ class Bounds:
     """Lines of one excerpt."""
     max_matches: int = 200
     """Matching lines of one search."""
+    max_matches_per_file: int = 20
+    """So that one file full of matches does not hide the others."""
     max_entries: int = 1_000
     """Names in one listing or glob."""
     max_line_chars: int = 500

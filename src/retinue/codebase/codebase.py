@@ -5,31 +5,38 @@ Synchronous, and safe to call from many threads at once. Knows nothing of agents
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.codebase import refusals
 from retinue.codebase.bounds import Bounds, OnRead, free_of_charge
+from retinue.codebase.choose import chooser
 from retinue.codebase.directory import Directory, open_directory
 from retinue.codebase.entry import Entry
 from retinue.codebase.hardlinks import HardLinks
+from retinue.codebase.listing import Listing, list_folder
 from retinue.codebase.omitted import Omitted, Tally
 from retinue.codebase.opener import Opener
 from retinue.codebase.paths import places
+from retinue.codebase.pattern import Pattern
 from retinue.codebase.policy import Policy
 from retinue.codebase.read import Excerpt, excerpt
-from retinue.codebase.text import decode
-from retinue.codebase.walk import MAX_FILES, Walker
-from retinue.core.errors import ConfigInvalid, InvalidInput, PathMissing
+from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
+from retinue.codebase.search import Found, Searcher
+from retinue.codebase.walk import MAX_FILES, FileWalk, Walker, ignores_above
+from retinue.core.errors import ConfigInvalid, InvalidInput, PathDenied, PathMissing
 from retinue.core.root import Root
 from retinue.core.stop import Stop
+
+MAX_LISTING_DEPTH = 10
+MAX_CONTEXT = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
     entries: tuple[Entry, ...]
-    """Sorted by root, in the order the roots were given, then by path."""
+    """In the order of the roots, then by path."""
     omitted: Omitted
 
 
@@ -40,12 +47,15 @@ class Codebase:
         policy: Policy | None = None,
         *,
         directory_at: Callable[[Path], Directory] = open_directory,
+        ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
     ) -> None:
+        """`ripgrep` is asked for at the first search; without one, searches are slower, not different."""
         if not roots:
             raise ConfigInvalid("no root to read from", hint="name at least one directory")
         self.roots = tuple(dict.fromkeys(roots))
         self.policy = policy or Policy()
         self._directory_at = directory_at
+        self._ripgrep = functools.cache(ripgrep)
         self._rules = {root: self.policy.rules_for(root) for root in self.roots}
         self._links = HardLinks(self._rules, directory_at)
 
@@ -53,14 +63,42 @@ class Codebase:
         """For reading many files in a row: `with codebase.opener(stop) as opener: opener.read(entry)`."""
         return Opener(self._rules, self._links, self._directory_at, stop)
 
-    def files(self, stop: Stop, *, max_files: int = MAX_FILES) -> Files:
-        """Every file that may be read and that the project does not ignore. Nothing is opened."""
+    def files(
+        self, stop: Stop, *, below: Sequence[str] = (), sized: bool = False, max_files: int = MAX_FILES
+    ) -> Files:
+        """The files that may be read and that the project does not ignore; a file named in `below` always.
+
+        Nothing is opened. `sized` leaves out those over the size limit, at the cost of a look at each.
+        """
         tally = Tally()
-        entries: list[Entry] = []
-        for root in self.roots:
-            walker = Walker(self._rules[root], tally, stop, max_files - len(entries))
-            entries += (Entry(root, path) for path in self._walk(root, walker))
-        return Files(tuple(entries), tally.omitted())
+        with self.opener(stop) as opener:
+            return Files(tuple(self._gather(opener, below, tally, stop, max_files, sized)), tally.omitted())
+
+    def glob(self, globs: Sequence[str], stop: Stop, *, bounds: Bounds | None = None) -> Files:
+        """The files whose path fits a glob and no `!glob`. Without `/` a glob fits names at any depth."""
+        if not globs:
+            raise InvalidInput("no glob was given", hint="for example *.py or src/**/*.ts")
+        limit = (bounds or Bounds()).max_entries
+        fits = chooser(globs)
+        tally = Tally()
+        with self.opener(stop) as opener:
+            found = [one for one in self._gather(opener, (), tally, stop, MAX_FILES) if fits(one.path)]
+        if len(found) > limit:
+            tally.reached("entries")
+            tally.counts["over_limit"] += len(found) - limit
+        return Files(tuple(found[:limit]), tally.omitted())
+
+    def list(self, path: str, stop: Stop, *, depth: int = 1, bounds: Bounds | None = None) -> Listing:
+        """What is in a folder. Raises PathDenied, PathMissing or InvalidInput."""
+        if not 1 <= depth <= MAX_LISTING_DEPTH:
+            raise InvalidInput(f"the depth must be between 1 and {MAX_LISTING_DEPTH}, not {depth}")
+        tally = Tally()
+        with self.opener(stop) as opener:
+            folder, is_folder = self._find(path, opener)
+            if not is_folder:
+                raise InvalidInput(f"{folder.path!r} is not a folder", hint="read it instead")
+            walker = Walker(self._rules[folder.root], tally, stop)
+            return list_folder(opener, walker, folder, depth, bounds or Bounds(), tally, stop)
 
     def read(
         self,
@@ -74,35 +112,83 @@ class Codebase:
     ) -> Excerpt:
         """Some lines of one file. Raises PathDenied, PathMissing, LimitExceeded or InvalidInput."""
         with self.opener(stop) as opener:
-            entry = self._find(path, opener)
-            text = decode(opener.read(entry).data)
-        if text is None:
-            raise refusals.binary(entry.path)
-        shown = excerpt(entry, text, start, lines, bounds or Bounds())
-        on_read(1, sum(len(line.encode("utf-8", "replace")) + 1 for line in shown.lines))
+            entry, _ = self._find(path, opener)
+            shown = excerpt(entry, opener.text(entry), start, lines, bounds or Bounds())
+        on_read(1, sum(len(line.encode()) + 1 for line in shown.lines))
         return shown
 
-    def _walk(self, root: Root, walker: Walker) -> list[str]:
-        try:
-            top = self._directory_at(root.path)
-        except OSError:
-            raise PathMissing(
-                f"the root {root} is no longer there", hint="restore it, or remove it"
-            ) from None
-        try:
-            return walker.files(top)
-        finally:
-            top.close()
+    def grep(
+        self,
+        pattern: Pattern,
+        stop: Stop,
+        *,
+        below: Sequence[str] = (),
+        globs: Sequence[str] = (),
+        context: int = 0,
+        bounds: Bounds | None = None,
+        on_read: OnRead = free_of_charge,
+    ) -> Found:
+        """The lines that match, in the files below some paths that fit some globs; all if none are given."""
+        if not 0 <= context <= MAX_CONTEXT:
+            raise InvalidInput(f"the context must be between 0 and {MAX_CONTEXT} lines, not {context}")
+        fits = chooser(globs)
+        tally = Tally()
+        with self.opener(stop) as opener:
+            files = self._gather(opener, below, tally, stop, MAX_FILES, sized=True)
+            chosen = [entry for entry in files if fits(entry.path)]
+            searcher = Searcher(opener, self._ripgrep(), bounds or Bounds(), on_read, tally, stop)
+            return Found(searcher.search(chosen, pattern, context), tally.omitted())
 
-    def _find(self, path: str, opener: Opener) -> Entry:
-        """The one place a path means."""
-        found = places(self.roots, path)
+    def _gather(
+        self,
+        opener: Opener,
+        below: Sequence[str],
+        tally: Tally,
+        stop: Stop,
+        max_files: int,
+        sized: bool = False,
+    ) -> list[Entry]:
+        found: dict[Entry, None] = {}
+        starts = [self._find(path, opener) for path in below] or [
+            (Entry(root, ""), True) for root in self.roots
+        ]
+        for start, is_folder in starts:
+            if not is_folder:
+                found[start] = None
+                continue
+            walk = FileWalk(self._rules[start.root], tally, stop, max_files - len(found), sized=sized)
+            try:
+                ignores = ignores_above(opener, start.root, start.path)
+                walk.gather(opener.folder(start.root, start.path), start.path, ignores)
+            except OSError:
+                tally.counts["unreadable"] += 1
+            found.update((Entry(start.root, path), None) for path in self._own(start.root, walk.found))
+        order = {root: index for index, root in enumerate(self.roots)}
+        return sorted(found, key=lambda entry: (order[entry.root], entry.path))
+
+    def _own(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
+        """Without what belongs to another root inside this one, which shows it itself."""
+        inner = [one.path.relative_to(root.path) for one in self.roots if root.path in one.path.parents]
+        prefixes = tuple(f"{path.as_posix()}/" for path in inner)
+        return [path for path in paths if not path.startswith(prefixes)] if prefixes else paths
+
+    def _find(self, path: str, opener: Opener) -> tuple[Entry, bool]:
+        """The one place that a path means, and whether it is a folder."""
+        possible = places(self.roots, path)
+        if len(possible) == 1:
+            return opener.locate(possible[0])
+        found: list[tuple[Entry, bool]] = []
+        refusal: PathDenied | PathMissing | None = None
+        for entry in possible:
+            try:
+                found.append(opener.locate(entry))
+            except PathMissing as error:
+                refusal = refusal or error
+            except PathDenied as error:
+                refusal = error
         if len(found) > 1:
-            there = [entry for entry in found if opener.exists(entry)]
-            if len(there) > 1:
-                raise InvalidInput(
-                    f"{path!r} is in several roots: {', '.join(str(entry.root) for entry in there)}",
-                    hint="give the absolute path",
-                )
-            found = there or found
+            roots = ", ".join(str(entry.root) for entry, _ in found)
+            raise InvalidInput(f"{path!r} is in several roots: {roots}", hint="give the absolute path")
+        if not found:
+            raise refusal or PathMissing(f"nothing readable at {path!r}")
         return found[0]

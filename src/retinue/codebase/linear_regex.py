@@ -33,14 +33,12 @@ def compile_regex(pattern: str, *, ignore_case: bool = False, within_lines: bool
     options.log_errors = False
     options.case_sensitive = not ignore_case
     options.never_nl = within_lines
+    flags = "(?m)" if within_lines else "(?s)"
     try:
-        return re2.compile((f"(?m:{pattern})" if within_lines else f"(?s:{pattern})").encode(), options)
+        return re2.compile(f"{flags}{pattern}".encode(), options)
     except UnicodeEncodeError:
         raise PatternInvalid("it is not text that UTF-8 can hold") from None
     except re2.error as error:
-        raise PatternInvalid(_readable(error)) from None
-
-
-def _readable(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        said: Any = error.args[0]
+        why = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        raise PatternInvalid(why.replace(flags, "", 1)) from None

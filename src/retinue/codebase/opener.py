@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from retinue.codebase import refusals
-from retinue.codebase.directory import Directory, NotRegular, read_fully
+from retinue.codebase.directory import Directory, NotRegular, is_link, read_fully
 from retinue.codebase.entry import Entry
 from retinue.codebase.hardlinks import HardLinks
 from retinue.codebase.policy import Rules
+from retinue.codebase.text import Text, to_text
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
@@ -77,24 +79,39 @@ class Opener:
             os.close(fd)
         return Content(data, _stamp(status))
 
+    def text(self, entry: Entry) -> Text:
+        """The whole file as text. Raises what `read` raises, and PathDenied if it is binary."""
+        text = to_text(self.read(entry).data)
+        if text is None:
+            raise refusals.binary(entry.path)
+        return text
+
     def stamp(self, entry: Entry) -> Stamp:
         """What tells whether the file changed since it was read; a link in its place is refused."""
         if self._rules[entry.root].hides(entry.path):
             raise refusals.hidden(entry.path)
-        parent, _, name = entry.path.rpartition("/")
         try:
-            return _stamp(self.folder(entry.root, parent).status(name))
+            return _stamp(self._status(entry.root, entry.path))
         except OSError as error:
             raise refusals.from_os(error, entry.path) from None
 
-    def exists(self, entry: Entry) -> bool:
-        """Whether something that is not hidden bears this name; for choosing between roots."""
-        parent, _, name = entry.path.rpartition("/")
+    def locate(self, entry: Entry) -> tuple[Entry, bool]:
+        """Where something really is once links are followed, and whether it is a folder."""
+        rules = self._rules[entry.root]
+        if rules.hides(entry.path, folder=True):
+            raise refusals.hidden(entry.path)
+        path = entry.path
         try:
-            hidden = self._rules[entry.root].hides(entry.path)
-            return not hidden and bool(self.folder(entry.root, parent).status(name or "."))
-        except OSError:
-            return False
+            status = self._status_unless_linked(entry)
+            if status is None:
+                path = self._real_path(entry)
+                status = self._status(entry.root, path)
+        except OSError as error:
+            raise refusals.from_os(error, entry.path) from None
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if rules.hides(path, folder=is_folder):
+            raise refusals.hidden(entry.path)
+        return Entry(entry.root, path), is_folder
 
     def open(self, entry: Entry) -> tuple[int, os.stat_result]:
         """A descriptor to be closed by the caller, and what it is."""
@@ -144,13 +161,27 @@ class Opener:
         parent, _, name = path.rpartition("/")
         return self.folder(root, parent).open(name)
 
+    def _status(self, root: Root, path: str) -> os.stat_result:
+        parent, _, name = path.rpartition("/")
+        return self.folder(root, parent).status(name or ".")
+
+    def _status_unless_linked(self, entry: Entry) -> os.stat_result | None:
+        """None if the path, or a folder on the way, is a link."""
+        try:
+            status = self._status(entry.root, entry.path)
+        except OSError as error:
+            if error.errno in LINK_IN_THE_WAY:
+                return None
+            raise
+        return None if is_link(status) else status
+
     def _real_path(self, entry: Entry) -> str:
         """Where the links of a path lead, if that is a readable place below the same root."""
         root = entry.root.path
         real = Path(os.path.realpath(root / entry.path))
-        if not real.is_relative_to(root) or real == root:
+        if not real.is_relative_to(root):
             raise refusals.outside(entry.path)
-        path = real.relative_to(root).as_posix()
+        path = "" if real == root else real.relative_to(root).as_posix()
         if self._rules[entry.root].hides(path):
             raise refusals.hidden(entry.path)
         return path

@@ -39,10 +39,11 @@ def places(roots: Sequence[Root], given: str) -> list[Entry]:
 
 def _below(roots: Sequence[Root], absolute: Path) -> Entry:
     for spelled in (absolute, Path(os.path.realpath(absolute))):
-        for root in roots:
-            if spelled.is_relative_to(root.path):
-                path = spelled.relative_to(root.path).as_posix()
-                return Entry(root, "" if path == "." else path)
+        around = [root for root in roots if spelled.is_relative_to(root.path)]
+        if around:
+            innermost = max(around, key=lambda root: len(root.path.parts))
+            path = spelled.relative_to(innermost.path).as_posix()
+            return Entry(innermost, "" if path == "." else path)
     raise PathDenied(
         "the path is outside the roots", hint="name a path below one of the roots", reason="denied"
     )

@@ -34,7 +34,7 @@ def excerpt(entry: Entry, text: Text, start: int, lines: int | None, bounds: Bou
         raise InvalidInput(f"lines are numbered from 1, not {start}")
     if lines is not None and lines < 1:
         raise InvalidInput(f"at least 1 line must be asked for, not {lines}")
-    every_line = split_lines(text.text)
+    every_line = split_lines(text.utf8.decode())
     wanted = every_line[start - 1 :] if lines is None else every_line[start - 1 : start - 1 + lines]
     tally = Tally()
     shown: list[str] = []

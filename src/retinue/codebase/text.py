@@ -18,26 +18,33 @@ MARKS = (
 
 
 class Text(NamedTuple):
-    text: str
-    """Without byte-order mark, lines ended by `\\n` alone."""
+    utf8: bytes
+    """Valid UTF-8 without byte-order mark, lines ended by `\\n` alone."""
     encoding: str
+    """What the file was written in."""
 
 
-def decode(data: bytes) -> Text | None:
+def to_text(data: bytes) -> Text | None:
     """The text of a file, or None if it is binary: a zero byte near its start that no mark explains."""
-    for mark, encoding in MARKS:
+    encoding = "utf-8"
+    for mark, marked in MARKS:
         if data.startswith(mark):
-            return Text(_unix_lines(data[len(mark) :].decode(encoding, "replace")), encoding)
-    if b"\0" in data[:SNIFFED_BYTES]:
-        return None
+            data, encoding = data[len(mark) :].decode(marked, "replace").encode(), marked
+            break
+    else:
+        if b"\0" in data[:SNIFFED_BYTES]:
+            return None
+        if not data.isascii() and not _is_utf8(data):
+            data, encoding = data.decode("latin-1").encode(), "latin-1"
+    return Text(data.replace(b"\r\n", b"\n"), encoding)
+
+
+def _is_utf8(data: bytes) -> bool:
     try:
-        return Text(_unix_lines(data.decode("utf-8")), "utf-8")
+        data.decode()
     except UnicodeDecodeError:
-        return Text(_unix_lines(data.decode("latin-1")), "latin-1")
-
-
-def _unix_lines(text: str) -> str:
-    return text.replace("\r\n", "\n")
+        return False
+    return True
 
 
 def clip(line: str, limit: int, focus: int = 0) -> str:

@@ -1,19 +1,22 @@
-"""The files of a root that may be shown, without opening any but the ignore files.
+"""What a root shows: its files and folders without those that the policy or the project hides.
 
-Folders are held open while they are walked, so a folder swapped for a link lists nothing from elsewhere.
-Links are not followed: what they lead to is listed where it is, or not at all.
+Opens nothing but ignore files. Folders are held open while they are walked, so a folder swapped for a link
+shows nothing from elsewhere. Links are not followed: what they lead to is shown where it is, or not at all.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from retinue.codebase.directory import Directory, read_fully
 from retinue.codebase.ignore import IGNORE_FILES, Ignores
 from retinue.codebase.omitted import Tally
+from retinue.codebase.opener import Opener
 from retinue.codebase.policy import Rules
 from retinue.codebase.secret_names import VERSION_CONTROL
+from retinue.core.root import Root
 from retinue.core.stop import Stop
 
 MAX_FILES = 200_000
@@ -27,7 +30,7 @@ class Seen(NamedTuple):
     """Something in a folder that may be shown."""
 
     path: str
-    name: str
+    entry: os.DirEntry[str]
     is_folder: bool
     is_file: bool
     """A regular file. What is neither this nor a folder is a link, a pipe, a device or a socket."""
@@ -36,18 +39,10 @@ class Seen(NamedTuple):
 class Walker:
     """Looks into the folders of one root and counts what it must not show."""
 
-    def __init__(self, rules: Rules, tally: Tally, stop: Stop, max_files: int = MAX_FILES) -> None:
-        self._max_files = max_files
+    def __init__(self, rules: Rules, tally: Tally, stop: Stop) -> None:
         self._rules = rules
         self._tally = tally
         self._stop = stop
-
-    def files(self, top: Directory) -> list[str]:
-        """The root-relative paths of all files, sorted; fewer if time or a limit ended the walk."""
-        found: list[str] = []
-        self._add_files(top, "", ignores_at(top), found, 1)
-        found.sort()
-        return found
 
     def look(self, here: Directory, path: str, ignores: Ignores) -> tuple[list[Seen], Ignores]:
         """What one folder shows, and the ignore files that hold below it."""
@@ -57,7 +52,7 @@ class Walker:
         except OSError:
             counts["unreadable"] += 1
             return [], ignores
-        ignores = ignores.below(path, _ignore_texts(here, entries))
+        ignores = ignores.below(path, _ignore_texts(here, (entry.name for entry in entries)))
         seen: list[Seen] = []
         for entry in entries:
             name = entry.name
@@ -76,56 +71,94 @@ class Walker:
             elif ignores.hide(below, name, is_folder):
                 counts["ignored"] += 1
             else:
-                seen.append(Seen(below, name, is_folder, is_file))
+                seen.append(Seen(below, entry, is_folder, is_file))
         return seen, ignores
 
-    def _add_files(self, here: Directory, path: str, ignores: Ignores, found: list[str], depth: int) -> None:
-        if self._tally.out_of_time(self._stop):
+    def enter(self, here: Directory, name: str) -> Directory | None:
+        try:
+            return here.enter(name)
+        except OSError:
+            self._tally.counts["unreadable"] += 1
+            return None
+
+
+class FileWalk(Walker):
+    """A walk that gathers all files below a folder."""
+
+    def __init__(self, rules: Rules, tally: Tally, stop: Stop, max_files: int, *, sized: bool) -> None:
+        super().__init__(rules, tally, stop)
+        self.found: list[str] = []
+        """Root-relative paths. Fewer than there are if the tally names a limit."""
+        self._max_files = max_files
+        self._max_bytes = rules.max_file_bytes if sized else None
+
+    def gather(self, here: Directory, path: str, ignores: Ignores, depth: int = 1) -> None:
+        if self._ended():
             return
         seen, ignores = self.look(here, path, ignores)
-        found.extend(one.path for one in seen if one.is_file)
-        if len(found) > self._max_files:
-            self._tally.counts["over_limit"] += len(found) - self._max_files
+        self.found += (one.path for one in seen if one.is_file and self._may_be_opened(one))
+        over = len(self.found) - self._max_files
+        if over > 0:
+            self._tally.counts["over_limit"] += over
             self._tally.reached("files")
-            del found[self._max_files :]
+            del self.found[self._max_files :]
         for one in seen:
-            if not one.is_folder or "time" in self._tally.limits or "files" in self._tally.limits:
+            if not one.is_folder:
                 continue
             if depth == MAX_DEPTH:
                 self._tally.counts["over_limit"] += 1
                 self._tally.reached("depth")
-                continue
-            try:
-                folder = here.enter(one.name)
-            except OSError:
-                self._tally.counts["unreadable"] += 1
-                continue
-            try:
-                self._add_files(folder, one.path, ignores, found, depth + 1)
-            finally:
-                folder.close()
+            elif folder := self.enter(here, one.entry.name):
+                try:
+                    self.gather(folder, one.path, ignores, depth + 1)
+                finally:
+                    folder.close()
+
+    def _ended(self) -> bool:
+        return "files" in self._tally.limits or self._tally.out_of_time(self._stop)
+
+    def _may_be_opened(self, one: Seen) -> bool:
+        if self._max_bytes is None:
+            return True
+        try:
+            size = one.entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            self._tally.counts["unreadable"] += 1
+            return False
+        self._tally.counts["too_large"] += size > self._max_bytes
+        return size <= self._max_bytes
 
 
-def ignores_at(top: Directory) -> Ignores:
-    """What a root ignores before any of its folders is looked into."""
-    opened: list[Directory] = []
+def ignores_above(opener: Opener, root: Root, path: str) -> Ignores:
+    """What holds for a folder before it is looked into: the ignore files on the way down to it."""
+    ignores = Ignores.at_root(_exclude_text(opener.folder(root, "")))
+    names = path.split("/") if path else []
+    for depth in range(len(names)):
+        above = "/".join(names[:depth])
+        ignores = ignores.below(above, _ignore_texts(opener.folder(root, above), IGNORE_FILES))
+    return ignores
+
+
+def _exclude_text(top: Directory) -> str:
+    """`.git/info/exclude`, where the root is a git repository of its own."""
+    opened = [top]
     try:
         for name in (".git", "info"):
-            opened.append((opened or [top])[-1].enter(name))
-        return Ignores.at_root(_text_of(opened[-1], "exclude"))
+            opened.append(opened[-1].enter(name))
+        return _text_of(opened[-1], "exclude")
     except OSError:
-        return Ignores.at_root("")
+        return ""
     finally:
-        for folder in opened:
+        for folder in opened[1:]:
             folder.close()
 
 
-def _ignore_texts(here: Directory, entries: list[os.DirEntry[str]]) -> dict[str, str]:
-    return {entry.name: _text_of(here, entry.name) for entry in entries if entry.name in IGNORE_FILES}
+def _ignore_texts(here: Directory, names: Iterable[str]) -> dict[str, str]:
+    return {name: _text_of(here, name) for name in names if name in IGNORE_FILES}
 
 
 def _text_of(here: Directory, name: str) -> str:
-    """An ignore file's text; empty if it is a link, a pipe, or cannot be read."""
+    """An ignore file's text; empty if there is none, or a link or a pipe in its place."""
     try:
         fd, status = here.open(name)
     except OSError:

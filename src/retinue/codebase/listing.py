@@ -1,0 +1,66 @@
+"""What is in a folder: names, kinds and sizes, to a chosen depth. Opens no file."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Literal
+
+from retinue.codebase.bounds import Bounds
+from retinue.codebase.entry import Entry
+from retinue.codebase.omitted import Omitted, Tally
+from retinue.codebase.opener import Opener
+from retinue.codebase.walk import Seen, Walker, ignores_above
+from retinue.core.stop import Stop
+
+Kind = Literal["folder", "file", "link", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    path: str
+    """Relative to the root."""
+    kind: Kind
+    """`other` is a pipe, a device or a socket, none of which can be read."""
+    size: int | None
+    """In bytes; for files only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    folder: Entry
+    items: tuple[Item, ...]
+    """Sorted by path. If a limit was reached, what lies nearest to the folder is there."""
+    omitted: Omitted
+
+
+def list_folder(
+    opener: Opener, walker: Walker, folder: Entry, depth: int, bounds: Bounds, tally: Tally, stop: Stop
+) -> Listing:
+    """Breadth first, so that a limit cuts off the depths and not half of what lies on top."""
+    items: list[Item] = []
+    waiting = deque([(folder.path, ignores_above(opener, folder.root, folder.path), 1)])
+    while waiting and "entries" not in tally.limits and not tally.out_of_time(stop):
+        path, ignores, level = waiting.popleft()
+        here = opener.folder(folder.root, path)
+        seen, below = walker.look(here, path, ignores)
+        for one in sorted(seen):
+            if len(items) == bounds.max_entries:
+                tally.reached("entries")
+                tally.counts["over_limit"] += 1
+                continue
+            items.append(_item(one))
+            if one.is_folder and level < depth:
+                waiting.append((one.path, below, level + 1))
+    return Listing(folder, tuple(sorted(items, key=lambda item: item.path)), tally.omitted())
+
+
+def _item(one: Seen) -> Item:
+    if one.is_folder:
+        return Item(one.path, "folder", None)
+    if not one.is_file:
+        return Item(one.path, "link" if one.entry.is_symlink() else "other", None)
+    try:
+        return Item(one.path, "file", one.entry.stat(follow_symlinks=False).st_size)
+    except OSError:
+        return Item(one.path, "file", None)  # gone since the folder was looked into

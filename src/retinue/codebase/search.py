@@ -1,0 +1,207 @@
+"""Searching: which lines of which files match. Ripgrep, where there is one, narrows the files down; RE2
+decides, over bytes that went through the opener. So the results are the same with and without ripgrep.
+
+What the policy hides is neither searched nor counted as matching: such a count would answer questions
+about what it hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+
+from retinue.codebase.bounds import Bounds, OnRead
+from retinue.codebase.entry import Entry
+from retinue.codebase.linear_regex import Regex
+from retinue.codebase.omitted import Omitted, Tally, reason_of
+from retinue.codebase.opener import Opener
+from retinue.codebase.pattern import Pattern
+from retinue.codebase.ripgrep import Ripgrep, batches
+from retinue.codebase.text import clip
+from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
+from retinue.core.stop import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One line in which the pattern was found."""
+
+    entry: Entry
+    line: int
+    """From 1."""
+    column: int
+    """Where on the line the first match begins, in characters from 1."""
+    text: str
+    """The line, cut around the match if it is long."""
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    matches: tuple[Match, ...]
+    """In the order of the roots, then by path, then by line."""
+    omitted: Omitted
+
+
+FEW_FILES = 100
+"""Below this, looking into the files costs less than starting ripgrep."""
+
+
+@dataclass(slots=True)
+class Searcher:
+    """One search over files that a walk found. What it leaves out is in the tally."""
+
+    opener: Opener
+    ripgrep: Ripgrep | None
+    bounds: Bounds
+    on_read: OnRead
+    tally: Tally
+    stop: Stop
+
+    def search(self, entries: Sequence[Entry], pattern: Pattern, context: int = 0) -> tuple[Match, ...]:
+        """The entries must be in order; the matches come in the same."""
+        regex = pattern.regex()
+        page = _Page(self.bounds, self.on_read, self.tally)
+        for entry in self._candidates(entries, pattern):
+            if self.tally.out_of_time(self.stop):
+                break
+            found, unseen = self._matches_in(entry, regex, context)
+            if found and not page.add(found, unseen):
+                break
+        return tuple(page.matches)
+
+    def _candidates(self, entries: Sequence[Entry], pattern: Pattern) -> Iterator[Entry]:
+        """The entries that could match: some too many, never one too few."""
+        narrowed = pattern.for_ripgrep() if self.ripgrep and len(entries) >= FEW_FILES else None
+        if self.ripgrep is None or narrowed is None:
+            yield from entries
+            return
+        for root, of_root in groupby(entries, attrgetter("root")):
+            for batch in batches([entry.path for entry in of_root]):
+                could_match = self.ripgrep.candidates(
+                    root.path, batch, narrowed, ignore_case=pattern.ignore_case, stop=self.stop
+                )
+                yield from (Entry(root, path) for path in batch if could_match is None or path in could_match)
+
+    def _matches_in(self, entry: Entry, regex: Regex, context: int) -> tuple[list[Match], int]:
+        """The first matches of a file, and how many more it has."""
+        try:
+            text = self.opener.text(entry).utf8
+        except (PathDenied, PathMissing, LimitExceeded) as error:
+            # Counting a hidden file here would tell that it matches: ripgrep may have picked it.
+            if reason_of(error) != "denied":
+                self.tally.refused(error)
+            return [], 0
+        found: list[Match] = []
+        unseen = 0
+        for number, start, hit in matching_lines(text, regex):
+            if len(found) < self.bounds.max_matches_per_file:
+                found.append(self._match(entry, text, number, start, hit, context))
+            else:
+                unseen += 1
+        return found, unseen
+
+    def _match(self, entry: Entry, text: bytes, number: int, start: int, hit: int, context: int) -> Match:
+        limit = self.bounds.max_line_chars
+        offset = len(text[start:hit].decode())
+        line = text[start : line_end(text, start)].decode()
+        shown = clip(line, limit, offset)
+        if shown is not line:
+            self.tally.reached("line length")
+        before = [clip(near.decode(), limit) for near in lines_before(text, start, context)]
+        after = [clip(near.decode(), limit) for near in lines_after(text, start, context)]
+        return Match(entry, number, offset + 1, shown, tuple(before), tuple(after))
+
+
+class _Page:
+    """The matches that fit the bounds."""
+
+    def __init__(self, bounds: Bounds, on_read: OnRead, tally: Tally) -> None:
+        self.matches: list[Match] = []
+        self._bounds = bounds
+        self._on_read = on_read
+        self._tally = tally
+        self._files = 0
+        self._bytes = 0
+
+    def add(self, found: list[Match], unseen: int) -> bool:
+        """Add one file's matches; False once nothing more fits."""
+        bounds = self._bounds
+        if self._files == bounds.max_files:
+            return self._full("files", len(found) + unseen)
+        kept: list[Match] = []
+        size = 0
+        limit = ""
+        for match in found:
+            taken = _size(match)
+            if len(self.matches) + len(kept) == bounds.max_matches:
+                limit = "matches"
+                break
+            if self._bytes + size + taken > bounds.max_bytes:
+                limit = "bytes"
+                break
+            kept.append(match)
+            size += taken
+        if kept:
+            try:
+                self._on_read(1, size)
+            except LimitExceeded as error:
+                return self._full(error.kind, len(found) + unseen)
+            self.matches += kept
+            self._files += 1
+            self._bytes += size
+        if limit:
+            return self._full(limit, len(found) - len(kept) + unseen)
+        if unseen:
+            self._full("matches per file", unseen)
+        return True
+
+    def _full(self, limit: str, left_out: int) -> bool:
+        self._tally.reached(limit)
+        self._tally.counts["over_limit"] += left_out
+        return False
+
+
+def matching_lines(text: bytes, regex: Regex) -> Iterator[tuple[int, int, int]]:
+    """For each line with a match: its number, where it begins, where its first match begins."""
+    number, counted, position = 1, 0, 0
+    while position < len(text):
+        hit = regex.search(text, position)
+        if hit is None or (hit.start() == len(text) and text.endswith(b"\n")):
+            return
+        start = text.rfind(b"\n", 0, hit.start()) + 1
+        number += text.count(b"\n", counted, start)
+        counted = start
+        yield number, start, hit.start()
+        position = line_end(text, start) + 1
+
+
+def line_end(text: bytes, start: int) -> int:
+    end = text.find(b"\n", start)
+    return len(text) if end < 0 else end
+
+
+def lines_before(text: bytes, start: int, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    while start > 0 and len(found) < count:
+        end = start - 1
+        start = text.rfind(b"\n", 0, end) + 1
+        found.insert(0, text[start:end])
+    return found
+
+
+def lines_after(text: bytes, start: int, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    start = line_end(text, start) + 1
+    while start < len(text) and len(found) < count:
+        end = line_end(text, start)
+        found.append(text[start:end])
+        start = end + 1
+    return found
+
+
+def _size(match: Match) -> int:
+    return sum(len(line.encode()) + 1 for line in (*match.before, match.text, *match.after))
