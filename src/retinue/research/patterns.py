@@ -1,0 +1,131 @@
+"""The pattern finder: how it is done elsewhere. A few distinct examples, each with the code that matters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from retinue.codebase.entry import Entry
+from retinue.codebase.kinds import kind_of
+from retinue.codebase.locate import Place
+from retinue.codebase.references import words_in
+from retinue.core.reference import Reference
+from retinue.core.report import RoleResult
+from retinue.core.stop import Stop
+from retinue.core.words import counted
+from retinue.research.inquiry import Inquiry
+from retinue.research.sources import Definition, Source
+from retinue.research.tracing import uses_of
+
+EXAMPLES = 6
+SNIPPET_LINES = 12
+CANDIDATES = 16
+ALIKE = 0.6
+"""Two examples that share this much of their words are one example."""
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    source: Source
+    first: int
+    last: int
+    line: int
+    """The line that the example is about."""
+    definition: Definition | None
+
+    @property
+    def entry(self) -> Entry:
+        return self.source.entry
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(_WORD.findall("\n".join(self.source.lines[self.first - 1 : self.last])))
+
+
+def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
+    tests = [place for place in places if place.kind == "test"]
+    examples = _distinct(_candidates(inquiry, places, stop), stop)
+    findings: list[str] = []
+    references: dict[Reference, None] = {}
+    for example in examples:
+        reference = inquiry.reference(example.entry, example.line)
+        references[reference] = None
+        findings.append(_shown(example, reference))
+    for example in examples:
+        if test := _test_of(inquiry, example, tests, stop):
+            references[test] = None
+    number = len(examples)
+    enough = number >= 2
+    return RoleResult(
+        summary=f"{counted(number, 'distinct example')}." if number else "Not found: no example of it.",
+        references=tuple(references),
+        key_findings=tuple(findings),
+        confidence="med" if enough else "low",
+        notes=None if enough or not number else "Only one example: there may be no pattern.",
+    )
+
+
+def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Uses of what the question names, then the definitions that the best places point at."""
+    near = [place.entry for place in places]
+    for name in inquiry.asked.names[:2]:
+        for use in uses_of(inquiry, name, near[0], near, stop)[0] if near else ():
+            source = inquiry.sources.open(use.entry, stop)
+            if source is not None and not use.is_test:
+                yield _around(source, use.line, use.within)
+    for place in places[:CANDIDATES]:
+        if place.kind in ("test", "docs"):
+            continue
+        source = inquiry.sources.open(place.entry, stop)
+        if source is not None:
+            line = place.line or _first_mention(source, inquiry.asked.keywords)
+            yield _around(source, line, source.around(line))
+
+
+def _first_mention(source: Source, words: Sequence[str]) -> int:
+    folded = [word.casefold() for word in words]
+    lines = enumerate(source.lines, 1)
+    return next((number for number, line in lines if any(word in line.casefold() for word in folded)), 1)
+
+
+def _around(source: Source, line: int, definition: Definition | None) -> Example:
+    """At most so many lines: of the definition if the line is near its start, else around the line."""
+    top, end = (definition.line, definition.end) if definition else (1, len(source.lines))
+    first = top if line - top < SNIPPET_LINES - 2 else line - SNIPPET_LINES // 3
+    last = min(end, len(source.lines), first + SNIPPET_LINES - 1)
+    return Example(source, first, max(first, last), line, definition)
+
+
+def _distinct(candidates: Iterator[Example], stop: Stop) -> list[Example]:
+    """The first of those that are alike, whether copied or overlapping."""
+    kept: list[Example] = []
+    for one in candidates:
+        stop.check()
+        if not one.words or any(_alike(one, other) for other in kept):
+            continue
+        kept.append(one)
+        if len(kept) == EXAMPLES:
+            break
+    return kept
+
+
+def _alike(one: Example, other: Example) -> bool:
+    if one.entry == other.entry and one.first <= other.last and other.first <= one.last:
+        return True
+    return len(one.words & other.words) / len(one.words | other.words) >= ALIKE
+
+
+def _shown(example: Example, reference: Reference) -> str:
+    name = f" in `{example.definition.name}`" if example.definition else ""
+    return f"{reference}{name}\n{example.source.snippet(example.first, example.last)}"
+
+
+def _test_of(inquiry: Inquiry, example: Example, tests: Sequence[Place], stop: Stop) -> Reference | None:
+    """A test among the found places that names the example's definition."""
+    if example.definition is None or kind_of(example.entry.path) == "test":
+        return None
+    name = example.definition.name
+    seen = words_in(inquiry.scope.codebase, (test.entry for test in tests), [name], stop)
+    return next((inquiry.reference(entry) for entry, names in seen.items() if names), None)

@@ -1,0 +1,146 @@
+"""What leads to a definition and what it leads to, told from text alone, in any language.
+
+Reads lines that look like calls, settings and constants; parses nothing. Knows nothing of reports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from retinue.codebase.bounds import Bounds
+from retinue.codebase.entry import Entry
+from retinue.codebase.kinds import kind_of
+from retinue.codebase.pattern import Pattern
+from retinue.codebase.search import Match
+from retinue.core.errors import LimitExceeded
+from retinue.core.stop import Stop
+from retinue.research.inquiry import Inquiry
+from retinue.research.sources import Definition, Source
+
+CALLER_FILES = 8
+"""Files that may show who uses a definition."""
+USES = Bounds(max_files=60, max_matches=150, max_matches_per_file=5, max_line_chars=300)
+DEFINERS = Bounds(max_files=20, max_matches=40, max_matches_per_file=4, max_line_chars=300)
+MOST_CALLEES = 8
+
+_CALL = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]{1,79})\s?(?:<[\w, ]{1,40}>)?\(")
+_CONSTANT = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,}[A-Z0-9_]*)(?![\w$(])")
+_VARIABLE = re.compile(
+    r"""(?:environ(?:\.get)?|getenv|env::var|process\.env|ENV)(?:\(|\[|\.)\s?['"]?([A-Z][A-Z0-9_]{2,79})"""
+)
+_SETTING = re.compile(r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)[a-z]\w{1,60})")
+_DEFINES = (
+    r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
+)
+_IMPORT = re.compile(r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)")
+_COMMENT = re.compile(r"\s*(?:#(?!\s*define)|//|/\*|\*|--|;)")
+_KEYWORDS = frozenset(
+    "if for while switch catch return elif else do try with not and or in is new throw raise await async yield "
+    "assert print len str int float bool list dict set tuple type isinstance super range sizeof typeof def class "
+    "func fn function lambda match case when unless until del except foreach using lock defined self this echo "
+    "sorted enumerate zip map filter min max sum any all open repr hash id iter next vars getattr setattr hasattr "
+    "String Number Boolean Array Object append push get format join split strip replace items keys values".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A line that uses a definition, and the definition that the line is in."""
+
+    entry: Entry
+    line: int
+    within: Definition | None
+    is_test: bool
+    is_entry_point: bool
+
+
+def uses_of(
+    inquiry: Inquiry, name: str, home: Entry, near: Sequence[Entry], stop: Stop
+) -> tuple[list[Use], int]:
+    """Calls and other uses, those of nearby files first, and in how many files there are some."""
+    found = inquiry.scope.codebase.grep(Pattern(name, fixed=True, word=True), stop, bounds=USES)
+    stop.check()
+    lines = [match for match in found.matches if not _IMPORT.match(match.text) and not _COMMENT.match(match.text)]
+    rank = {entry: number for number, entry in enumerate(near)}
+    files = sorted(
+        dict.fromkeys(match.entry for match in lines),
+        key=lambda entry: (
+            kind_of(entry.path) in ("test", "docs"),
+            entry != home,
+            rank.get(entry, len(rank)),
+            entry.root.path,
+            entry.path,
+        ),
+    )
+    uses: list[Use] = []
+    for entry in files[:CALLER_FILES]:
+        source = inquiry.sources.open(entry, stop)
+        if source is not None:
+            uses += _uses_in(source, name, [match for match in lines if match.entry == entry])
+    return uses, len(files)
+
+
+def _uses_in(source: Source, name: str, matches: Iterable[Match]) -> Iterator[Use]:
+    kind = kind_of(source.entry.path)
+    for match in matches:
+        within = source.around(match.line)
+        if within is not None and within.name == name:
+            if match.line == within.line:
+                continue  # the definition itself
+            outer = source.around(within.line - 1)
+            within = outer if outer is not None and outer.end >= within.end else within
+            if within.name == name:
+                continue  # it calls itself
+        yield Use(source.entry, match.line, within, kind == "test", kind == "entry point")
+
+
+def callees_of(source: Source, definition: Definition) -> dict[str, int]:
+    """Names that its body calls, each with the first line that does, in order."""
+    calls: dict[str, int] = {}
+    for number in range(definition.line, definition.end + 1):
+        for call in _CALL.findall(_code(source, number)):
+            if call not in _KEYWORDS and call != definition.name:
+                calls.setdefault(call, number)
+    return calls
+
+
+def constants_of(source: Source, definition: Definition) -> dict[str, int]:
+    """Constants, environment variables and settings that its body reads, with the first line that does."""
+    read: dict[str, int] = {}
+    for number in range(definition.line, definition.end + 1):
+        text = _code(source, number)
+        variables = _VARIABLE.findall(text)
+        for name in (*variables, *_SETTING.findall(text), *_CONSTANT.findall(text)):
+            read.setdefault(name, number)
+    return read
+
+
+def _code(source: Source, number: int) -> str:
+    text = source.lines[number - 1]
+    return "" if _COMMENT.match(text) else text
+
+
+def definitions_of(
+    inquiry: Inquiry, names: Sequence[str], near: Source, stop: Stop
+) -> dict[str, tuple[Entry, int]]:
+    """Where some names are defined: in the same file if it does, else in the first file that does."""
+    found = {name: (near.entry, one.line) for name in names if (one := near.defining(name))}
+    others = [name for name in names if name not in found][:MOST_CALLEES]
+    if not others:
+        return found
+    either = "|".join(map(re.escape, others))
+    pattern = rf"^\s*(?:[\w()]+\s+)*{_DEFINES}\s+(?:\([^)]*\)\s*)?(?:{either})\b|^(?:{either})\s*(?::[^=]*)?="
+    matches = inquiry.scope.codebase.grep(Pattern(pattern), stop, bounds=DEFINERS).matches
+    stop.check()
+    for match in sorted(matches, key=lambda match: kind_of(match.entry.path) in ("test", "docs")):
+        for name in others:
+            if name not in found and re.search(rf"\b{re.escape(name)}\b", match.text):
+                try:
+                    inquiry.sources.ledger.charge(match.entry, len(match.text.encode()))
+                except LimitExceeded:
+                    return found
+                found[name] = (match.entry, match.line)
+                break
+    return found
