@@ -140,7 +140,7 @@ class Report:
     roots_searched: tuple[str, ...]
     """Absolute; the only absolute paths of a report."""
     roles: Mapping[str, RoleOutcome]
-    """By key, of which `locator` is always there."""
+    """By key; the locator is there unless another role was asked for alone."""
     summary: str
     """The answer in a few sentences."""
     notes: tuple[str, ...] = ()
@@ -152,8 +152,8 @@ class Report:
     """Where the memo was written, if one was asked for."""
 
     def __post_init__(self) -> None:
-        if "locator" not in self.roles or not set(self.roles) <= set(ROLES):
-            raise InvalidInput(f"a report has a locator and no unknown roles: {sorted(self.roles)}")
+        if not self.roles or not set(self.roles) <= set(ROLES):
+            raise InvalidInput(f"a report has roles, and no unknown ones: {sorted(self.roles)}")
 
     def as_dict(self) -> dict[str, object]:
         """The contract's keys first; those of ours that have nothing to say are left out."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from retinue.codebase.entry import Entry
 from retinue.codebase.kinds import kind_of
 from retinue.codebase.locate import Place
-from retinue.codebase.references import words_in
-from retinue.core.reference import Reference
+from retinue.codebase.references import Claim, words_in
 from retinue.core.report import RoleResult
 from retinue.core.stop import Stop
 from retinue.core.words import counted
+from retinue.research.findings import Finding, verify
 from retinue.research.inquiry import Inquiry
 from retinue.research.sources import Definition, Source
 from retinue.research.tracing import uses_of
 
-EXAMPLES = 6
+FEWEST, EXAMPLES = 2, 6
 SNIPPET_LINES = 12
 CANDIDATES = 16
 ALIKE = 0.6
@@ -45,25 +45,18 @@ class Example:
 
 
 def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
-    tests = [place for place in places if place.kind == "test"]
     examples = _distinct(_candidates(inquiry, places, stop), stop)
-    findings: list[str] = []
-    references: dict[Reference, None] = {}
-    for example in examples:
-        reference = inquiry.reference(example.entry, example.line)
-        references[reference] = None
-        findings.append(_shown(example, reference))
-    for example in examples:
-        if test := _test_of(inquiry, example, tests, stop):
-            references[test] = None
+    tests = [place for place in places if place.kind == "test"]
+    findings = [_finding(inquiry, example) for example in examples]
+    findings += _tests_of(inquiry, examples, tests, stop)
+    verified = verify(inquiry, findings, stop)
     number = len(examples)
-    enough = number >= 2
     return RoleResult(
         summary=f"{counted(number, 'distinct example')}." if number else "Not found: no example of it.",
-        references=tuple(references),
-        key_findings=tuple(findings),
-        confidence="med" if enough else "low",
-        notes=None if enough or not number else "Only one example: there may be no pattern.",
+        references=verified.references,
+        key_findings=verified.findings,
+        confidence="med" if number >= FEWEST else "low",
+        notes=verified.notes or ("Only one example: there may be no pattern." if number == 1 else None),
     )
 
 
@@ -117,15 +110,22 @@ def _alike(one: Example, other: Example) -> bool:
     return len(one.words & other.words) / len(one.words | other.words) >= ALIKE
 
 
-def _shown(example: Example, reference: Reference) -> str:
+def _finding(inquiry: Inquiry, example: Example) -> Finding:
     name = f" in `{example.definition.name}`" if example.definition else ""
-    return f"{reference}{name}\n{example.source.snippet(example.first, example.last)}"
+    reference = inquiry.reference(example.entry, example.line)
+    code = example.source.snippet(example.first, example.last)
+    return Finding(f"{reference}{name}\n{code}", (Claim(example.entry, example.line),))
 
 
-def _test_of(inquiry: Inquiry, example: Example, tests: Sequence[Place], stop: Stop) -> Reference | None:
-    """A test among the found places that names the example's definition."""
-    if example.definition is None or kind_of(example.entry.path) == "test":
-        return None
-    name = example.definition.name
-    seen = words_in(inquiry.scope.codebase, (test.entry for test in tests), [name], stop)
-    return next((inquiry.reference(entry) for entry, names in seen.items() if names), None)
+def _tests_of(
+    inquiry: Inquiry, examples: Sequence[Example], tests: Sequence[Place], stop: Stop
+) -> Iterator[Finding]:
+    """For each example the first of the found tests that names it, each test once."""
+    names = [one.definition.name for one in examples if one.definition and kind_of(one.entry.path) != "test"]
+    seen = words_in(inquiry.scope.codebase, (test.entry for test in tests), names, stop)
+    told: set[Entry] = set()
+    for name in names:
+        entry = next((entry for entry, found in seen.items() if name in found and entry not in told), None)
+        if entry is not None:
+            told.add(entry)
+            yield Finding(f"{inquiry.reference(entry)}: a test of `{name}`", (Claim(entry, None, (name,)),))

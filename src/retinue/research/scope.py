@@ -11,7 +11,6 @@ from retinue.codebase.entry import Entry
 from retinue.codebase.narrowed import Narrowed
 from retinue.codebase.policy import Policy
 from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RootUnknown
-from retinue.core.reference import Reference
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
@@ -27,15 +26,8 @@ class Scope:
         """Absolute, for the report."""
         return tuple(str(folder.root.path / folder.path) for folder in self.folders)
 
-    def reference(self, entry: Entry, line: int | None = None) -> Reference:
-        """A place, relative to the folder that was searched."""
-        return Reference(self._below(entry)[1], line)
-
-    def root_number(self, entry: Entry) -> int:
-        """Which of the searched folders it is in."""
-        return self._below(entry)[0]
-
-    def _below(self, entry: Entry) -> tuple[int, str]:
+    def below(self, entry: Entry) -> tuple[int, str]:
+        """Which of the searched folders a file is in, and its path from there."""
         for number, folder in enumerate(self.folders):
             prefix = f"{folder.path}/" if folder.path else ""
             if folder.root == entry.root and entry.path.startswith(prefix):
