@@ -20,8 +20,8 @@ from mcp import Client
 from retinue.cli.main import COMMANDS, main
 from retinue.config import settings as settings_module
 from retinue.config.load import variable
-from retinue.config.schema import rows, value_of
-from retinue.config.settings import Settings
+from retinue.config.schema import build, rows, value_of
+from retinue.config.settings import CommandSettings, Settings
 from retinue.core import errors
 from retinue.server.mcp_server import build_server
 from retinue.service.service import Service
@@ -46,24 +46,35 @@ def explanations() -> dict[str, str]:
     return found
 
 
+def default_of(key: str) -> str:
+    if key == "commands.*.argv":
+        return "required"
+    if key == "data_dir":
+        return "default: the platform's data folder"
+    sample = build({"commands.*.argv": ()})
+    value = sample.commands["*"] if "*" in key else sample
+    return f"default `{value_of(value, key.rpartition('*.')[2])!r}`"
+
+
 def settings_page() -> str:
     sentences = explanations()
     classes = {field: type(getattr(Settings(), field)).__name__ for field in Settings.__slots__}
+    classes["commands.*"] = CommandSettings.__name__
     lines = [
         "# Settings",
         "",
-        "In `retinue.toml` of the project, then in the user's own file, then as an environment variable; later",
-        "wins, and flags win over all. `retinue config` shows each value in force and where it came from. A",
-        "project's file may not set what is marked *user only*. camelCase spellings (`maxFilesRead`) are",
-        "accepted too.",
+        "In `retinue.toml` of the project, then in the user's own file, then as an environment variable;",
+        "later wins, and flags win over all. `retinue config` shows each value in force and its origin. A",
+        "project's file may not set what is marked *user only*. camelCase (`maxFilesRead`) is accepted too.",
     ]
     for key, row in rows().items():
         section, _, name = key.rpartition(".")
         owner = classes[section] if section else "Settings"
-        default = "the platform's data folder" if key == "data_dir" else f"`{value_of(Settings(), key)!r}`"
-        lines += ["", f"## `{key}`", "", sentences[f"{owner}.{name}"], ""]
-        lines.append(f"- takes {row.allowed}; default {default}" + ("; *user only*" if row.user_only else ""))
-        lines.append(f"- environment: `{variable(key)}`")
+        lines += ["", f"## `{key.replace('*', 'NAME')}`", "", sentences[f"{owner}.{name}"], ""]
+        only = "; *user only*" if row.user_only else ""
+        lines.append(f"- takes {row.allowed}; {default_of(key)}{only}")
+        if "*" not in key:
+            lines.append(f"- environment: `{variable(key)}`")
     return "\n".join(lines) + "\n"
 
 
@@ -91,7 +102,8 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        'A tool that fails answers `isError` with `structuredContent` `{"error": {code, message, hint?, data?}}`',
+        "A tool that fails answers `isError`; its `structuredContent` is",
+        '`{"error": {code, message, hint?, data?}}`',
         "and the same JSON as text; commands with `--json` print it too. The codes are stable.",
         "",
         "```text",

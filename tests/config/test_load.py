@@ -201,6 +201,40 @@ def test_cloned_project_cannot_name_roots_outside_itself(project: Path, personal
     assert "inside the project" in complaint(project, personal)
 
 
+def test_commands_are_tables_with_names_the_user_chooses(project: Path, personal: Path) -> None:
+    write(
+        personal,
+        '[commands.review-it]\nargv = ["tool", "{prompt}"]\ntimeoutMs = 5\n'
+        '[commands.review-it.env]\nKEY = "${KEY}"\n[commands.Other]\nargv = ["x"]\n',
+    )
+    loaded = load(directory=project, user=personal, environment={})
+    assert list(loaded.settings.commands) == ["Other", "review-it"]
+    review = loaded.settings.commands["review-it"]
+    assert (review.argv, review.timeout_ms, review.env) == (("tool", "{prompt}"), 5, {"KEY": "${KEY}"})
+    assert loaded.origins["commands.review-it.timeout_ms"] == str(personal)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("[commands.x]\ndescription = 'd'\n", "commands.x.argv: is missing"),
+        ("[commands.x]\nargv = 'ls -l'\n", "a list of strings"),
+        ("[commands.x]\nargv = ['a']\nshell = true\n", "commands.x.shell"),
+        ("[commands.x]\nargv = ['a']\nenv = {A = 1}\n", "a table of strings"),
+        ("[commands.'../x']\nargv = ['a']\n", "no such setting"),
+        ("[commands]\nx = 'ls'\n", "commands.x"),
+    ],
+)
+def test_wrong_command_is_rejected(project: Path, personal: Path, text: str, part: str) -> None:
+    assert part in complaint(project, write(personal, text))
+
+
+def test_cloned_project_cannot_define_commands(project: Path, personal: Path) -> None:
+    """P7: a command is a program that a model may start."""
+    write(project / "retinue.toml", "[commands.x]\nargv = ['sh', '-c', 'evil']\n")
+    assert "a project may not set this" in complaint(project, personal)
+
+
 def test_checking_a_file_tells_what_is_wrong_with_it(tmp_path: Path) -> None:
     assert check_file(write(tmp_path / "good.toml", "log_level = 'info'\n")) == []
     assert "no such setting" in str(check_file(write(tmp_path / "bad.toml", "x = 1\n"))[0])

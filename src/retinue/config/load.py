@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.config.schema import Wrong, build, nearest, rows, sections, snake
+from retinue.config.schema import Wrong, build, is_section, missing, nearest, row_of, rows, sections, snake
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid
 
@@ -87,6 +87,7 @@ def load(
         _take_file(layers, personal, personal)
     _take_environment(layers, os.environ if environment is None else environment)
     _take_flags(layers, flags or {})
+    _require(layers)
     if layers.problems:
         raise invalid(layers.problems)
     return Loaded(build(layers.values), layers.origins)
@@ -98,6 +99,7 @@ def check_file(path: Path) -> list[Problem]:
     if not path.is_file():
         return [Problem(str(path), "", "", "no such file")]
     _take_file(layers, path, path)
+    _require(layers)
     return layers.problems
 
 
@@ -107,6 +109,12 @@ def invalid(problems: list[Problem]) -> ConfigInvalid:
         count + "".join(f"\n  {problem}" for problem in problems),
         hint="`retinue config` lists every setting; `retinue config --check FILE` tries a file",
     )
+
+
+def _require(layers: _Layers) -> None:
+    for key in sorted(set(missing(layers.values))):
+        wanted = f"is missing; it must be {rows()[key.split('.')[0] + '.*.argv'].allowed}"
+        layers.problems.append(Problem("settings", key, "", wanted))
 
 
 def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
@@ -120,7 +128,7 @@ def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
         layers.problems.append(Problem(str(path), "", "", f"cannot be read: {reason}"))
         return
     for key, value in _flatten(tree):
-        row = rows().get(snake(key))
+        row = row_of(key)
         if row is None:
             layers.problems.append(_unknown(str(path), key, value))
         elif row.user_only and path != personal:
@@ -131,7 +139,7 @@ def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
                 checked = row.check(value)
                 if row.item is Path:
                     checked = _anchored(checked, path.parent, inside=path != personal)
-                layers.put(row.key, checked, str(path))
+                layers.put(_spelled(row.key, key), checked, str(path))
             except Wrong as error:
                 layers.problems.append(Problem(str(path), key, repr(value), f"must be {error}"))
 
@@ -146,9 +154,14 @@ def _anchored(value: Any, folder: Path, *, inside: bool) -> Any:
     return path
 
 
+def _spelled(row_key: str, key: str) -> str:
+    """The row's own spelling, with the name the user chose in the place of the star."""
+    return row_key.replace("*", key.split(".")[1]) if "*" in row_key else row_key
+
+
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
-        if isinstance(value, dict) and snake(prefix + key) in sections():
+        if isinstance(value, dict) and is_section(prefix + key):
             yield from _flatten(cast("dict[str, Any]", value), f"{prefix}{key}.")
         else:
             yield prefix + key, value
@@ -181,7 +194,7 @@ def _take_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
             continue
         key = name.removeprefix(PREFIX).lower().replace("__", ".")
         row = rows().get(key)
-        if row is None:
+        if row is None or "*" in key:
             layers.problems.append(_unknown("environment", key, text, variable))
             continue
         try:

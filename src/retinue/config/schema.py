@@ -8,13 +8,15 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from retinue.config.settings import Settings
+
+Made = TypeVar("Made")
 
 
 class Wrong(ValueError):
@@ -44,11 +46,17 @@ class Row:
             return " ".join(words)
         if self.is_list:
             return "a list of paths" if self.item is Path else "a list of strings"
+        if self.is_table:
+            return "a table of strings"
         return "a path" if self.kind is Path else "a string"
 
     @property
     def is_list(self) -> bool:
         return get_origin(self.kind) is tuple
+
+    @property
+    def is_table(self) -> bool:
+        return get_origin(self.kind) is Mapping
 
     @property
     def item(self) -> Any:
@@ -69,6 +77,11 @@ class Row:
             if not isinstance(value, list | tuple):
                 raise Wrong(self.allowed)
             return tuple(self._item(item) for item in cast("list[object]", value))
+        if self.is_table:
+            if not isinstance(value, dict):
+                raise Wrong(self.allowed)
+            table = cast("dict[str, object]", value)
+            return {name: self._item(item) for name, item in table.items()}
         return self._item(value)
 
     def from_text(self, text: str, separator: str) -> Any:
@@ -109,23 +122,53 @@ class Row:
         return value
 
 
-def _rows(kind: type, prefix: str = "") -> Iterator[Row]:
+def _rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[Row]:
     hints = get_type_hints(kind)
     for field in dataclasses.fields(kind):
-        if dataclasses.is_dataclass(hints[field.name]):
-            yield from _rows(hints[field.name], f"{prefix}{field.name}.")
+        hint = hints[field.name]
+        only = user_only or bool(field.metadata.get("user_only"))
+        if dataclasses.is_dataclass(hint):
+            yield from _rows(cast("type", hint), f"{prefix}{field.name}.", only)
+        elif named := named_kind(hint):
+            yield from _rows(named, f"{prefix}{field.name}.*.", only)
         else:
-            yield Row(prefix + field.name, hints[field.name], field.metadata)
+            yield Row(prefix + field.name, hint, {**field.metadata, "user_only": only})
+
+
+def named_kind(hint: Any) -> type | None:
+    """The class of a table whose keys are names the user chooses, such as `commands`."""
+    item = get_args(hint)[1] if get_origin(hint) is Mapping else None
+    return item if dataclasses.is_dataclass(item) and isinstance(item, type) else None
 
 
 @cache
 def rows() -> Mapping[str, Row]:
+    """By key; `*` stands for a name the user chooses."""
     return {row.key: row for row in _rows(Settings)}
+
+
+def row_of(key: str) -> Row | None:
+    """The row for a key as the user wrote it."""
+    found = rows().get(snake(key))
+    if found is not None and "*" not in key:
+        return found
+    section, name, leaf = (*key.split(".", 2), "", "")[:3]
+    return rows().get(f"{snake(section)}.*.{snake(leaf)}") if NAME.fullmatch(name) else None
 
 
 @cache
 def sections() -> frozenset[str]:
-    return frozenset(key.rpartition(".")[0] for key in rows() if "." in key)
+    return frozenset(key.rpartition(".")[0].removesuffix(".*") for key in rows() if "." in key)
+
+
+def is_section(key: str) -> bool:
+    """Whether further keys stand below this one: `limits`, `commands`, `commands.NAME`."""
+    section, _, name = key.partition(".")
+    return snake(key) in sections() or (f"{snake(section)}.*.argv" in rows() and bool(NAME.fullmatch(name)))
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""What a name the user chooses looks like: it becomes part of a tool's name."""
 
 
 def snake(key: str) -> str:
@@ -145,24 +188,50 @@ def nearest(key: str) -> str | None:
 
 
 def build(values: Mapping[str, Any]) -> Settings:
-    """Settings from checked values; what is not given keeps its default."""
-
-    def make(kind: type[Any], prefix: str) -> Any:
-        hints = get_type_hints(kind)
-        given: dict[str, Any] = {}
-        for field in dataclasses.fields(kind):
-            key = prefix + field.name
-            if dataclasses.is_dataclass(hints[field.name]):
-                given[field.name] = make(hints[field.name], key + ".")
-            elif key in values:
-                given[field.name] = values[key]
-        return kind(**given)
-
-    maker: Callable[[type[Settings], str], Settings] = make
-    return maker(Settings, "")
+    """Settings from checked values by key; what is not given keeps its default."""
+    return _make(Settings, "", values)
 
 
-def value_of(settings: Settings, key: str) -> Any:
+def _make(kind: type[Made], prefix: str, values: Mapping[str, Any]) -> Made:
+    hints = get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(cast("Any", kind)):
+        key, hint = prefix + field.name, hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            given[field.name] = _make(cast("type[Any]", hint), key + ".", values)
+        elif named := named_kind(hint):
+            below = (name.removeprefix(key + ".") for name in values if name.startswith(key + "."))
+            names = sorted({name.partition(".")[0] for name in below})
+            given[field.name] = {name: _make(named, f"{key}.{name}.", values) for name in names}
+        elif key in values:
+            given[field.name] = values[key]
+    return kind(**given)
+
+
+def missing(values: Mapping[str, Any]) -> Iterator[str]:
+    """Keys without which a named table makes no sense."""
+    for key in values:
+        section, _, rest = key.partition(".")
+        name, _, leaf = rest.partition(".")
+        required = f"{section}.{name}.argv"
+        if leaf and required not in values and f"{section}.*.argv" in rows():
+            yield required
+
+
+def values_of(settings: Settings) -> Iterator[tuple[str, Row, Any]]:
+    """Every key there is now, with its row and its value."""
+    for key, row in rows().items():
+        section, star, leaf = key.partition(".*.")
+        if star:
+            named = cast("Mapping[str, Any]", getattr(settings, section))
+            yield from (
+                (f"{section}.{name}.{leaf}", row, getattr(value, leaf)) for name, value in named.items()
+            )
+        else:
+            yield key, row, value_of(settings, key)
+
+
+def value_of(settings: object, key: str) -> Any:
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)

@@ -6,6 +6,7 @@ start and must not wait for a validation library.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -86,6 +87,25 @@ class ModelSettings:
     """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSettings:
+    argv: tuple[str, ...]
+    """Program and arguments, no shell. `{prompt}`, `{run_id}` and `{cwd}` are filled in; without `{prompt}`
+    the task goes to its standard input."""
+
+    description: str = ""
+    """What it is good for, told to the host."""
+
+    timeout_ms: int = setting(600_000, at_least=1)
+    """Milliseconds from its start after which it is ended."""
+
+    env: Mapping[str, str] = setting(dict[str, str])
+    """Variables it gets beside the allowlisted ones; `${NAME}` takes the server's own value."""
+
+    spawns: int = setting(0, at_least=0)
+    """Runs it may start in its turn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     roots: tuple[Path, ...] = ()
@@ -109,3 +129,4 @@ class Settings:
     tools: ToolSettings = field(default_factory=ToolSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     models: ModelSettings = field(default_factory=ModelSettings)
+    commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], user_only=True)

@@ -11,7 +11,9 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── Saturated                saturated           the queue is full: nothing was recorded, try again later
 ├── RunUnknown               run_unknown         no run (or message) has that id
 ├── Conflict                 conflict            the state has moved on and does not allow the change
+├── Unauthorized             unauthorized        whoever asks has not shown that they may
 ├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
+├── ProgramFailed            program_failed      a program that was to do the work ended badly: its exit code
 ├── Stopped                                      the caller ended the work
 │   ├── DeadlineExceeded     deadline_exceeded
 │   └── Canceled             canceled
@@ -99,8 +101,16 @@ class Conflict(RetinueError):
     code = "conflict"
 
 
+class Unauthorized(RetinueError):
+    code = "unauthorized"
+
+
 class Unavailable(RetinueError):
     code = "unavailable"
+
+
+class ProgramFailed(RetinueError):
+    code = "program_failed"
 
 
 class Stopped(RetinueError):

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from retinue.core.budget import NOTHING_SPENT, UNLIMITED, Budget, Usage
 from retinue.core.errors import Conflict
+from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.json_value import Json
 
@@ -98,15 +99,6 @@ class RunSpec:
     """The program, where there is one, without its arguments' values."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessIdentity:
-    """A process that cannot be mistaken for a later one with the same number."""
-
-    pid: int
-    started_at: float
-    host: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """Seconds since 1970."""
@@ -151,7 +143,7 @@ class Run:
     host: str
     holds_slot: bool = False
     cancel_requested: bool = False
-    process: ProcessIdentity | None = None
+    process: Identity | None = None
     usage: Usage = NOTHING_SPENT
     result: Json = None
     error: Json = None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from retinue.config.load import Loaded, Problem, check_file, invalid
-from retinue.config.schema import rows, value_of
+from retinue.config.schema import values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Setting:
 def describe(loaded: Loaded) -> list[Setting]:
     """Every setting, in the order of the settings page."""
     return [
-        Setting(key, _plain(value_of(loaded.settings, key)), loaded.origins.get(key, "default"), row.allowed)
-        for key, row in rows().items()
+        Setting(key, _plain(value), loaded.origins.get(key, "default"), row.allowed)
+        for key, row, value in values_of(loaded.settings)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
-from retinue.store.database import Database
+from retinue.store.database import Database, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,13 @@ class Events:
         rows = self._database.rows(
             "SELECT * FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?", (run_id, after, limit)
         )
-        return [
-            Event(row["seq"], RunId(row["run_id"]), row["at"], row["kind"], json.loads(row["data"]))
-            for row in rows
-        ]
+        return [_event(row) for row in rows]
+
+    def last_of_kind(self, run_id: RunId, kind: str) -> Event | None:
+        row = self._database.row(
+            "SELECT * FROM events WHERE run_id = ? AND kind = ? ORDER BY seq DESC LIMIT 1", (run_id, kind)
+        )
+        return None if row is None else _event(row)
 
     def last(self, run_id: RunId | None = None) -> int:
         """The number of the newest event, of one run or of all; 0 when there is none."""
@@ -53,3 +56,7 @@ class Events:
         """The newest event's number, and the runs that have had one since the given number."""
         rows = self._database.rows("SELECT seq, run_id FROM events WHERE seq > ? ORDER BY seq", (seq,))
         return (rows[-1]["seq"] if rows else seq), {RunId(row["run_id"]) for row in rows}
+
+
+def _event(row: Row) -> Event:
+    return Event(row["seq"], RunId(row["run_id"]), row["at"], row["kind"], json.loads(row["data"]))

@@ -45,7 +45,7 @@ def m001_runs(db: sqlite3.Connection) -> None:
             changed_at REAL NOT NULL,
             cancel_requested_at REAL,
             pid INTEGER,
-            pid_started_at REAL,
+            pid_started_at TEXT,
             usage TEXT NOT NULL DEFAULT '{}',
             result TEXT,
             error TEXT,
@@ -204,11 +204,20 @@ def m004_ledgers(db: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
+def m005_child_tokens(db: sqlite3.Connection) -> None:
+    db.execute("""
+        CREATE TABLE child_tokens (
+            run_id TEXT PRIMARY KEY REFERENCES runs(id),
+            digest TEXT NOT NULL UNIQUE
+        ) WITHOUT ROWID""")
+
+
 MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m001_runs,
     m002_messages,
     m003_events,
     m004_ledgers,
+    m005_child_tokens,
 )
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retinue.core.errors import Conflict, Saturated
+from retinue.core.errors import RunUnknown, Saturated
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import RunStatus
-from retinue.store.database import Database, Row, Transaction
+from retinue.store.database import Database, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,79 +56,94 @@ def served_turn(tx: Transaction) -> int:
     return 1 if head is None else head
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the owner of a run must know to let it start, go on, or stop."""
+
+    status: RunStatus
+    queueing: bool
+    holds_slot: bool
+    deadline_at: float | None
+    cancel_requested: bool
+
+
 class Queue:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def standing(self, run_id: RunId) -> Standing:
+        row = self._database.row(
+            "SELECT status, turn, slot, deadline_at, cancel_requested_at FROM runs WHERE id = ?", (run_id,)
+        )
+        if row is None:
+            raise RunUnknown(f"no such run: {run_id}", run_id=run_id)
+        return Standing(
+            RunStatus(row["status"]),
+            queueing=row["turn"] is not None,
+            holds_slot=bool(row["slot"]),
+            deadline_at=row["deadline_at"],
+            cancel_requested=row["cancel_requested_at"] is not None,
+        )
+
     def admit(self, owner: OwnerId, capacity: Capacity) -> list[RunId]:
         """Give free slots to this owner's runs as far as it is their turn; they are running thereafter."""
-        if not self._free(capacity):
+        # A look without the lock: most wake-ups find no free slot, or find that it is another's turn.
+        if not self._next_in_line(owner, capacity):
             return []
-        admitted: list[RunId] = []
         with self._database.write() as tx:
-            for row in _next_in_line(tx, capacity):
-                if row["owner"] == owner:
-                    _give_slot(tx, row)
-                    admitted.append(RunId(row["id"]))
-        return admitted
+            admitted = self._next_in_line(owner, capacity)
+            for run_id, status in admitted:
+                _give_slot(tx, run_id, status)
+        return [run_id for run_id, _ in admitted]
 
-    def _free(self, capacity: Capacity) -> bool:
-        """A look without the lock: most wake-ups find no free slot or nobody waiting."""
-        row = self._database.row(
-            "SELECT (SELECT count(*) FROM runs WHERE slot = 1) < ?"
-            " AND EXISTS (SELECT 1 FROM runs WHERE turn IS NOT NULL)",
-            (capacity.max_concurrent,),
+    def _next_in_line(self, owner: OwnerId, capacity: Capacity) -> list[tuple[RunId, RunStatus]]:
+        """The owner's runs among those that the free slots are meant for."""
+        counts = self._database.rows("SELECT endpoint, count(*) FROM runs WHERE slot = 1 GROUP BY endpoint")
+        held: dict[str | None, int] = {row[0]: row[1] for row in counts}
+        waiting = self._database.rows(
+            "SELECT id, owner, status, endpoint, endpoint_slots FROM runs"
+            " WHERE turn IS NOT NULL AND (endpoint IS NULL OR endpoint_slots >"
+            " (SELECT count(*) FROM runs AS held WHERE held.slot = 1 AND held.endpoint = runs.endpoint))"
+            " ORDER BY turn, seq LIMIT ?",
+            (max(0, capacity.max_concurrent - sum(held.values())),),
         )
-        return row is not None and bool(row[0])
-
-    def lend(self, run_id: RunId) -> None:
-        """Free the slot of a run that waits for something else, a child run for example."""
-        self._set_slot(run_id, "slot = 0", "slot = 1")
-
-    def reclaim(self, run_id: RunId) -> None:
-        """Queue again for a slot that was lent, before runs that have not started."""
-        self._set_slot(run_id, "turn = :turn", "slot = 0 AND turn IS NULL AND status = 'running'")
-
-    def _set_slot(self, run_id: RunId, change: str, condition: str) -> None:
-        with self._database.write() as tx:
-            changed = tx.execute(
-                f"UPDATE runs SET {change}, changed_at = :now WHERE id = :id AND {condition}",  # noqa: S608 - literals above
-                {"id": run_id, "turn": served_turn(tx), "now": tx.now},
-            ).rowcount
-            if not changed:
-                raise Conflict(f"run {run_id} cannot lend or reclaim a slot now", run_id=run_id)
-            tx.touch(run_id)
-
-
-def _next_in_line(tx: Transaction, capacity: Capacity) -> list[Row]:
-    """The waiting runs, of any owner, that the free slots are meant for."""
-    held: dict[str | None, int] = dict(
-        tx.execute("SELECT endpoint, count(*) FROM runs WHERE slot = 1 GROUP BY endpoint").fetchall()
-    )
-    free = capacity.max_concurrent - sum(held.values())
-    chosen: list[Row] = []
-    if free <= 0:
-        return chosen
-    for row in tx.execute(
-        "SELECT id, owner, status, endpoint, endpoint_slots FROM runs"
-        " WHERE turn IS NOT NULL ORDER BY turn, seq"
-    ):
-        endpoint = row["endpoint"]
-        if endpoint is not None:
-            if held.get(endpoint, 0) >= row["endpoint_slots"]:
-                continue
+        ours: list[tuple[RunId, RunStatus]] = []
+        for row in waiting:
+            endpoint = row["endpoint"]
             held[endpoint] = held.get(endpoint, 0) + 1
-        chosen.append(row)
-        if len(chosen) == free:
-            break
-    return chosen
+            fits = endpoint is None or held[endpoint] <= row["endpoint_slots"]
+            if fits and row["owner"] == owner:
+                ours.append((RunId(row["id"]), RunStatus(row["status"])))
+        return ours
+
+    def lend(self, run_id: RunId) -> bool:
+        """Free a run's slot, or its place in the queue, while it waits for something else."""
+        return self._set_slot(
+            "UPDATE runs SET slot = 0, turn = NULL, changed_at = :now"
+            " WHERE id = :id AND status <> 'queued' AND (slot = 1 OR turn IS NOT NULL)",
+            run_id,
+        )
+
+    def reclaim(self, run_id: RunId) -> bool:
+        """Queue again for a slot that was lent, before runs that have not started."""
+        return self._set_slot(
+            "UPDATE runs SET turn = :turn, changed_at = :now"
+            " WHERE id = :id AND status = 'running' AND slot = 0 AND turn IS NULL",
+            run_id,
+        )
+
+    def _set_slot(self, sql: str, run_id: RunId) -> bool:
+        with self._database.write() as tx:
+            values = {"id": run_id, "turn": served_turn(tx), "now": tx.now}
+            changed = tx.execute(sql, values).rowcount == 1
+            tx.touch(run_id)
+        return changed
 
 
-def _give_slot(tx: Transaction, row: Row) -> None:
-    run_id = RunId(row["id"])
-    if row["status"] == RunStatus.QUEUED:
+def _give_slot(tx: Transaction, run_id: RunId, status: RunStatus) -> None:
+    if status is RunStatus.QUEUED:
         start(tx, run_id, slot=True)
-    elif row["status"] == RunStatus.WAITING:
+    elif status is RunStatus.WAITING:
         resume(tx, run_id, slot=True)
     else:
         tx.execute("UPDATE runs SET slot = 1, turn = NULL, changed_at = ? WHERE id = ?", (tx.now, run_id))

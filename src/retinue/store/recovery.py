@@ -6,56 +6,70 @@ processes that recover at once share the owners between them, and a living owner
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import Outcome, ProcessIdentity, RunStatus
+from retinue.core.run import ACTIVE, Outcome, RunStatus
 from retinue.store import owners
+from retinue.store.logs import end_torn_line
 from retinue.store.runs import end
 from retinue.store.store import Store
 
-_INTERRUPTED = Outcome(
+_DIED = Outcome(
     status=RunStatus.INTERRUPTED,
     error={"code": "interrupted", "message": "the server that performed the run died"},
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
-    """A run that recovery ended. Its process, if it lives, belongs to nobody any more."""
+class Orphan:
+    """A run whose owner died. Its process, if it lives, belongs to nobody any more."""
 
     run_id: RunId
-    process: ProcessIdentity | None
+    process: Identity | None
 
 
-def recover(store: Store) -> list[Interrupted]:
-    """End the active runs of every dead owner; the caller ends the processes that are returned."""
-    active = {
-        OwnerId(row["owner"])
-        for row in store.database.rows("SELECT DISTINCT owner FROM runs WHERE ended_at IS NULL")
-    }
-    found: list[Interrupted] = []
-    for owner_id in sorted(active.union(owners.known(store.folder))):
+EndProcesses = Callable[[Sequence[Orphan]], None]
+
+
+def recover(store: Store, end_processes: EndProcesses) -> list[Orphan]:
+    """End what dead owners left: first the processes, then the runs.
+
+    In that order, so that a recovery that dies half-way is done again by the next.
+    """
+    active = store.database.rows("SELECT DISTINCT owner FROM runs WHERE ended_at IS NULL")
+    ended: list[Orphan] = []
+    for owner_id in sorted({OwnerId(row["owner"]) for row in active}.union(owners.known(store.folder))):
         with owners.dead(store.folder, owner_id) as is_dead:
             if is_dead:
-                found += interrupt(store, owner_id)
-    return found
+                end_processes(_orphans(store, owner_id))
+                ended += interrupt(store, owner_id, _DIED)
+                _mend_files(store, owner_id)
+    return ended
 
 
-def interrupt(store: Store, owner_id: OwnerId, outcome: Outcome = _INTERRUPTED) -> list[Interrupted]:
+def _orphans(store: Store, owner_id: OwnerId) -> list[Orphan]:
+    return [Orphan(run.id, run.process) for run in store.runs.list(statuses=ACTIVE, owner=owner_id, limit=-1)]
+
+
+def interrupt(store: Store, owner_id: OwnerId, outcome: Outcome) -> list[Orphan]:
     """End the active runs of one owner: a dead one, or oneself when the server stops."""
     with store.database.write() as tx:
-        rows = tx.execute(
-            "SELECT id, pid, pid_started_at, host FROM runs"
-            " WHERE owner = ? AND ended_at IS NULL ORDER BY seq",
-            (owner_id,),
-        ).fetchall()
-        for row in rows:
-            end(tx, RunId(row["id"]), outcome)
-    return [
-        Interrupted(
-            RunId(row["id"]),
-            None if row["pid"] is None else ProcessIdentity(row["pid"], row["pid_started_at"], row["host"]),
-        )
-        for row in rows
+        orphans = _orphans(store, owner_id)
+        for orphan in orphans:
+            end(tx, orphan.run_id, outcome)
+    return orphans
+
+
+def _mend_files(store: Store, owner_id: OwnerId) -> None:
+    """The files that the owner was writing, or had yet to write, when it died."""
+    rows = store.database.rows("SELECT id, changed_at FROM runs WHERE owner = ?", (owner_id,))
+    behind = [
+        run_id for row in rows if store.meta_files.is_behind(run_id := RunId(row["id"]), row["changed_at"])
     ]
+    store.meta_files.remove_drafts(behind)
+    for run_id in behind:
+        end_torn_line(store.folder.log(run_id))
+        store.meta_files.write(run_id)

@@ -12,13 +12,13 @@ from typing import Any
 
 from retinue.core.budget import Budget, Usage
 from retinue.core.errors import Conflict, RunUnknown
+from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.json_value import Json
 from retinue.core.run import (
     Endpoint,
     Limits,
     Outcome,
-    ProcessIdentity,
     Run,
     RunSpec,
     RunStatus,
@@ -134,26 +134,32 @@ class Runs:
         return self.get(run_id)
 
     def set_summary(self, run_id: RunId, summary: str) -> None:
-        self._set(run_id, "summary", storable(summary))
+        """What the run says of itself while it runs."""
+        with self._database.write() as tx:
+            _set(tx, run_id, summary=storable(summary))
+            tx.touch(run_id)
+            tx.execute(
+                "INSERT INTO events (run_id, at, kind, data) VALUES (?, ?, 'summary', '{}')", (run_id, tx.now)
+            )
 
     def set_usage(self, run_id: RunId, usage: Usage) -> None:
-        self._set(run_id, "usage", json.dumps(usage.as_dict()))
-
-    def set_process(self, run_id: RunId, process: ProcessIdentity) -> None:
-        """Remember the run's child process, so that it can be ended even after our death."""
-        self._set(run_id, "pid", process.pid, "pid_started_at", process.started_at)
-
-    def _set(self, run_id: RunId, *columns_and_values: Any) -> None:
-        columns, values = columns_and_values[::2], columns_and_values[1::2]
-        changes = ", ".join(f"{column} = ?" for column in columns)
         with self._database.write() as tx:
-            if _status(tx, run_id).ended:
-                raise Conflict(f"run {run_id} has ended and changes no more", run_id=run_id)
-            tx.execute(
-                f"UPDATE runs SET {changes}, changed_at = ? WHERE id = ?",  # noqa: S608 - our own column names
-                (*values, tx.now, run_id),
-            )
-            tx.touch(run_id)
+            _set(tx, run_id, usage=json.dumps(usage.as_dict()))
+
+    def set_process(self, run_id: RunId, process: Identity) -> None:
+        """Remember the run's child process, so that it can be ended even after our death."""
+        with self._database.write() as tx:
+            _set(tx, run_id, pid=process.pid, pid_started_at=process.started)
+
+
+def _set(tx: Transaction, run_id: RunId, **values: Any) -> None:
+    if _status(tx, run_id).ended:
+        raise Conflict(f"run {run_id} has ended and changes no more", run_id=run_id)
+    changes = ", ".join(f"{column} = ?" for column in values)
+    tx.execute(
+        f"UPDATE runs SET {changes}, changed_at = ? WHERE id = ?",  # noqa: S608 - our own column names
+        (*values.values(), tx.now, run_id),
+    )
 
 
 def end(tx: Transaction, run_id: RunId, outcome: Outcome) -> None:
@@ -257,7 +263,7 @@ def _run(row: Row) -> Run:
         host=row["host"],
         holds_slot=bool(row["slot"]),
         cancel_requested=row["cancel_requested_at"] is not None,
-        process=None if pid is None else ProcessIdentity(pid, row["pid_started_at"], row["host"]),
+        process=None if pid is None else Identity(pid, row["pid_started_at"]),
         usage=Usage.of(**json.loads(row["usage"])),
         result=_from_json(row["result"]),
         error=_from_json(row["error"]),

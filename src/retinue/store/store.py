@@ -6,11 +6,13 @@ import time
 from pathlib import Path
 from typing import Self
 
+from retinue.store.child_tokens import ChildTokens
 from retinue.store.database import Clock, Database
 from retinue.store.events import Events
 from retinue.store.folder import DataFolder
 from retinue.store.ledgers import Ledgers
 from retinue.store.messages import Messages
+from retinue.store.meta_files import MetaFiles
 from retinue.store.queue import Queue
 from retinue.store.runs import Runs
 
@@ -26,12 +28,16 @@ class Store:
         self.messages = Messages(database)
         self.events = Events(database)
         self.ledgers = Ledgers(database)
+        self.child_tokens = ChildTokens(database)
+        self.meta_files = MetaFiles(self.folder, self.runs, self.messages, self.events)
+        database.listen(self.meta_files.mark)
 
     @classmethod
     def open(cls, folder: Path, clock: Clock = time.time) -> Self:
         return cls(Database(DataFolder.prepare(folder), clock))
 
     def close(self) -> None:
+        self.meta_files.close()
         self.database.close()
 
     def __enter__(self) -> Self:

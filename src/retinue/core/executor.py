@@ -1,0 +1,85 @@
+"""What passes between the runtime and whatever performs a task. Knows nothing of how it is performed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
+
+Stream = Literal["stdout", "stderr"]
+Status = Literal["success", "error", "timeout", "canceled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One process, never to be confused with a later one that got the same number."""
+
+    pid: int
+    started: str
+    """When it started, in a form that only equality may look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    stream: Stream
+    text: str
+    """Without its newline."""
+    complete: bool = True
+    """False where no newline follows: a piece of a line too long to hold, or the last words of a stream."""
+
+
+Emit = Callable[[OutputLine], Awaitable[None]]
+Started = Callable[[Identity], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    agent: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    run_id: str
+    cwd: Path
+    """Where the work is done: an existing directory."""
+    seconds: float | None
+    """Wall time for the whole task; None for as long as it takes."""
+    emit: Emit
+    """Given every line of output as it comes; while it waits, the task waits."""
+    started: Started
+    """Given the process that performs the task, before any of its output."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Variables through which the task can reach us again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a task ended. What prevented it from starting is raised instead; so is its cancellation."""
+
+    output: str
+    """The answer of a task that succeeded, else the last lines it wrote."""
+    cut: bool = False
+    """Whether `output` lacks its beginning; the log has all of it."""
+    exit_code: int | None = None
+    """The program's own, negative for a signal; None when it did not end by itself."""
+    error: RetinueError | None = None
+    usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What was measured, by name: `duration_ms`, `output_bytes`."""
+    survivors: tuple[Identity, ...] = ()
+    """Processes that the task started and nothing could end."""
+
+    @property
+    def status(self) -> Status:
+        match self.error:
+            case None:
+                return "success"
+            case DeadlineExceeded():
+                return "timeout"
+            case Canceled():
+                return "canceled"
+            case _:
+                return "error"

@@ -1,0 +1,1 @@
+"""The ways to perform one task. Knows nothing of queues, budgets or what a run is recorded as."""

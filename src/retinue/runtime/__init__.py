@@ -1,0 +1,1 @@
+"""One run's life: record, queue, meter, ask, cancel, recover."""

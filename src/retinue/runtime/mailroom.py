@@ -1,0 +1,48 @@
+"""Carries questions from runs to their parents, and the answers back. Knows nothing of MCP."""
+
+from __future__ import annotations
+
+from retinue.core.errors import Conflict
+from retinue.core.ids import MessageId, RunId
+from retinue.core.message import Message, MessageStatus
+from retinue.core.run import RunStatus
+from retinue.runtime.changes import Changes
+from retinue.store.store import Store
+
+_SETTLED = (MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED)
+
+
+class Mailroom:
+    """Works from the run's own server or from any other process on the same data folder."""
+
+    def __init__(self, store: Store, changes: Changes) -> None:
+        self._store = store
+        self._changes = changes
+
+    async def ask(self, run_id: RunId, question: str, wait_s: float | None) -> Message:
+        """Ask, and wait for the answer; still pending when the time is over, closed when the run ended."""
+        message = self._store.messages.ask(run_id, question)
+        return await self.answer(message.id, wait_s)
+
+    async def answer(self, message_id: MessageId, wait_s: float | None) -> Message:
+        """Wait on for the answer to a question asked before."""
+        run_id = self._store.messages.get(message_id).run_id
+        settled = await self._changes.until(lambda: self._settled(message_id), {run_id}, wait_s)
+        return settled or self._store.messages.get(message_id)
+
+    def collect(self, message_id: MessageId) -> Message:
+        """The message as it stands; an answer that the run may have by now is taken."""
+        return self._settled(message_id) or self._store.messages.get(message_id)
+
+    def _settled(self, message_id: MessageId) -> Message | None:
+        message = self._store.messages.get(message_id)
+        if message.status in _SETTLED:
+            return message
+        if message.status is MessageStatus.PENDING:
+            return None
+        if self._store.runs.get(message.run_id).status is not RunStatus.RUNNING:
+            return None  # answered, but its slot is not free yet
+        try:
+            return self._store.messages.acknowledge(message_id)
+        except Conflict:  # another process was quicker: to take the answer, or to end the run
+            return None

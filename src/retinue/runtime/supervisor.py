@@ -1,0 +1,170 @@
+"""Gives every run the same life: recorded, queued, performed, ended, and honest about how it ended.
+
+The one place where reasons to stop are caught. Knows nothing of MCP, nor of how a task is performed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from retinue.core.budget import BudgetKind
+from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
+from retinue.core.executor import Identity, OutputLine, RunContext, Task
+from retinue.core.executor import Outcome as Performed
+from retinue.core.ids import RunId
+from retinue.core.ports import Executor
+from retinue.core.run import Outcome, Run, RunSpec, RunStatus
+from retinue.runtime.meter import Meter, Meters
+from retinue.runtime.pool import Pool
+from retinue.store.logs import LogWriter, Stream, tail
+from retinue.store.store import Store
+
+log = logging.getLogger(__name__)
+
+SUMMARY_LINES = 50
+"""Of a run that failed: the last lines of its log."""
+SUMMARY_LETTERS = 600
+"""Of a run that succeeded and said nothing itself: the beginning of its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run is to do, and with what."""
+
+    spec: RunSpec
+    executor: Executor
+    cwd: Path
+    env: Callable[[RunId], Mapping[str, str]] = field(default=lambda _: {})
+    """Variables through which its processes can reach us; made when it starts."""
+
+
+class Supervisor:
+    """`async with Supervisor(...)`: runs that are active when the block ends are ended with it."""
+
+    def __init__(self, store: Store, pool: Pool, redact: Callable[[str], str]) -> None:
+        self._store = store
+        self._pool = pool
+        self._redact = redact
+        self._meters = Meters(store.ledgers)
+        self._scope = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as scope:
+            self._group = await scope.enter_async_context(asyncio.TaskGroup())
+            self._tasks: set[asyncio.Task[None]] = set()
+            scope.callback(self._stop)
+            self._scope = scope.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._scope.__aexit__(kind, error, trace)
+
+    def start(self, work: Work) -> Run:
+        """Record the run and set it going; `Saturated`, and nothing recorded, when there is no room."""
+        with self._spawning(work.spec.parent):
+            run = self._pool.submit(work.spec)
+        task = self._group.create_task(self._live(run, work), name=f"run {run.id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return run
+
+    def _spawning(self, parent: RunId | None) -> AbstractContextManager[None]:
+        """A child is charged to the run that starts it."""
+        if parent is None:
+            return nullcontext()
+        return self._meters.taking(self._store.runs.get(parent), BudgetKind.SPAWNS, 1)
+
+    def _stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _live(self, run: Run, work: Work) -> None:
+        """From the queue to the end. Only the server's own end leaves the record to the pool."""
+        with self._meters.open(run) as meter, LogWriter(self._store.folder.log(run.id)) as writer:
+            try:
+                async with self._pool.slot(run.id):
+                    performed = await self._perform(run, work, meter, writer)
+                    self._finish(run, self._ending(run, performed))
+                return
+            except RetinueError as error:
+                failure = error
+            except Exception:
+                log.exception("run %s failed for a reason of its own", run.id)
+                failure = InternalError("the run failed for a reason of its own")
+            writer.append(Stream.EVENT, f"{failure.code}: {failure.message}\n")
+            self._finish(run, self._failed(run, failure))
+            if isinstance(failure, BudgetExceeded):
+                self._store.runs.request_cancel(run.request)
+
+    async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Performed:
+        async def emit(line: OutputLine) -> None:
+            text = self._redact(line.text)
+            writer.append(Stream(line.stream), text + "\n" if line.complete else text)
+
+        async def started(identity: Identity) -> None:
+            self._store.runs.set_process(run.id, identity)
+
+        task = Task(agent=run.spec.agent, prompt=run.spec.task)
+        context = RunContext(
+            run_id=str(run.id), cwd=work.cwd, seconds=None, emit=emit, started=started, env=work.env(run.id)
+        )
+        limit = run.spec.limits.run_s
+        with meter.reserve(BudgetKind.WALL_MS, 0 if limit is None else math.ceil(limit * 1000)) as wall:
+            began = asyncio.get_running_loop().time()
+            try:
+                return await work.executor.run(task, context)
+            finally:
+                wall.settle(round((asyncio.get_running_loop().time() - began) * 1000))
+                self._store.runs.set_usage(run.id, meter.usage())
+
+    def _ending(self, run: Run, performed: Performed) -> Outcome:
+        """What happened decides; what the run said of itself can only make it worse."""
+        if performed.survivors:
+            pids = [identity.pid for identity in performed.survivors]
+            self._store.events.add(run.id, "survivors", {"pids": pids})
+        if performed.error is not None:
+            return self._failed(run, performed.error, performed.exit_code)
+        output = self._redact(performed.output)
+        claim = self._store.events.last_of_kind(run.id, "report")
+        if claim is not None and claim.data.get("status") == "error":
+            error = RetinueError("the run reported that it failed")
+            return self._failed(run, error, performed.exit_code, own_summary=True)
+        reported = self._store.runs.get(run.id).summary
+        return Outcome(
+            status=RunStatus.SUCCESS,
+            result={"output": output, "cut": performed.cut},
+            exit_code=performed.exit_code,
+            summary=None if reported else output[:SUMMARY_LETTERS],
+        )
+
+    def _failed(
+        self, run: Run, error: RetinueError, exit_code: int | None = None, *, own_summary: bool = False
+    ) -> Outcome:
+        match error:
+            case DeadlineExceeded():
+                status = RunStatus.TIMEOUT
+            case Canceled():
+                status = RunStatus.CANCELED
+            case _:
+                status = RunStatus.ERROR
+        lines = tail(self._store.folder.log(run.id), SUMMARY_LINES).lines
+        return Outcome(
+            status=status,
+            error={"code": error.code, "message": self._redact(error.message)},
+            exit_code=exit_code,
+            summary=None if own_summary else self._redact("\n".join(line.text for line in lines)),
+        )
+
+    def _finish(self, run: Run, outcome: Outcome) -> None:
+        """A cancel from elsewhere may have ended a run that still queued: that ending stands."""
+        self._store.runs.finish(run.id, outcome)
