@@ -23,6 +23,7 @@ def build_service(loaded: Loaded) -> Service:
         roots=_roots(loaded),
         redact=lambda text: text,
         allow_host_roots=settings.allow_host_roots,
+        settings=settings,
     )
 
 

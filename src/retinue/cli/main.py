@@ -20,6 +20,10 @@ COMMANDS = {
     "serve": "retinue.cli.serve_commands",
     "token": "retinue.cli.serve_commands",
     "config": "retinue.cli.config_commands",
+    "research": "retinue.cli.research_commands",
+    "locate": "retinue.cli.research_commands",
+    "analyze": "retinue.cli.research_commands",
+    "patterns": "retinue.cli.research_commands",
 }
 """Where each subcommand lives, in the order that `--help` lists them."""
 
@@ -67,4 +71,5 @@ def main() -> None:
     Examples:
       retinue serve --root ~/project        the server, on stdin and stdout
       retinue config                        every setting and where it comes from
+      retinue research "how are retries done?" --root ~/project
     """

@@ -47,7 +47,7 @@ class LimitSettings:
     max_file_bytes: int = setting(1_048_576, at_least=1)
     """Larger files are left out, and said to be."""
 
-    max_response_tokens: int = setting(2_000, at_least=100)
+    max_response_tokens: int = setting(2_000, at_least=400)
     """Tokens one tool's answer may have; what was cut is said."""
 
 
@@ -116,6 +116,12 @@ class Settings:
 
     data_dir: Path = setting(default_data_dir, user_only=True)
     """Folder for the token, the runs and the index; several servers may share it."""
+
+    artifact_dir: Path | None = setting(None, user_only=True)
+    """Folder for the memos that are asked for; by default `artifacts` in the data folder."""
+
+    thoughts_dir: Path | None = None
+    """Folder of historical documents that research looks through too, after the code."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     """The least serious messages to write to stderr."""

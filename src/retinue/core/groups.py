@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-GROUPS = ("core",)
+GROUPS = ("core", "research")
 """Every group there is, in the order hosts see them."""

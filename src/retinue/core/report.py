@@ -6,7 +6,7 @@ The shapes and names of `as_dict` are a contract with hosts. Knows nothing of ho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from retinue.core.errors import InvalidInput
@@ -170,6 +170,22 @@ class Report:
             "artifactPath": self.artifact,
         }
         return shown | {key: value for key, value in ours.items() if value} | {"id": str(self.id)}
+
+    def role_as_dict(self, role: str) -> dict[str, object]:
+        """One role's result alone, without the wrapper around it."""
+        outcome = self.roles[role]
+        shown: dict[str, object] = {
+            "question": self.question,
+            "rootsSearched": list(self.roots_searched),
+            "status": outcome.status,
+        }
+        if outcome.value is not None:
+            notes = [*([outcome.value.notes] if outcome.value.notes else []), *self.notes]
+            shown |= replace(outcome.value, notes=" ".join(notes) or None).as_dict()
+        if outcome.error is not None:
+            shown["error"] = outcome.error.as_dict()
+        shown["timing"] = {"startedAt": outcome.started_at, "elapsedMs": outcome.elapsed_ms}
+        return shown | ({"rootOf": dict(self.root_of)} if self.root_of else {})
 
     @classmethod
     def from_dict(cls, shown: Mapping[str, Any]) -> Report:

@@ -12,12 +12,15 @@ from mcp_types import CallToolResult, InputRequiredResult
 
 from retinue import __version__
 from retinue.core.groups import GROUPS
-from retinue.server import core_tools
+from retinue.server import core_tools, research_tools
 from retinue.server.door import Door
 from retinue.server.errors import failed, unknown_arguments
 from retinue.service.service import ADD_A_ROOT, Service
 
-REGISTER: Mapping[str, Callable[[MCPServer[Service]], None]] = {"core": core_tools.register}
+REGISTER: Mapping[str, Callable[[MCPServer[Service]], None]] = {
+    "core": core_tools.register,
+    "research": research_tools.register,
+}
 
 
 class RetinueServer(MCPServer[Service]):
