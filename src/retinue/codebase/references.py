@@ -1,4 +1,4 @@
-"""Whether a reference holds (P3): the file is opened again, and the lines must contain what is claimed of them."""
+"""Whether a reference holds (P3): its file is opened again and must contain what is claimed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check(
 def words_in(
     codebase: Codebase, entries: Iterable[Entry], words: Iterable[str], stop: Stop
 ) -> dict[Entry, frozenset[str]]:
-    """Which of the words each file contains, whatever their case. Hands out no text, so nothing is charged."""
+    """Which of the words each file contains, whatever their case. No text leaves, so nothing is charged."""
     folded = {word: word.casefold() for word in words}
     found: dict[Entry, frozenset[str]] = {}
     with codebase.opener(stop) as opener:

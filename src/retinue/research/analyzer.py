@@ -5,7 +5,8 @@ Every finding carries its evidence as `path:line`. Starts from the places that t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retinue.codebase.entry import Entry
@@ -37,7 +38,7 @@ class Component:
 
     @property
     def name(self) -> str:
-        return self.definition.name
+        return self.definition.shown
 
     @property
     def entry(self) -> Entry:
@@ -81,37 +82,53 @@ def analyze(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult
 
 
 def _components(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> list[Component]:
-    """Definitions that the question names, then those that the best places point at."""
-    named: list[Component] = []
-    pointed: list[Component] = []
-    names = inquiry.asked.parsed.names
-    for place in places[:SOURCES]:
+    """Definitions that the question names, then those of the best places that answer it best."""
+    asked = inquiry.asked.parsed
+    ends = {tuple(re.split(r"\W+", dotted)[-2:]) for dotted in asked.dotted}
+    scored: list[tuple[float, Component]] = []
+    for rank, place in enumerate(places[:SOURCES]):
         source = inquiry.sources.open(place.entry, stop)
         if source is None or place.kind == "docs":
             continue
+        best = _best_definition(source, place, asked.terms)
         for definition in source.definitions:
-            if definition.name in names:
-                named.append(Component(source, definition))
-            elif definition.line == place.line:
-                pointed.append(Component(source, definition))
-    named.sort(key=lambda one: -names[one.name])
-    first_of_name = {one.name: one for one in reversed((*named, *pointed))}
-    return list(reversed(first_of_name.values()))[:COMPONENTS]
+            named = asked.names.get(definition.name, 0.0) + 10 * ((definition.owner, definition.name) in ends)
+            if named or definition is best:
+                scored.append((named - rank / SOURCES, Component(source, definition)))
+    scored.sort(key=lambda one: -one[0])
+    exact = [one for _, one in scored if (one.definition.owner, one.definition.name) in ends]
+    return exact[:COMPONENTS] or [one for _, one in scored][:COMPONENTS]
+
+
+def _best_definition(source: Source, place: Place, terms: Mapping[str, float]) -> Definition | None:
+    """The one at the place; else the one that speaks of most of the terms, its name counting most."""
+    scores: dict[Definition, float] = {}
+    for definition in source.definitions:
+        if definition.line == place.line:
+            return definition
+        name = definition.name.casefold()
+        body = " ".join(text for _, text in source.code(definition)).casefold()
+        scores[definition] = sum(
+            weight * (3 * (term in name) + (term in body)) for term, weight in terms.items()
+        )
+    best = max(scores, key=lambda one: (scores[one], -one.line), default=None)
+    return best if best is not None and scores[best] > 0 else None
 
 
 def _trace(trace: Trace, component: Component, near: Sequence[Entry], stop: Stop) -> None:
-    name, source, definition = component.name, component.source, component.definition
-    here = Claim(source.entry, definition.line, (name,))
+    source, definition, name = component.source, component.definition, component.name
+    here = Claim(source.entry, definition.line, (definition.name,))
     trace.add("definition", f"{{0}}: `{name}` is defined: {_code(source.quote(definition.line))}", here)
-    uses, files = uses_of(trace.inquiry, name, source.entry, near, stop)
+    uses, files = uses_of(trace.inquiry, definition, source.entry, near, stop)
     callers = [use for use in uses if not use.is_test]
     _add_call_path(trace, component, callers, near, stop)
     for use in callers[:CALLERS]:
-        by = f"`{use.within.name}`" if use.within is not None else "the file itself"
+        by = f"`{use.within.shown}`" if use.within is not None else "the file itself"
         entry_point = ", an entry point," if use.is_entry_point else ""
-        trace.add("use", f"{{0}}: {by}{entry_point} uses `{name}`", Claim(use.entry, use.line, (name,)))
+        claim = Claim(use.entry, use.line, (definition.name,))
+        trace.add("use", f"{{0}}: {by}{entry_point} uses `{name}`", claim)
     for use in [use for use in uses if use.is_test][:TESTS]:
-        trace.add("use", f"{{0}}: a test of `{name}`", Claim(use.entry, use.line, (name,)))
+        trace.add("use", f"{{0}}: a test of `{name}`", Claim(use.entry, use.line, (definition.name,)))
     called = _add_callees(trace, component, stop)
     read = _add_constants(trace, component, stop)
     parts = [f"`{name}` is defined at {trace.inquiry.reference(source.entry, definition.line)}"]
@@ -135,22 +152,21 @@ def _add_call_path(
 ) -> None:
     """From as far up as can be told down to the component."""
     links: list[tuple[str, Claim]] = []
-    below = component.name
-    seen = {below}
+    below = component.definition
+    seen = {below.name}
     while len(links) < LINKS:
         use = next((use for use in callers if use.within is not None and use.within.name not in seen), None)
         if use is None or use.within is None:
             break
-        links.insert(0, (use.within.name, Claim(use.entry, use.line, (below,))))
-        below = use.within.name
-        seen.add(below)
-        if use.is_entry_point:
+        links.insert(0, (use.within.shown, Claim(use.entry, use.line, (below.name,))))
+        below = use.within
+        seen.add(below.name)
+        if use.is_entry_point or below.name.startswith("__"):
             break
         callers = [one for one in uses_of(trace.inquiry, below, use.entry, near, stop)[0] if not one.is_test]
     if len(links) > 1:
         shown = " -> ".join(f"`{name}` ({{{number}}})" for number, (name, _) in enumerate(links))
-        claims = (claim for _, claim in links)
-        trace.add("path", f"Call path: {shown} -> `{component.name}`", *claims)
+        trace.add("path", f"Call path: {shown} -> `{component.name}`", *(claim for _, claim in links))
 
 
 def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
@@ -180,7 +196,7 @@ def _add_constants(trace: Trace, component: Component, stop: Stop) -> list[str]:
 
 
 def _confidence(inquiry: Inquiry, components: Sequence[Component]) -> Confidence:
-    if any(one.name in inquiry.asked.names for one in components):
+    if any(one.definition.name in inquiry.asked.parsed.names for one in components):
         return "high"
     return "med" if components else "low"
 

@@ -106,7 +106,9 @@ def _shorter(outcome: RoleOutcome, length: int) -> RoleOutcome:
     return replace(
         outcome,
         value=value
-        and replace(value, summary=clip(value.summary, length), notes=value.notes and clip(value.notes, length)),
+        and replace(
+            value, summary=clip(value.summary, length), notes=value.notes and clip(value.notes, length)
+        ),
         error=error and replace(error, message=clip(error.message, length)),
     )
 

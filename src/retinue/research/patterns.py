@@ -64,7 +64,7 @@ def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterat
     """Uses of what the question names, then the definitions that the best places point at."""
     near = [place.entry for place in places]
     for name in inquiry.asked.names[:2]:
-        for use in uses_of(inquiry, name, near[0], near, stop)[0] if near else ():
+        for use in uses_of(inquiry, Definition(name, 0, 0), near[0], near, stop)[0]:
             source = inquiry.sources.open(use.entry, stop)
             if source is not None and not use.is_test:
                 yield _around(source, use.line, use.within)

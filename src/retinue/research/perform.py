@@ -32,12 +32,13 @@ class InThread:
 
     async def __call__(self, role: str, work: Work, seconds: float) -> RoleOutcome:
         stop = Stop(seconds)
+        done: list[RoleOutcome] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_pass_on_cancel, stop)
             # Not abandoned on cancel: no thread may go on reading for an answer that nobody waits for.
-            outcome = await anyio.to_thread.run_sync(partial(attempt, role, work, stop))
+            done.append(await anyio.to_thread.run_sync(partial(attempt, role, work, stop)))
             tasks.cancel_scope.cancel()
-        return outcome
+        return done[0]
 
 
 async def _pass_on_cancel(stop: Stop) -> None:

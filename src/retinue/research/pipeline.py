@@ -40,11 +40,11 @@ SECOND: Mapping[str, Second] = {"analyzer": analyze, "patterns": find_patterns}
 class Request:
     asked: Asked
     scope: Scope
+    constraints: Constraints
+    redact: Callable[[str], str]
     thoughts: Scope | None = None
     """Historical documents, where there are some."""
-    constraints: Constraints = Constraints()
     limit: int = FOUND
-    redact: Callable[[str], str] = str
 
 
 @dataclass(slots=True)
@@ -72,7 +72,9 @@ async def investigate(request: Request, roles: Sequence[str], perform: Perform) 
     limits = request.constraints
     findings = Findings(request, Ledger(limits.max_files_read, limits.max_bytes_read))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_search, findings, _inquiry(findings, request.scope, 0), ("locator", *roles), perform)
+        tasks.start_soon(
+            _search, findings, _inquiry(findings, request.scope, 0), ("locator", *roles), perform
+        )
         if request.thoughts is not None:
             inquiry = _inquiry(findings, request.thoughts, len(request.scope.folders))
             tasks.start_soon(_search, findings, inquiry, ("thoughtsLocator", "thoughtsAnalyzer"), perform)
@@ -130,7 +132,8 @@ def report_of(findings: Findings) -> Report:
 def _notes(ledger: Ledger) -> list[str]:
     limits = {"files": ledger.max_files, "bytes": ledger.max_bytes}
     return [
-        f"The limit of {limits[kind]} {kind} was reached: results may be truncated." for kind in ledger.refused
+        f"The limit of {limits[kind]} {kind} was reached: results may be truncated."
+        for kind in ledger.refused
     ]
 
 

@@ -22,10 +22,34 @@ _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """What only a name in code has."""
 _GENERIC = frozenset(
     stem(word)
-    for word in (
-        "implement define declare handle locate live call called function method class module package "
-        "logic part support contain place exist example pattern similar implementation definition usage show"
-    ).split()
+    for word in [
+        "implement",
+        "define",
+        "declare",
+        "handle",
+        "locate",
+        "live",
+        "call",
+        "called",
+        "function",
+        "method",
+        "class",
+        "module",
+        "package",
+        "logic",
+        "part",
+        "support",
+        "contain",
+        "place",
+        "exist",
+        "example",
+        "pattern",
+        "similar",
+        "implementation",
+        "definition",
+        "usage",
+        "show",
+    ]
 )
 """Words that ask about something without saying about what."""
 

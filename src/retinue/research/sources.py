@@ -1,9 +1,10 @@
-"""The files that a request's roles read: each opened and charged once, with its definitions and safe quotes."""
+"""The files that a request's roles read: each opened and charged once, with definitions and safe quotes."""
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,7 +22,16 @@ CUT_PIECE = 1_500
 """A chunk of at least this many bytes may be the first piece of a definition that goes on in the next."""
 CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catch")
 """What a line at a definition's own indentation begins with when the definition is not over yet."""
+COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
 HIDDEN = "[redacted]"
+
+
+_TYPE = re.compile(
+    r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
+)
+_RECEIVER = re.compile(r"\s*func\s*\(\s*\w*\s*\*?\s*(\w+)")
+"""Go names the type a method belongs to in the method's own line."""
+_TRIPLE = re.compile(r'"""|\'\'\'')
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,12 @@ class Definition:
     line: int
     """Counted from 1, like `end`, which is its last line."""
     end: int
+    owner: str | None = None
+    """The type it belongs to, if it is a method."""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.owner}.{self.name}" if self.owner else self.name
 
 
 class Source:
@@ -46,16 +62,40 @@ class Source:
         found: list[Definition] = []
         before = None
         cut = chunks(self.entry.path, self._data)
-        starts = [chunk.line for chunk in cut]
-        for number, chunk in enumerate(cut):
+        starts = [*(chunk.line for chunk in cut[1:]), len(self.lines) + 1]
+        for chunk, next_line in zip(cut, starts, strict=True):
             goes_on = (
                 before is not None and before.name == chunk.name and before.end - before.start > CUT_PIECE
             )
             before = chunk
             if chunk.name and not goes_on and chunk.line <= len(self.lines):
-                next_line = starts[number + 1] if number + 1 < len(starts) else len(self.lines) + 1
-                found.append(Definition(chunk.name, chunk.line, self._end(chunk.line, next_line)))
+                end = self._end(chunk.line, next_line)
+                found.append(Definition(chunk.name, chunk.line, end, self._owner(found, chunk.line)))
         return tuple(found)
+
+    def _owner(self, before: Sequence[Definition], line: int) -> str | None:
+        if receiver := _RECEIVER.match(self.lines[line - 1]):
+            return receiver[1]
+        around = [one for one in before if one.end >= line]
+        return around[-1].name if around and _TYPE.search(self.lines[around[-1].line - 1]) else None
+
+    @cached_property
+    def prose(self) -> frozenset[int]:
+        """The lines that are only comment or documentation."""
+        found: list[int] = []
+        inside = ""
+        for number, line in enumerate(self.lines, 1):
+            text = line.strip()
+            if inside:
+                found.append(number)
+                inside = "" if inside in text else inside
+            elif text.startswith(COMMENTS):
+                found.append(number)
+                inside = "*/" if text.startswith("/*") and "*/" not in text else ""
+            elif (quote := _TRIPLE.search(text)) and text.startswith((quote[0], f"r{quote[0]}")):
+                found.append(number)
+                inside = quote[0] if text.count(quote[0]) == 1 else ""
+        return frozenset(found)
 
     def _end(self, line: int, next_line: int) -> int:
         """Where a definition ends, told by indentation; prose ends where the next heading begins."""
@@ -77,6 +117,12 @@ class Source:
 
     def defining(self, name: str) -> Definition | None:
         return next((one for one in self.definitions if one.name == name), None)
+
+    def code(self, definition: Definition) -> Iterator[tuple[int, str]]:
+        """The numbered lines of a definition that are not prose."""
+        for number in range(definition.line, definition.end + 1):
+            if number not in self.prose:
+                yield number, self.lines[number - 1]
 
     def around(self, line: int) -> Definition | None:
         """The innermost definition that holds the line."""

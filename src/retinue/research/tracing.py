@@ -30,18 +30,114 @@ _CONSTANT = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,}[A-Z0-9_]
 _VARIABLE = re.compile(
     r"""(?:environ(?:\.get)?|getenv|env::var|process\.env|ENV)(?:\(|\[|\.)\s?['"]?([A-Z][A-Z0-9_]{2,79})"""
 )
-_SETTING = re.compile(r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)[a-z]\w{1,60})")
+_SETTING = re.compile(
+    r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)[a-z]\w{1,60})"
+)
 _DEFINES = (
     r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
 )
-_IMPORT = re.compile(r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)")
-_COMMENT = re.compile(r"\s*(?:#(?!\s*define)|//|/\*|\*|--|;)")
+_STRING = re.compile(r"""(["'`])(?:(?!\1)[^\\]|\\.){0,400}\1""")
+_IMPORT = re.compile(
+    r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
+)
 _KEYWORDS = frozenset(
-    "if for while switch catch return elif else do try with not and or in is new throw raise await async yield "
-    "assert print len str int float bool list dict set tuple type isinstance super range sizeof typeof def class "
-    "func fn function lambda match case when unless until del except foreach using lock defined self this echo "
-    "sorted enumerate zip map filter min max sum any all open repr hash id iter next vars getattr setattr hasattr "
-    "String Number Boolean Array Object append push get format join split strip replace items keys values".split()
+    [
+        "if",
+        "for",
+        "while",
+        "switch",
+        "catch",
+        "return",
+        "elif",
+        "else",
+        "do",
+        "try",
+        "with",
+        "not",
+        "and",
+        "or",
+        "in",
+        "is",
+        "new",
+        "throw",
+        "raise",
+        "await",
+        "async",
+        "yield",
+        "assert",
+        "print",
+        "len",
+        "str",
+        "int",
+        "float",
+        "bool",
+        "list",
+        "dict",
+        "set",
+        "tuple",
+        "type",
+        "isinstance",
+        "super",
+        "range",
+        "sizeof",
+        "typeof",
+        "def",
+        "class",
+        "func",
+        "fn",
+        "function",
+        "lambda",
+        "match",
+        "case",
+        "when",
+        "unless",
+        "until",
+        "del",
+        "except",
+        "foreach",
+        "using",
+        "lock",
+        "defined",
+        "self",
+        "this",
+        "echo",
+        "sorted",
+        "enumerate",
+        "zip",
+        "map",
+        "filter",
+        "min",
+        "max",
+        "sum",
+        "any",
+        "all",
+        "open",
+        "repr",
+        "hash",
+        "id",
+        "iter",
+        "next",
+        "vars",
+        "getattr",
+        "setattr",
+        "hasattr",
+        "String",
+        "Number",
+        "Boolean",
+        "Array",
+        "Object",
+        "append",
+        "push",
+        "get",
+        "format",
+        "join",
+        "split",
+        "strip",
+        "replace",
+        "items",
+        "keys",
+        "values",
+    ]
 )
 
 
@@ -57,12 +153,15 @@ class Use:
 
 
 def uses_of(
-    inquiry: Inquiry, name: str, home: Entry, near: Sequence[Entry], stop: Stop
+    inquiry: Inquiry, definition: Definition, home: Entry, near: Sequence[Entry], stop: Stop
 ) -> tuple[list[Use], int]:
-    """Calls and other uses, those of nearby files first, and in how many files there are some."""
-    found = inquiry.scope.codebase.grep(Pattern(name, fixed=True, word=True), stop, bounds=USES)
+    """Where it is used, nearby files first, and in how many files it seems to be."""
+    # A method is reached through something; a bare word of its name is another thing.
+    name = re.escape(definition.name)
+    pattern = rf"(?:\.|->|::){name}\b" if definition.owner else rf"\b{name}\b"
+    found = inquiry.scope.codebase.grep(Pattern(pattern), stop, bounds=USES)
     stop.check()
-    lines = [match for match in found.matches if not _IMPORT.match(match.text) and not _COMMENT.match(match.text)]
+    lines = [match for match in found.matches if not _IMPORT.match(match.text)]
     rank = {entry: number for number, entry in enumerate(near)}
     files = sorted(
         dict.fromkeys(match.entry for match in lines),
@@ -78,30 +177,26 @@ def uses_of(
     for entry in files[:CALLER_FILES]:
         source = inquiry.sources.open(entry, stop)
         if source is not None:
-            uses += _uses_in(source, name, [match for match in lines if match.entry == entry])
+            uses += _uses_in(source, definition, [match for match in lines if match.entry == entry])
     return uses, len(files)
 
 
-def _uses_in(source: Source, name: str, matches: Iterable[Match]) -> Iterator[Use]:
+def _uses_in(source: Source, used: Definition, matches: Iterable[Match]) -> Iterator[Use]:
     kind = kind_of(source.entry.path)
     for match in matches:
         within = source.around(match.line)
-        if within is not None and within.name == name:
-            if match.line == within.line:
-                continue  # the definition itself
-            outer = source.around(within.line - 1)
-            within = outer if outer is not None and outer.end >= within.end else within
-            if within.name == name:
-                continue  # it calls itself
-        yield Use(source.entry, match.line, within, kind == "test", kind == "entry point")
+        itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
+        spoken_of = used.name not in _STRING.sub("", source.lines[match.line - 1])
+        if match.line not in source.prose and not itself and not spoken_of:
+            yield Use(source.entry, match.line, within, kind == "test", kind == "entry point")
 
 
 def callees_of(source: Source, definition: Definition) -> dict[str, int]:
     """Names that its body calls, each with the first line that does, in order."""
     calls: dict[str, int] = {}
-    for number in range(definition.line, definition.end + 1):
-        for call in _CALL.findall(_code(source, number)):
-            if call not in _KEYWORDS and call != definition.name:
+    for number, text in source.code(definition):
+        for call in _CALL.findall(text):
+            if call not in _KEYWORDS and call != definition.name and not call.startswith("__"):
                 calls.setdefault(call, number)
     return calls
 
@@ -109,17 +204,11 @@ def callees_of(source: Source, definition: Definition) -> dict[str, int]:
 def constants_of(source: Source, definition: Definition) -> dict[str, int]:
     """Constants, environment variables and settings that its body reads, with the first line that does."""
     read: dict[str, int] = {}
-    for number in range(definition.line, definition.end + 1):
-        text = _code(source, number)
-        variables = _VARIABLE.findall(text)
-        for name in (*variables, *_SETTING.findall(text), *_CONSTANT.findall(text)):
-            read.setdefault(name, number)
+    for number, text in source.code(definition):
+        for name in (*_VARIABLE.findall(text), *_SETTING.findall(text), *_CONSTANT.findall(text)):
+            if number != definition.line and name != definition.name:
+                read.setdefault(name, number)
     return read
-
-
-def _code(source: Source, number: int) -> str:
-    text = source.lines[number - 1]
-    return "" if _COMMENT.match(text) else text
 
 
 def definitions_of(

@@ -103,7 +103,9 @@ async def _request(service: Service, ask: Ask, constraints: Constraints, follows
     return await _in_thread(
         lambda: Request(
             asked=question,
-            scope=scope_of(service.roots, _policy(service.settings), ask.roots, Stop(constraints.deadline_ms / 1000)),
+            scope=scope_of(
+                service.roots, _policy(service.settings), ask.roots, Stop(constraints.deadline_ms / 1000)
+            ),
             thoughts=_thoughts(service.settings),
             constraints=constraints,
             limit=ask.limit,
