@@ -47,8 +47,8 @@ class LimitSettings:
     max_file_bytes: int = setting(1_048_576, at_least=1)
     """Larger files are left out, and said to be."""
 
-    max_response_tokens: int = setting(2_000, at_least=400)
-    """Tokens one tool's answer may have; what was cut is said."""
+    max_response_tokens: int = setting(2_000, at_least=100)
+    """Tokens one tool's answer may have; what was cut is said. A report's frame alone takes up to 400."""
 
 
 @dataclass(frozen=True, slots=True)

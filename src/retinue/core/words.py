@@ -16,6 +16,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def joined(*notes: str | None) -> str | None:
+    """The notes that there are, as one."""
+    return " ".join(note for note in notes if note) or None
+
+
 def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
     """A JSON-like value of the same shape with every text in it changed."""
     if isinstance(value, str):

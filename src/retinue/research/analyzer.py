@@ -6,7 +6,7 @@ Every finding carries its evidence as `path:line`. Starts from the places that t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from retinue.codebase.entry import Entry
@@ -14,10 +14,11 @@ from retinue.codebase.locate import Place
 from retinue.codebase.references import Claim
 from retinue.core.report import Confidence, RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import counted
+from retinue.core.words import counted, joined
+from retinue.research.early import early
 from retinue.research.findings import Finding, verify
 from retinue.research.inquiry import Inquiry
-from retinue.research.sources import Definition, Source
+from retinue.research.source import Definition, Source
 from retinue.research.tracing import Use, callees_of, constants_of, definitions_of, uses_of
 
 COMPONENTS = 2
@@ -27,6 +28,8 @@ SOURCES = 6
 CALLERS, CALLEES, CONSTANTS, TESTS = 4, 4, 4, 1
 """Findings of each sort for one component."""
 RANKS = ("definition", "path", "use", "call", "constant")
+CALLER_FILES, PATH_FILES = 8, 3
+"""Files that are read to see who uses a component, and who uses one that leads to it."""
 LINKS = 3
 """How far up a call path goes."""
 
@@ -66,76 +69,86 @@ class Trace:
 def analyze(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
     components = _components(inquiry, places, stop)
     trace = Trace(inquiry)
-    near = [place.entry for place in places]
-    for component in components:
-        _trace(trace, component, near, stop)
-    if not components:
-        _add_telling_lines(trace, places, stop)
+    with early(stop) as soon:
+        near = [place.entry for place in places]
+        for component in components:
+            _trace(trace, component, near, soon.stop)
+        if not components:
+            _add_telling_lines(trace, places, soon.stop)
     verified = verify(inquiry, trace.findings, stop)
     return RoleResult(
-        summary=" ".join(trace.sentences),
+        summary=" ".join(trace.sentences) or "The time was too short to trace anything.",
         references=verified.references,
         key_findings=verified.findings,
         confidence=_confidence(inquiry, components),
-        notes=verified.notes,
+        notes=joined(verified.notes, soon.note),
     )
 
 
 def _components(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> list[Component]:
-    """Definitions that the question names, then those of the best places that answer it best."""
+    """Definitions that the question names, then the most relevant ones of the best places."""
     asked = inquiry.asked.parsed
-    ends = {tuple(re.split(r"\W+", dotted)[-2:]) for dotted in asked.dotted}
+    dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in asked.dotted}
+    exact: list[Component] = []
     scored: list[tuple[float, Component]] = []
     for rank, place in enumerate(places[:SOURCES]):
         source = inquiry.sources.open(place.entry, stop)
         if source is None or place.kind == "docs":
             continue
-        best = _best_definition(source, place, asked.terms)
+        at_place = [one for one in source.definitions if one.line == place.line]
+        best = (at_place or source.by_relevance(asked.terms) or [None])[0]
         for definition in source.definitions:
-            named = asked.names.get(definition.name, 0.0) + 10 * ((definition.owner, definition.name) in ends)
-            if named or definition is best:
-                scored.append((named - rank / SOURCES, Component(source, definition)))
+            component = Component(source, definition)
+            named = asked.names.get(definition.name, 0.0)
+            if (definition.owner, definition.name) in dotted:
+                exact.append(component)
+            elif named or definition is best:
+                scored.append((named - rank / SOURCES, component))
     scored.sort(key=lambda one: -one[0])
-    exact = [one for _, one in scored if (one.definition.owner, one.definition.name) in ends]
-    return exact[:COMPONENTS] or [one for _, one in scored][:COMPONENTS]
-
-
-def _best_definition(source: Source, place: Place, terms: Mapping[str, float]) -> Definition | None:
-    """The one at the place; else the one that speaks of most of the terms, its name counting most."""
-    scores: dict[Definition, float] = {}
-    for definition in source.definitions:
-        if definition.line == place.line:
-            return definition
-        name = definition.name.casefold()
-        body = " ".join(text for _, text in source.code(definition)).casefold()
-        scores[definition] = sum(
-            weight * (3 * (term in name) + (term in body)) for term, weight in terms.items()
-        )
-    best = max(scores, key=lambda one: (scores[one], -one.line), default=None)
-    return best if best is not None and scores[best] > 0 else None
+    return (exact or [component for _, component in scored])[:COMPONENTS]
 
 
 def _trace(trace: Trace, component: Component, near: Sequence[Entry], stop: Stop) -> None:
     source, definition, name = component.source, component.definition, component.name
     here = Claim(source.entry, definition.line, (definition.name,))
     trace.add("definition", f"{{0}}: `{name}` is defined: {_code(source.quote(definition.line))}", here)
-    uses, files = uses_of(trace.inquiry, definition, source.entry, near, stop)
-    callers = [use for use in uses if not use.is_test]
-    _add_call_path(trace, component, callers, near, stop)
-    for use in callers[:CALLERS]:
+    sentence = [f"`{name}` is defined at {trace.inquiry.reference(source.entry, definition.line)}"]
+    try:
+        uses, files = uses_of(trace.inquiry, definition, source.entry, near, CALLER_FILES, stop)
+        callers = [use for use in uses if not use.is_test]
+        if callers:
+            sentence.append(f"used in {counted(files, 'file')}")
+        _add_uses(trace, component, uses)
+        _add_call_path(trace, component, callers, near, stop)
+        if source.is_type(definition):
+            sentence += _listed("holds", _add_members(trace, component))
+        else:
+            sentence += _listed("calls", _add_callees(trace, component, stop))
+            sentence += _listed("reads", _add_constants(trace, component, stop))
+    finally:
+        trace.sentences.append(", ".join(sentence) + ".")
+
+
+def _add_uses(trace: Trace, component: Component, uses: Sequence[Use]) -> None:
+    name = component.definition.name
+    for use in [use for use in uses if not use.is_test][:CALLERS]:
         by = f"`{use.within.shown}`" if use.within is not None else "the file itself"
         entry_point = ", an entry point," if use.is_entry_point else ""
-        claim = Claim(use.entry, use.line, (definition.name,))
-        trace.add("use", f"{{0}}: {by}{entry_point} uses `{name}`", claim)
+        claim = Claim(use.entry, use.line, (name,))
+        trace.add("use", f"{{0}}: {by}{entry_point} uses `{component.name}`", claim)
     for use in [use for use in uses if use.is_test][:TESTS]:
-        trace.add("use", f"{{0}}: a test of `{name}`", Claim(use.entry, use.line, (definition.name,)))
-    called = _add_callees(trace, component, stop)
-    read = _add_constants(trace, component, stop)
-    parts = [f"`{name}` is defined at {trace.inquiry.reference(source.entry, definition.line)}"]
-    parts += [f"used in {counted(files, 'file')}"] if callers else []
-    parts += [f"calls {_listed(called)}"] if called else []
-    parts += [f"reads {_listed(read)}"] if read else []
-    trace.sentences.append(", ".join(parts) + ".")
+        trace.add("use", f"{{0}}: a test of `{component.name}`", Claim(use.entry, use.line, (name,)))
+
+
+def _add_members(trace: Trace, component: Component) -> list[str]:
+    """Of a class and the like: what of it the question is about."""
+    source = component.source
+    members = source.inside(component.definition)
+    relevant = [one for one in source.by_relevance(trace.inquiry.asked.parsed.terms) if one in members]
+    for member in (relevant or members)[:CALLEES]:
+        text = f"{{0}}: `{component.name}` has {_code(source.quote(member.line))}"
+        trace.add("call", text, Claim(source.entry, member.line, (member.name,)))
+    return [member.name for member in relevant or members]
 
 
 def _code(text: str) -> str:
@@ -143,8 +156,8 @@ def _code(text: str) -> str:
     return "`" + text.replace("{", "{{").replace("}", "}}") + "`"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names[:3])
+def _listed(verb: str, names: Sequence[str]) -> list[str]:
+    return [f"{verb} {', '.join(f'`{name}`' for name in names[:3])}"] if names else []
 
 
 def _add_call_path(
@@ -163,7 +176,11 @@ def _add_call_path(
         seen.add(below.name)
         if use.is_entry_point or below.name.startswith("__"):
             break
-        callers = [one for one in uses_of(trace.inquiry, below, use.entry, near, stop)[0] if not one.is_test]
+        callers = [
+            one
+            for one in uses_of(trace.inquiry, below, use.entry, near, PATH_FILES, stop)[0]
+            if not one.is_test
+        ]
     if len(links) > 1:
         shown = " -> ".join(f"`{name}` ({{{number}}})" for number, (name, _) in enumerate(links))
         trace.add("path", f"Call path: {shown} -> `{component.name}`", *(claim for _, claim in links))

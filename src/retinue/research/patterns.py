@@ -12,15 +12,20 @@ from retinue.codebase.locate import Place
 from retinue.codebase.references import Claim, words_in
 from retinue.core.report import RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import counted
+from retinue.core.words import counted, joined
+from retinue.research.early import early
 from retinue.research.findings import Finding, verify
 from retinue.research.inquiry import Inquiry
-from retinue.research.sources import Definition, Source
+from retinue.research.source import Definition, Source
 from retinue.research.tracing import uses_of
 
 FEWEST, EXAMPLES = 2, 6
 SNIPPET_LINES = 12
-CANDIDATES = 16
+CANDIDATES = 8
+"""Files that examples are taken from."""
+PER_FILE = 2
+SHORTEST = 3
+"""Lines of an example: a constant or a one-line wrapper shows no pattern."""
 ALIKE = 0.6
 """Two examples that share this much of their words are one example."""
 _WORD = re.compile(r"\w+")
@@ -45,7 +50,9 @@ class Example:
 
 
 def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
-    examples = _distinct(_candidates(inquiry, places, stop), stop)
+    examples: list[Example] = []
+    with early(stop) as soon:
+        _collect(examples, _candidates(inquiry, places, soon.stop))
     tests = [place for place in places if place.kind == "test"]
     findings = [_finding(inquiry, example) for example in examples]
     findings += _tests_of(inquiry, examples, tests, stop)
@@ -56,52 +63,47 @@ def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Role
         references=verified.references,
         key_findings=verified.findings,
         confidence="med" if number >= FEWEST else "low",
-        notes=verified.notes or ("Only one example: there may be no pattern." if number == 1 else None),
+        notes=joined(
+            verified.notes, soon.note, "Only one example: there may be no pattern." if number == 1 else None
+        ),
     )
 
 
 def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
-    """Uses of what the question names, then the definitions that the best places point at."""
+    """Uses of what the question names, then the most relevant definitions, one of each file at a time."""
     near = [place.entry for place in places]
     for name in inquiry.asked.names[:2]:
-        for use in uses_of(inquiry, Definition(name, 0, 0), near[0], near, stop)[0]:
+        uses, _ = uses_of(inquiry, Definition(name, 0, 0), near[0], near, CANDIDATES, stop)
+        for use in uses:
             source = inquiry.sources.open(use.entry, stop)
             if source is not None and not use.is_test:
                 yield _around(source, use.line, use.within)
-    for place in places[:CANDIDATES]:
-        if place.kind in ("test", "docs"):
-            continue
-        source = inquiry.sources.open(place.entry, stop)
-        if source is not None:
-            line = place.line or _first_mention(source, inquiry.asked.keywords)
-            yield _around(source, line, source.around(line))
-
-
-def _first_mention(source: Source, words: Sequence[str]) -> int:
-    folded = [word.casefold() for word in words]
-    lines = enumerate(source.lines, 1)
-    return next((number for number, line in lines if any(word in line.casefold() for word in folded)), 1)
+    wanted = [place for place in places if place.kind not in ("test", "docs")][:CANDIDATES]
+    for number in range(PER_FILE):
+        for place in wanted:
+            source = inquiry.sources.open(place.entry, stop)
+            if source is None:
+                continue
+            relevant = source.by_relevance(inquiry.asked.parsed.terms)
+            lasting = [one for one in relevant if one.end - one.top >= SHORTEST - 1]
+            if number < len(lasting):
+                yield _around(source, lasting[number].line, lasting[number])
 
 
 def _around(source: Source, line: int, definition: Definition | None) -> Example:
     """At most so many lines: of the definition if the line is near its start, else around the line."""
-    top, end = (definition.line, definition.end) if definition else (1, len(source.lines))
+    top, end = (definition.top, definition.end) if definition else (1, len(source.lines))
     first = top if line - top < SNIPPET_LINES - 2 else line - SNIPPET_LINES // 3
-    last = min(end, len(source.lines), first + SNIPPET_LINES - 1)
-    return Example(source, first, max(first, last), line, definition)
+    return Example(source, first, min(end, first + SNIPPET_LINES - 1), line, definition)
 
 
-def _distinct(candidates: Iterator[Example], stop: Stop) -> list[Example]:
+def _collect(kept: list[Example], candidates: Iterator[Example]) -> None:
     """The first of those that are alike, whether copied or overlapping."""
-    kept: list[Example] = []
     for one in candidates:
-        stop.check()
-        if not one.words or any(_alike(one, other) for other in kept):
-            continue
-        kept.append(one)
+        if one.words and not any(_alike(one, other) for other in kept):
+            kept.append(one)
         if len(kept) == EXAMPLES:
             break
-    return kept
 
 
 def _alike(one: Example, other: Example) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import Entry
-from retinue.codebase.narrowed import Narrowed
 from retinue.codebase.policy import Policy
+from retinue.codebase.view import View
 from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RootUnknown
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -37,7 +37,7 @@ class Scope:
 
 def scope_of(allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop) -> Scope:
     """The scope that `wanted` names: roots of the allowlist or folders inside them; all roots if nothing."""
-    whole = Codebase(allowed, policy)
+    whole = View(allowed, policy)
     if not wanted:
         return Scope(whole, tuple(Entry(root, "") for root in whole.roots))
     folders: list[Entry] = []
@@ -46,11 +46,8 @@ def scope_of(allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], sto
         if not any(_holds(other, folder) for other in folders):
             folders = [other for other in folders if not _holds(folder, other)]
             folders.append(folder)
-    if all(folder.path == "" for folder in folders):
-        return Scope(Codebase([folder.root for folder in folders], policy), tuple(folders))
-    roots = [folder.root for folder in folders]
     below = [str(folder.root.path / folder.path) for folder in folders]
-    return Scope(Narrowed(roots, policy, below), tuple(folders))
+    return Scope(View([folder.root for folder in folders], policy, below), tuple(folders))
 
 
 def _folder(codebase: Codebase, name: str, stop: Stop) -> Entry:

@@ -18,7 +18,7 @@ from retinue.core.stop import Stop
 from retinue.core.words import in_every_text
 from retinue.research.artifact import write_artifact
 from retinue.research.constraints import Constraints
-from retinue.research.fitting import fit
+from retinue.research.fitting import FEWEST_TOKENS, fit
 from retinue.research.perform import InThread
 from retinue.research.pipeline import FOUND, Request, investigate, report_of, roles_for
 from retinue.research.question import asked
@@ -116,7 +116,7 @@ async def _request(service: Service, ask: Ask, constraints: Constraints, follows
 
 def _limits(settings: Settings) -> Constraints:
     return Constraints(
-        tokens=settings.limits.max_response_tokens,
+        tokens=max(FEWEST_TOKENS, settings.limits.max_response_tokens),
         deadline_ms=settings.runtime.default_deadline_ms,
         max_files_read=settings.limits.max_files_read,
         max_bytes_read=settings.limits.max_bytes_read,
