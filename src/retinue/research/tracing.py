@@ -49,12 +49,12 @@ _IMPORT = re.compile(
     r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
 )
 _NOT_FOLLOWED = """
-if for while switch catch return elif else do try with not and or in is new throw raise await async yield assert
-print len str int float bool list dict set tuple type isinstance super range sizeof typeof def class func fn
-function lambda match case when unless until del except foreach using lock defined self this echo sorted enumerate
-zip map filter min max sum any all open repr hash id iter next vars getattr setattr hasattr callable String Number
-Boolean Array Object append push get format join split strip replace items keys values Exception TypeError
-ValueError KeyError RuntimeError
+if for while switch catch return elif else do try with not and or in is new throw raise await async
+yield assert print len str int float bool list dict set tuple type isinstance super range sizeof
+typeof def class func fn function lambda match case when unless until del except foreach using lock
+defined self this echo sorted enumerate zip map filter min max sum any all open repr hash id iter
+next vars getattr setattr hasattr callable String Number Boolean Array Object append push get format
+join split strip replace items keys values Exception TypeError ValueError KeyError RuntimeError
 """
 _KEYWORDS = frozenset(_NOT_FOLLOWED.split())
 """Words before a bracket that name nothing worth following."""
