@@ -102,9 +102,10 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "A tool that fails answers `isError`; its `structuredContent` is",
-        '`{"error": {code, message, hint?, data?}}`',
-        "and the same JSON as text; commands with `--json` print it too. The codes are stable.",
+        "A tool that fails answers `isError` and as text the JSON",
+        '`{"error": {code, message, hint?, data?}}`,',
+        "which commands with `--json` print too. The same is its `structuredContent`, unless the tool's",
+        "output schema names fields of its own: clients hold errors to it too. The codes are stable.",
         "",
         "```text",
         str(errors.__doc__).split("\n\n")[1],

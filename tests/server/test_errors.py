@@ -16,16 +16,20 @@ from retinue.wiring import build_service, read_settings
 pytestmark = pytest.mark.anyio
 
 
-async def crash(path: str) -> str:
+async def crash(path: str) -> dict[str, object]:
     raise OSError(f"cannot open {path} with key hunter2")
 
 
-async def refuse(path: str) -> str:
+async def refuse(path: str) -> dict[str, object]:
     raise errors.PathDenied(f"{path} is denied", hint="ask for another file", path=path)
 
 
-async def add(first: int, second: int = 0) -> int:
-    return first + second
+async def add(first: int, second: int = 0) -> dict[str, object]:
+    return {"sum": first + second}
+
+
+async def negate(number: int) -> int:
+    return -number
 
 
 async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -39,6 +43,19 @@ async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], st
     assert result.structured_content is not None
     assert json.loads(result.content[0].model_dump()["text"]) == result.structured_content
     return result.structured_content["error"], result.model_dump_json()
+
+
+@pytest.mark.parametrize("arguments", [{"number": "many"}, {"number": 1, "nubmer": 1}])
+async def test_error_of_a_tool_with_an_output_schema_is_text_alone(arguments: dict[str, Any]) -> None:
+    """P9: clients hold structured content to the schema even in errors, and would hide ours behind theirs."""
+    loaded = read_settings({})
+    server = build_server(build_service(loaded), loaded.settings.tools.groups)
+    server.add_tool(negate, description="For this test.")
+    async with Client(server) as client:
+        result = await client.call_tool("negate", arguments)
+    assert result.is_error
+    assert result.structured_content is None
+    assert json.loads(result.content[0].model_dump()["text"])["error"]["code"] == "invalid_input"
 
 
 async def test_crash_of_a_tool_keeps_its_details_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -37,7 +37,7 @@ async def test_tools_are_listed_and_answer(connect: Connect, era: Era, project: 
 @ERAS
 @pytest.mark.parametrize(
     ("tool", "arguments", "part"),
-    [("ping", {"loud": True}, "takes no arguments"), ("brew", {}, "no tool is named 'brew'")],
+    [("list_roots", {"loud": True}, "takes no arguments"), ("brew", {}, "no tool is named 'brew'")],
 )
 async def test_wrong_call_gets_a_structured_error(
     connect: Connect, era: Era, tool: str, arguments: dict[str, Any], part: str

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 POSIX = sys.platform != "win32"
 
@@ -67,7 +67,7 @@ class HeldDirectory:
         self._fd = fd
 
     @classmethod
-    def at(cls, path: Path) -> HeldDirectory:
+    def at(cls, path: Path) -> Self:
         """From the top, so that no folder above a root can be swapped for a link either."""
         # O_PATH passes folders that may be crossed but not listed, which those above a root often are.
         cross = ENTER | getattr(os, "O_PATH", 0)
@@ -80,8 +80,8 @@ class HeldDirectory:
                 os.close(above)
         return cls(fd)
 
-    def enter(self, name: str) -> HeldDirectory:
-        return HeldDirectory(os.open(name, ENTER, dir_fd=self._fd))
+    def enter(self, name: str) -> Self:
+        return type(self)(os.open(name, ENTER, dir_fd=self._fd))
 
     def open(self, name: str) -> tuple[int, os.stat_result]:
         # Asked first because merely opening some devices does something.
@@ -119,19 +119,19 @@ class NamedDirectory:
         self._top = top
 
     @classmethod
-    def at(cls, path: Path) -> NamedDirectory:
+    def at(cls, path: Path) -> Self:
         top = os.path.realpath(path)
         if top != str(path):
             raise OSError(errno.ELOOP, "a link")
         return cls(top, top)
 
-    def enter(self, name: str) -> NamedDirectory:
+    def enter(self, name: str) -> Self:
         status = self.status(name)
         if is_link(status):
             raise OSError(errno.ELOOP, "a link")
         if not stat.S_ISDIR(status.st_mode):
             raise OSError(errno.ENOTDIR, "not a directory")
-        return NamedDirectory(self._below(name), self._top)
+        return type(self)(self._below(name), self._top)
 
     def open(self, name: str) -> tuple[int, os.stat_result]:
         require_regular(self.status(name))

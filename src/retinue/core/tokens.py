@@ -1,8 +1,8 @@
 """How many tokens a text has, estimated without any tokenizer. Knows nothing of models.
 
 Tokenizers first cut a text into pieces: a word with the space before it, a mark, a line's end. Counting
-pieces by kind and weighing each kind comes close to any of them. The weights are a fit to the vocabulary of
-Qwen; docs/decisions/tokens.md tells how well it holds, there and on another vocabulary.
+pieces by kind and weighing each kind comes close to any of them. The weights are a fit to the vocabulary
+of Qwen; docs/decisions/tokens.md tells how well it holds, there and on another vocabulary.
 """
 
 from __future__ import annotations

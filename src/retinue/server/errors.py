@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -32,6 +32,17 @@ def unknown_arguments(tool: str, unknown: Iterable[str], known: Iterable[str]) -
     ]
     takes = f"{tool} takes: {', '.join(allowed)}" if allowed else f"{tool} takes no arguments"
     return _result(InvalidInput(f"{tool}: no such argument: {', '.join(names)}", hint=takes, arguments=wrong))
+
+
+def fitting(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> CallToolResult:
+    """Text alone where the tool's output schema names fields of its own.
+
+    Clients hold the structured content of an error to that schema too; they would show the model their
+    complaint about the schema in place of ours.
+    """
+    if output_schema is None or not output_schema.get("properties"):
+        return result
+    return result.model_copy(update={"structured_content": None})
 
 
 def _result(told: RetinueError) -> CallToolResult:

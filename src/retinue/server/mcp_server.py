@@ -14,7 +14,7 @@ from retinue import __version__
 from retinue.core.groups import GROUPS
 from retinue.server import core_tools, research_tools
 from retinue.server.door import Door
-from retinue.server.errors import failed, unknown_arguments
+from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.service.service import ADD_A_ROOT, Service
 
 REGISTER: Mapping[str, Callable[[MCPServer[Service]], None]] = {
@@ -30,12 +30,13 @@ class RetinueServer(MCPServer[Service]):
         self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
+        output_schema = None if tool is None else tool.output_schema
         if tool is not None and (unknown := set(arguments) - set(tool.parameters["properties"])):
-            return unknown_arguments(name, unknown, tool.parameters["properties"])
+            return fitting(unknown_arguments(name, unknown, tool.parameters["properties"]), output_schema)
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            return failed(name, error)
+            return fitting(failed(name, error), output_schema)
 
 
 def build_server(service: Service, groups: Sequence[str]) -> RetinueServer:

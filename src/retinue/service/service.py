@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from retinue.config.settings import Settings
-from retinue.core.errors import ConfigInvalid
+from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.root import Root
+from retinue.service.runs import Runs
 
 if TYPE_CHECKING:  # loaded by the first question, not by the start
     from retinue.research.perform import Perform
@@ -31,6 +32,15 @@ class Service:
     settings: Settings = field(default_factory=Settings)
     perform: Perform | None = None
     """How the roles of research are performed; in worker threads of this process if nothing is said."""
+
+    runs: Runs | None = None
+    """There while the server is up."""
+
+    @property
+    def running(self) -> Runs:
+        if self.runs is None:
+            raise Unavailable("the server is not up yet", hint="try again")
+        return self.runs
 
     def ping(self) -> str:
         return "pong"

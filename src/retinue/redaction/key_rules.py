@@ -1,0 +1,85 @@
+"""Keys, signed tokens and hashes that show by their own form what they are, whole or cut."""
+
+from __future__ import annotations
+
+from retinue.redaction.rule import Rule
+
+LINE_BREAK = r"(?:\\{1,4}[nr]|[\r\n])"
+KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
+KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
+KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
+MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
+KEY_WORDS = ("private key-----", "private key block-----")
+
+KEY_RULES = (
+    # No two dashes inside: a block that was cut must not reach to the end of the next.
+    Rule(
+        id="private-key",
+        regex=rf"{KEY_BEGIN}((?:[^-]|-[^-])*?{KEY_CHARACTERS}{{16,}}(?:[^-]|-[^-])*)-----END",
+        keywords=KEY_WORDS,
+    ),
+    # Cut before its end: every line that has a long run of key in it, and one shorter that is nothing else.
+    # Before the run there may be blanks, quotes, a comment sign or `path:line:`.
+    Rule(
+        id="private-key",
+        regex=rf"{KEY_BEGIN}((?:{LINE_BREAK}+[A-Za-z-]+: [^\r\n\\]*)*"
+        rf"(?:[^\r\n]*?(?:{LINE_BREAK}+[^\r\n]*?)?{KEY_CHARACTERS}{{32,}})+"
+        rf"(?:{LINE_BREAK}+[ \t\"'>#*|]*{KEY_CHARACTERS}+)?)(?:[\"',+ \t\\]*[\r\n]|[^A-Za-z0-9+/=]|$)",
+        keywords=KEY_WORDS,
+    ),
+    # Cut after its beginning.
+    Rule(
+        id="private-key",
+        regex=rf"((?:{KEY_CHARACTERS}{{32,}}{NO_KEY_CHARACTERS}+n?)+(?:{KEY_CHARACTERS}+{NO_KEY_CHARACTERS}+n?)?){KEY_END}",
+        keywords=KEY_WORDS,
+    ),
+    Rule(
+        id="private-key",
+        regex=rf"(?i)\bprivate-lines:[ \t]*\d+((?:{LINE_BREAK}+{KEY_CHARACTERS}{{16,}})+)",
+        keywords=("private-lines:",),
+    ),
+    # The same in base64, as kubeconfig files have it; certificates and public keys begin otherwise.
+    Rule(
+        id="private-key",
+        regex=r"\bLS0tLS1CRUdJTiB(?:QUklW|QR1Ag|[SFPE])[A-Za-z0-9+/]{40,}={0,2}",
+        keywords=("ls0tls1crudjtib",),
+    ),
+    # Every entry of the manifest, whatever its name; `---` begins another document.
+    Rule(
+        id="kubernetes-secret",
+        regex=rf"(?i)\bkind:[ \t]*[\"']?secret\b[^\n]*\n{MANIFEST_LINE}{{0,40}}?[ \t]*(?:string)?data:[ \t]*\r?\n"
+        r"((?:[ \t]+[^\s][^\n]*(?:\n|$))+)",
+        keywords=("kind:",),
+    ),
+    Rule(
+        id="kubernetes-secret",
+        regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n((?:[ \t]+[^\s][^\n]*\n)+)"
+        rf"{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
+        keywords=("kind:",),
+    ),
+    Rule(
+        id="jwt",
+        regex=r"\b(ey[IJ][\w-]{8,}\.(?:ey[IJ])?[\w-]{8,}(?:\.[\w-]*){0,3})",
+        keywords=("eyj", "eyi"),
+        entropy=3.0,
+    ),
+    Rule(
+        id="password-hash",
+        regex=r"(\$(?:1|2[abxy]|5|6|7|y|apr1|argon2(?:id?|d)|scrypt|pbkdf2(?:-sha\d{1,3})?)\$[./A-Za-z0-9=$,+-]{20,})",
+        keywords=(
+            "$1$",
+            "$2a$",
+            "$2b$",
+            "$2x$",
+            "$2y$",
+            "$5$",
+            "$6$",
+            "$7$",
+            "$y$",
+            "$apr1$",
+            "$argon2",
+            "$scrypt$",
+            "$pbkdf2",
+        ),
+    ),
+)

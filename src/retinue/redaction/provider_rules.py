@@ -1,0 +1,72 @@
+"""Tokens that name their provider by a prefix, which the vendored rules do not know or know too narrowly.
+
+Each is found wherever it stands, in prose as in code. What follows without a break is hidden with it.
+"""
+
+from __future__ import annotations
+
+from retinue.redaction.rule import Allowlist, Rule, either
+
+WORDS_ONLY = Allowlist(regex=either(r"^[A-Za-z_-]+$", r"(?i)(?:x{6}|your[_-]|example)"))
+"""A token has digits; `sk-proj-your-key-here` is a placeholder."""
+
+
+def token(kind: str, regex: str, *keywords: str) -> Rule:
+    return Rule(
+        id=kind,
+        regex=rf"\b({regex})",
+        keywords=keywords,
+        entropy=2.5,
+        open_ended=True,
+        allowlists=(WORDS_ONLY,),
+    )
+
+
+PROVIDER_RULES = (
+    # Language models
+    token("anthropic-api-key", r"sk-ant-[a-z0-9]{3,12}-[\w-]{20,}", "sk-ant-"),
+    token("openai-api-key", r"sk-(?:proj|svcacct|admin|None)-[\w-]{20,}|sk-[A-Za-z0-9]{32,}", "sk-"),
+    token("openrouter-api-key", r"sk-or-v\d-[a-f0-9]{32,}", "sk-or-v"),
+    token("langfuse-secret-key", r"sk-lf-[a-f0-9-]{30,}", "sk-lf-"),
+    token("langsmith-api-key", r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{8,}", "lsv2_"),
+    token("groq-api-key", r"gsk_[A-Za-z0-9]{32,}", "gsk_"),
+    token("xai-api-key", r"xai-[A-Za-z0-9]{32,}", "xai-"),
+    token("replicate-api-token", r"r8_[A-Za-z0-9]{30,}", "r8_"),
+    token("huggingface-access-token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
+    token("pinecone-api-key", r"pcsk_[A-Za-z0-9]{5,8}_[A-Za-z0-9]{30,}", "pcsk_"),
+    token("tavily-api-key", r"tvly-[A-Za-z0-9-]{20,}", "tvly-"),
+    # Clouds
+    token(
+        "aws-bedrock-api-key",
+        r"ABSK[A-Za-z0-9+/]{80,}={0,2}|bedrock-api-key-[A-Za-z0-9+/=]{20,}",
+        "absk",
+        "bedrock-api-key-",
+    ),
+    token("google-oauth-access-token", r"ya29\.[\w-]{20,}", "ya29."),
+    token("google-oauth-client-secret", r"GOCSPX-[\w-]{20,}", "gocspx-"),
+    token("google-oauth-refresh-token", r"1//0[\w-]{30,}", "1//0"),
+    token("tencent-secret-id", r"AKID[A-Za-z0-9]{32}", "akid"),
+    token("supabase-secret", r"sbp_[a-f0-9]{40}|sb_secret_[\w-]{20,}", "sbp_", "sb_secret_"),
+    token("neon-api-key", r"napi_[a-z0-9]{40,}", "napi_"),
+    token("render-api-key", r"rnd_[A-Za-z0-9]{28,}", "rnd_"),
+    token("tailscale-key", r"tskey-[a-z]{3,10}-[\w-]{10,}", "tskey-"),
+    token("doppler-token", r"dp\.(?:st|sa|ct|scim|audit)\.[\w.-]{30,}", "dp."),
+    # Building and publishing
+    token("docker-access-token", r"dckr_(?:pat|oat)_[\w-]{20,}", "dckr_"),
+    token("artifactory-token", r"AKCp[A-Za-z0-9]{60,}|cmVmd[A-Za-z0-9]{50,}", "akcp", "cmvmd"),
+    token("nuget-api-key", r"oy2[a-z0-9]{43}\b", "oy2"),
+    token("circleci-token", r"CCIPAT_[A-Za-z0-9]{10,}_[a-f0-9]{30,}", "ccipat_"),
+    token("buildkite-token", r"bk(?:ua|at)_[a-f0-9]{40}", "bkua_", "bkat_"),
+    token("sourcegraph-access-token", r"sgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}", "sgp_"),
+    token("atlassian-api-token", r"AT(?:ATT|CTT|BB)[\w+/=-]{20,}", "atatt", "atctt", "atbb"),
+    # Services
+    token("airtable-access-token", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}", "airtable"),
+    token("discord-bot-token", r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}"),
+    token("figma-access-token", r"fig[dour]_[\w-]{30,}", "figd_", "figo_", "figu_", "figr_"),
+    token("mailgun-private-api-token", r"key-[a-f0-9]{32}\b", "key-"),
+    token("notion-api-token", r"secret_[A-Za-z0-9]{43}\b", "secret_"),
+    token("posthog-api-key", r"phx_[A-Za-z0-9]{40,}", "phx_"),
+    token("square-secret", r"sq0csp-[\w-]{40,}", "sq0csp-"),
+    token("stripe-webhook-secret", r"whsec_[A-Za-z0-9+/=]{24,}", "whsec_"),
+    token("telegram-bot-api-token", r"\d{8,10}:AA[\w-]{32,33}", ":aa"),
+)

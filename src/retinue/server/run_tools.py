@@ -1,0 +1,79 @@
+"""The `runs` group: where runs stand, what they wrote, what they ask, and ending them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context, MCPServer
+from pydantic import Field
+
+from retinue.server.core_tools import READ_ONLY
+from retinue.server.patience import signs_of_life
+from retinue.server.request import RequestService
+from retinue.service.service import Service
+
+Streams = Literal["all", "stdout", "stderr", "event"]
+
+
+async def check_subagent_status(runId: str, service: RequestService) -> dict[str, Any]:
+    return service.running.status(runId)
+
+
+async def get_subagent_logs(
+    runId: str,
+    service: RequestService,
+    stream: Streams = "all",
+    cursor: Annotated[int | None, Field(description="Read on from here; without it, the end.")] = None,
+    tokens: int | None = None,
+) -> dict[str, Any]:
+    return service.running.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
+
+
+async def wait_for_runs(
+    run_ids: list[str],
+    service: RequestService,
+    ctx: Context[Service, Any],
+    mode: Literal["any", "all"] = "any",
+    wait_s: float | None = None,
+) -> dict[str, Any]:
+    async with signs_of_life(ctx, f"waiting for {mode} of {len(run_ids)} runs"):
+        return await service.running.wait(run_ids, mode, wait_s)
+
+
+async def list_runs(service: RequestService, active: bool = False, limit: int = 20) -> dict[str, Any]:
+    return service.running.list(active=active, limit=limit)
+
+
+async def cancel_run(runId: str, service: RequestService) -> dict[str, Any]:
+    return await service.running.cancel_and_wait(runId)
+
+
+async def reply_subagent(runId: str, messageId: str, answer: str, service: RequestService) -> dict[str, Any]:
+    return service.running.reply(runId, messageId, answer)
+
+
+async def update_subagent_status(
+    runId: str,
+    status: Literal["running", "success", "error"],
+    service: RequestService,
+    summary: str | None = None,
+) -> dict[str, Any]:
+    return service.running.report(runId, status, summary)
+
+
+def register(server: MCPServer[Service]) -> None:
+    server.add_tool(
+        check_subagent_status, description="A run's status, result and open questions.", annotations=READ_ONLY
+    )
+    server.add_tool(
+        get_subagent_logs, description="The end of a run's log, or on from a cursor.", annotations=READ_ONLY
+    )
+    server.add_tool(
+        wait_for_runs,
+        description="Wait until one run (mode any) or each (all) has ended or asks. Use instead of polling.",
+        annotations=READ_ONLY,
+    )
+    server.add_tool(list_runs, description="The newest runs.", annotations=READ_ONLY)
+    server.add_tool(cancel_run, description="End a run and everything it started.")
+    server.add_tool(reply_subagent, description="Answer a run's question.")
+    server.add_tool(update_subagent_status, description="Note a summary or a failure of a run.")

@@ -1,0 +1,138 @@
+"""Runs, messages and logs as hosts and people see them: small, in the words of the contracts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from retinue.core.message import Message, MessageStatus
+from retinue.core.run import Run, RunStatus
+from retinue.core.tokens import estimate_tokens
+from retinue.store.logs import LogLine
+from retinue.store.meta_files import meta
+
+CUT = "[…]"
+
+
+def brief(run: Run, messages: Iterable[Message] = ()) -> dict[str, Any]:
+    """One line of a list."""
+    view: dict[str, Any] = {
+        "run_id": run.id,
+        "agent": run.spec.agent,
+        "status": run.status.value,
+        "elapsed_ms": elapsed_ms(run),
+        "task": clipped(run.spec.task, 80),
+    }
+    if run.spec.parent is not None:
+        view["parent"] = run.spec.parent
+    if questions := open_questions(messages):
+        view["questions"] = questions
+    return view
+
+
+def full(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
+    """Everything about a run that fits; the rest is named with where to get it."""
+    view: dict[str, Any] = {"runId": run.id, **meta(run, messages)}
+    del view["id"]
+    view |= {
+        "parent": run.spec.parent,
+        "caller": run.spec.caller,
+        "executor": run.spec.executor,
+        "model": run.spec.model,
+        "tools": list(run.spec.tools),
+        "limits": limits(run),
+        "elapsed_ms": elapsed_ms(run),
+        "usage": run.usage.as_dict(),
+        "error": run.error,
+        "result": run.result,
+    }
+    if questions := open_questions(messages):
+        view["questions"] = questions
+        view["next"] = "answer with reply_subagent(runId, messageId, answer)"
+    elif not run.status.ended:
+        view["next"] = "wait_for_runs returns when the run ends or asks"
+    return fitted(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) has the whole output")
+
+
+def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
+    """What a tool that started a run answers: the result, or where the run stands."""
+    view: dict[str, Any] = {"run_id": run.id, "agent": run.spec.agent, "status": run.status.value}
+    view["duration_ms"] = elapsed_ms(run)
+    if run.status is RunStatus.SUCCESS:
+        result: Any = run.result
+        view["result"] = result["output"]
+        if result["cut"]:
+            view["note"] = "the beginning was cut; get_subagent_logs has all of it"
+    elif run.status.ended:
+        view["error"] = run.error
+        view["summary"] = run.summary
+    elif questions := open_questions(messages):
+        view["questions"] = questions
+        view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
+    else:
+        view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks"
+    return fitted(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) has the whole output")
+
+
+def open_questions(messages: Iterable[Message]) -> list[dict[str, str]]:
+    return [
+        {"messageId": message.id, "question": message.question}
+        for message in messages
+        if message.status is MessageStatus.PENDING
+    ]
+
+
+def limits(run: Run) -> dict[str, Any]:
+    given = run.spec.limits
+    return {"queue_s": given.queue_s, "run_s": given.run_s, **given.budget.as_dict()}
+
+
+def elapsed_ms(run: Run, now: Callable[[], float] = time.time) -> int:
+    """From its start, or from its place in the queue while it has not started, until its end or now."""
+    timing = run.timing
+    began = timing.started_at if timing.started_at is not None else timing.enqueued_at
+    return max(0, round(((timing.ended_at or now()) - began) * 1000))
+
+
+def line(entry: LogLine, *, streams: bool) -> str:
+    return f"{entry.stream}: {entry.text}" if streams else entry.text
+
+
+def clipped(text: str, letters: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= letters else flat[: letters - len(CUT)] + CUT
+
+
+def fitted(view: dict[str, Any], tokens: int, rest: str) -> dict[str, Any]:
+    """The view with its longest texts cut until it fits, and a word about what was cut (P4)."""
+    note = "cut to fit; " + rest
+    while estimate_tokens(json.dumps(view, ensure_ascii=False)) > tokens:
+        holder, key = _longest(view)
+        text = holder[key]
+        if len(text) < 200:
+            break
+        # The end of an output says more than its beginning: that is where results and errors stand.
+        holder[key] = CUT + text.removeprefix(CUT)[len(text) // 2 :]
+        view["cut"] = note
+    return view
+
+
+def _longest(value: Any) -> tuple[Any, Any]:
+    """Where the longest text stands in a JSON value."""
+    holder, key, _ = max(_texts(value), key=lambda found: len(found[2]))
+    return holder, key
+
+
+def _texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
+    """Every text in a JSON value, with what holds it and under which key."""
+    if isinstance(value, dict):
+        pairs = list(cast("dict[Any, Any]", value).items())
+    else:
+        pairs = list(enumerate(cast("list[Any]", value)))
+    for key, item in pairs:
+        if isinstance(item, str):
+            yield value, key, item
+        elif isinstance(item, dict | list):
+            yield from _texts(item)

@@ -1,0 +1,278 @@
+"""The verbs of runs: start, watch, read, answer, end. Knows nothing of MCP or terminals."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from retinue.core.agent import Agent
+from retinue.core.budget import Budget
+from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
+from retinue.core.ids import MessageId, RunId
+from retinue.core.message import Message, MessageStatus
+from retinue.core.ports import Executor
+from retinue.core.run import Limits, Run, RunSpec, RunStatus
+from retinue.core.tokens import estimate_tokens
+from retinue.runtime.changes import Changes
+from retinue.runtime.mailroom import Mailroom
+from retinue.runtime.supervisor import Supervisor, Work
+from retinue.service import run_views
+from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
+from retinue.store.store import Store
+
+REPORTED = ("running", "success", "error")
+TAIL_LINES = 200
+BYTES_PER_TOKEN = 2
+"""Of a log, at the least: a page of so many bytes fits."""
+MAX_PROMPT_LETTERS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Performer:
+    """An agent with whatever performs its tasks."""
+
+    agent: Agent
+    executor: Executor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    store: Store
+    changes: Changes
+    mailroom: Mailroom
+    supervisor: Supervisor
+    performers: Mapping[str, Performer]
+    cwd: Path
+    """Where commands work."""
+    child_env: Callable[[RunId], Mapping[str, str]]
+    """Through what a run's processes reach us."""
+    patience_s: float
+    """Seconds that a call may wait before it answers with where things stand."""
+    tokens: int
+    """Tokens that one answer may have."""
+
+    def agents(self) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "description": performer.agent.description, "executor": performer.agent.executor}
+            for name, performer in sorted(self.performers.items())
+        ]
+
+    async def run_agent(
+        self,
+        name: str,
+        prompt: str,
+        context: str | None = None,
+        *,
+        wait_s: float | None = None,
+        caller: str = "host",
+        parent: RunId | None = None,
+        started: Callable[[RunId], None] = lambda _: None,
+    ) -> dict[str, Any]:
+        """Start the agent on a task; its result if it is ready in time, else where the run stands."""
+        run = self.start(name, prompt, context, caller=caller, parent=parent)
+        started(run.id)
+        await self._until([run.id], "all", self.patience(wait_s))
+        return self.outcome(run.id)
+
+    def start(
+        self,
+        name: str,
+        prompt: str,
+        context: str | None = None,
+        *,
+        caller: str = "host",
+        parent: RunId | None = None,
+    ) -> Run:
+        performer = self._performer(name)
+        agent = performer.agent
+        spec = RunSpec(
+            agent=agent.name,
+            task=_task(prompt, context),
+            executor=agent.executor,
+            caller=caller,
+            parent=parent,
+            limits=Limits(run_s=agent.timeout_s, budget=Budget(spawns=agent.spawns)),
+            command=agent.program,
+        )
+        if not self.cwd.is_dir():
+            raise RootUnknown("the folder that commands work in is gone", hint="check the roots: list_roots")
+        return self.supervisor.start(Work(spec, performer.executor, self.cwd, self.child_env))
+
+    def outcome(self, run_id: RunId) -> dict[str, Any]:
+        return run_views.outcome(*self._with_messages(run_id), self.tokens)
+
+    def status(self, run_id: str) -> dict[str, Any]:
+        return run_views.full(*self._with_messages(RunId.parse(run_id)), self.tokens)
+
+    def list(self, *, active: bool = False, limit: int = 20) -> dict[str, Any]:
+        """The newest runs first."""
+        if not 1 <= limit <= 500:
+            raise InvalidInput(f"cannot list {limit} runs", hint="limit is 1 to 500")
+        wanted = [status for status in RunStatus if not status.ended] if active else None
+        found = self.store.runs.list(statuses=wanted, limit=limit)
+        return {"runs": [run_views.brief(run, self._asked(run)) for run in found]}
+
+    async def wait(
+        self, run_ids: Sequence[str], mode: Literal["any", "all"] = "any", wait_s: float | None = None
+    ) -> dict[str, Any]:
+        """Return when one run (or each of them) has ended or asks, or when patience ends."""
+        if not run_ids:
+            raise InvalidInput("no runs to wait for", hint="give one or more run ids")
+        ids = [RunId.parse(run_id) for run_id in dict.fromkeys(run_ids)]
+        for run_id in ids:
+            self.store.runs.get(run_id)
+        await self._until(ids, mode, self.patience(wait_s))
+        share = max(200, self.tokens // len(ids))
+        views = [run_views.outcome(*self._with_messages(run_id), share) for run_id in ids]
+        waiting = [view["run_id"] for view in views if not RunStatus(view["status"]).ended]
+        return {"runs": views, "still_active": waiting}
+
+    def cancel(self, run_id: str) -> dict[str, Any]:
+        """Ask for the run and its descendants to end; one that has ended already is said to have."""
+        checked = RunId.parse(run_id)
+        before = self.store.runs.get(checked)
+        if not before.status.ended:
+            self.store.runs.request_cancel(checked)
+        after = self.store.runs.get(checked)
+        view = {"run_id": after.id, "status": after.status.value, "cancel_requested": not before.status.ended}
+        if before.status.ended:
+            view["note"] = f"the run had ended before: {before.status.value}"
+        return view
+
+    async def cancel_and_wait(self, run_id: str, wait_s: float = 5.0) -> dict[str, Any]:
+        """The same, and what became of it."""
+        view = self.cancel(run_id)
+        await self._until([RunId.parse(run_id)], "all", wait_s)
+        return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
+
+    def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
+        checked = RunId.parse(run_id)
+        message = self.store.messages.get(MessageId.parse(message_id))
+        if message.run_id != checked:
+            raise RunUnknown(f"run {checked} asked no such question", message_id=message.id)
+        replied = self.store.messages.reply(message.id, answer)
+        return {"runId": checked, "messageId": replied.id, "messageStatus": replied.status.value}
+
+    async def ask_parent(self, own: RunId, question: str, wait_s: float | None = None) -> dict[str, Any]:
+        """A run's question; its answer if it comes in time."""
+        if not question.strip():
+            raise InvalidInput("the question is empty", hint="ask something")
+        return _answered(await self.mailroom.ask(own, question, self.patience(wait_s)))
+
+    async def check_message(self, own: RunId, message_id: str, wait_s: float | None = None) -> dict[str, Any]:
+        checked = MessageId.parse(message_id)
+        if self.store.messages.get(checked).run_id != own:
+            raise RunUnknown(f"no such message: {checked}", hint="only your own questions can be looked at")
+        return _answered(
+            await self.mailroom.answer(checked, 0.0 if wait_s is None else self.patience(wait_s))
+        )
+
+    def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
+        """Note what somebody says of a run. Only what happened decides its status; a failure is believed."""
+        if status not in REPORTED:
+            raise InvalidInput(f"not a status to report: {status!r}", hint="one of: " + ", ".join(REPORTED))
+        run = self.store.runs.get(RunId.parse(run_id))
+        if run.status.ended:
+            raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
+        if summary is not None:
+            self.store.runs.set_summary(run.id, summary)
+        self.store.events.add(run.id, "report", {"status": status})
+        return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}
+
+    def logs(
+        self,
+        run_id: str,
+        *,
+        stream: str = "all",
+        cursor: int | None = None,
+        tokens: int | None = None,
+    ) -> dict[str, Any]:
+        """The end of a run's log, or what follows a cursor; as much as fits."""
+        run = self.store.runs.get(RunId.parse(run_id))
+        if stream not in ("all", *Stream):
+            names = ", ".join(("all", *(each.value for each in Stream)))
+            raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
+        streams = ALL_STREAMS if stream == "all" else frozenset({Stream(stream)})
+        room = min(tokens or self.tokens, 20 * self.tokens)
+        if room < 1:
+            raise InvalidInput(f"no log fits into {tokens} tokens", hint="leave it out for the default")
+        path = self.store.folder.log(run.id)
+        if cursor is None:
+            page = tail(path, TAIL_LINES, streams)
+            kept = _fitting(page.lines[::-1], room)[::-1]
+        else:
+            page = read(path, cursor, room * BYTES_PER_TOKEN, streams)
+            kept = page.lines
+        left_out = len(page.lines) - len(kept)
+        view: dict[str, Any] = {
+            "runId": run.id,
+            "status": run.status.value,
+            "log": "\n".join(run_views.line(each, streams=len(streams) > 1) for each in kept),
+            "cursor": page.cursor,
+            "more": not page.at_end,
+        }
+        if left_out:
+            view["cut"] = f"{left_out} lines did not fit; ask with a larger `tokens`, or read the log's file"
+        return view
+
+    def patience(self, wait_s: float | None) -> float:
+        if wait_s is not None and not 0 <= wait_s <= 3600:
+            raise InvalidInput(f"cannot wait {wait_s} seconds", hint="wait_s is 0 to 3600")
+        return self.patience_s if wait_s is None else wait_s
+
+    async def _until(self, run_ids: Sequence[RunId], mode: Literal["any", "all"], seconds: float) -> None:
+        enough = any if mode == "any" else all
+
+        def check() -> bool | None:
+            return enough(self._ended_or_asks(run_id) for run_id in run_ids) or None
+
+        await self.changes.until(check, run_ids, seconds)
+
+    def _ended_or_asks(self, run_id: RunId) -> bool:
+        run = self.store.runs.get(run_id)
+        return run.status.ended or bool(self._asked(run))
+
+    def _asked(self, run: Run) -> Sequence[Any]:
+        return self.store.messages.pending(run.id) if run.status is RunStatus.WAITING else ()
+
+    def _with_messages(self, run_id: RunId) -> tuple[Run, Sequence[Any]]:
+        return self.store.runs.get(run_id), self.store.messages.of_run(run_id)
+
+    def _performer(self, name: str) -> Performer:
+        if name in self.performers:
+            return self.performers[name]
+        near = difflib.get_close_matches(name, self.performers, 1)
+        hint = f"did you mean {near[0]}?" if near else "list_agents names every agent"
+        raise InvalidInput(f"no agent is named {name!r}", hint=hint)
+
+
+def _answered(message: Message) -> dict[str, Any]:
+    view: dict[str, Any] = {"messageId": message.id, "messageStatus": message.status.value}
+    if message.status is MessageStatus.ACKNOWLEDGED:
+        return view | {"answer": message.answer}
+    if message.status is MessageStatus.CLOSED:
+        return view | {"note": "the run ended before the answer came"}
+    return view | {
+        "next": "check_message_status(messageId, wait_s) waits on; go on with what you know meanwhile"
+    }
+
+
+def _task(prompt: str, context: str | None) -> str:
+    task = prompt if not context else f"{prompt}\n\nContext:\n{context}"
+    if not prompt.strip():
+        raise InvalidInput("the prompt is empty", hint="say what the agent is to do")
+    if len(task) > MAX_PROMPT_LETTERS:
+        raise InvalidInput(f"a task of {len(task)} characters is too long", hint="put it into a file")
+    return task
+
+
+def _fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
+    """As many from the beginning as fit, one at least."""
+    for number, each in enumerate(lines):
+        tokens -= estimate_tokens(each.text) + 2
+        if tokens < 0:
+            return lines[: max(1, number)]
+    return lines

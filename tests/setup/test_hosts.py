@@ -1,0 +1,205 @@
+"""Each host is told what it needs to start us, in its own words and its own file (P9)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from retinue.core.errors import InvalidInput
+from retinue.setup.entry import Entry, is_temporary, own_command
+from retinue.setup.hosts import HOSTS, Host, Scope, host_named
+from retinue.setup.links import add_link
+from retinue.setup.machine import Machine, System
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "system", "path"),
+    [
+        ("lmstudio", "user", "linux", "home/.lmstudio/mcp.json"),
+        ("lmstudio", "user", "windows", "home/.lmstudio/mcp.json"),
+        ("claude", "user", "linux", "home/.claude.json"),
+        ("claude", "project", "macos", "project/.mcp.json"),
+        ("cursor", "user", "windows", "home/.cursor/mcp.json"),
+        ("cursor", "project", "linux", "project/.cursor/mcp.json"),
+        ("vscode", "user", "linux", "home/.config/Code/User/mcp.json"),
+        ("vscode", "user", "macos", "home/Library/Application Support/Code/User/mcp.json"),
+        ("vscode", "user", "windows", "home/AppData/Roaming/Code/User/mcp.json"),
+        ("vscode", "project", "windows", "project/.vscode/mcp.json"),
+        ("goose", "user", "linux", "home/.config/goose/config.yaml"),
+        ("goose", "user", "macos", "home/.config/goose/config.yaml"),
+        ("goose", "user", "windows", "home/AppData/Roaming/Block/goose/config/config.yaml"),
+    ],
+)
+def test_file_is_looked_for_where_the_host_keeps_it(
+    machine: Machine, name: str, scope: Scope, system: System, path: str
+) -> None:
+    here = replace(machine, system=system)
+    assert host_named(name).file(scope, here) == machine.home.parent / path
+
+
+def test_folders_that_were_moved_are_followed(machine: Machine, tmp_path: Path) -> None:
+    moved = replace(
+        machine,
+        environment={
+            "XDG_CONFIG_HOME": str(tmp_path / "cfg"),
+            "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
+            "APPDATA": "not/absolute",
+        },
+    )
+    assert host_named("goose").file("user", moved) == tmp_path / "cfg/goose/config.yaml"
+    assert host_named("claude").file("user", moved) == tmp_path / "claude/.claude.json"
+    windows = replace(moved, system="windows")
+    assert host_named("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
+
+
+def test_lmstudios_own_pointer_to_its_home_is_followed_if_it_leads_somewhere(
+    machine: Machine, tmp_path: Path
+) -> None:
+    pointer = machine.home / ".lmstudio-home-pointer"
+    pointer.write_text(f"{tmp_path / 'gone'}\n")
+    assert host_named("lmstudio").file("user", machine) == machine.home / ".lmstudio/mcp.json"
+    (tmp_path / "gone").mkdir()
+    assert host_named("lmstudio").file("user", machine) == tmp_path / "gone/mcp.json"
+    pointer.write_bytes(b"\xff\xfe")
+    assert host_named("lmstudio").file("user", machine) == machine.home / ".lmstudio/mcp.json"
+
+
+@pytest.mark.parametrize("name", ["lmstudio", "goose"])
+def test_project_scope_is_refused_where_the_host_has_none(machine: Machine, name: str) -> None:
+    with pytest.raises(InvalidInput, match="no file of its own in a project"):
+        host_named(name).file("project", machine)
+
+
+def test_unknown_host_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        host_named("emacs")
+    assert "lmstudio, claude, cursor, vscode, goose" in str(refusal.value.hint)
+
+
+def test_paths_are_shown_without_the_users_name(machine: Machine) -> None:
+    assert machine.shown(machine.home / ".cursor/mcp.json") == "~/.cursor/mcp.json"
+    assert machine.shown(machine.project / ".mcp.json") == ".mcp.json"
+    assert machine.shown(Path("/etc/x.json")) == str(Path("/etc/x.json"))
+
+
+def test_environment_never_shows_when_a_machine_is_printed(machine: Machine) -> None:
+    """P6."""
+    assert "hunter2" not in repr(replace(machine, environment={"TOKEN": "hunter2"}))
+    assert "hunter2" not in repr(Entry.serving(("x",), env={"TOKEN": "hunter2"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("lmstudio", {"command": "/r", "args": ["serve", "--root", "/code"], "timeout": 600000}),
+        ("claude", {"type": "stdio", "command": "/r", "args": ["serve", "--root", "/code"]}),
+        ("cursor", {"type": "stdio", "command": "/r", "args": ["serve", "--root", "/code"]}),
+        ("vscode", {"type": "stdio", "command": "/r", "args": ["serve", "--root", "/code"]}),
+    ],
+)
+def test_entry_has_the_hosts_own_shape(name: str, written: dict[str, object]) -> None:
+    assert host_named(name).filled(Entry.serving(("/r",), [Path("/code")])) == written
+
+
+def test_gooses_entry_has_every_field_goose_requires() -> None:
+    written = host_named("goose").filled(Entry.serving(("/r", "-m", "x"), env={"A": "b"}))
+    assert written["cmd"] == "/r"
+    assert written["args"] == ["-m", "x", "serve"]
+    assert written["envs"] == {"A": "b"}
+    assert (written["type"], written["enabled"], written["name"]) == ("stdio", True, "retinue")
+    assert written["description"] and written["timeout"] == 600
+
+
+def test_variables_are_written_only_when_asked_for() -> None:
+    assert "env" not in host_named("claude").filled(Entry.serving(("/r",)))
+    assert host_named("claude").filled(Entry.serving(("/r",), env={"A": "b"}))["env"] == {"A": "b"}
+
+
+@pytest.mark.parametrize("name", ["", "A B", "1A", "A=B"])
+def test_variable_with_an_impossible_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="not the name of a variable"):
+        Entry.serving(("/r",), env={name: "x"})
+
+
+def test_path_that_is_not_text_is_refused_and_a_variables_value_not_repeated() -> None:
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        Entry.serving(("/r",), [Path("/bad\udcff")])
+    with pytest.raises(InvalidInput) as refusal:
+        Entry.serving(("/r",), env={"TOKEN": "hunter2\0"})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
+def test_link_carries_the_same_entry_as_the_file(host: Host) -> None:
+    entry = Entry.serving(("/opt/ü/retinue",), [Path("/code & more/?")])
+    if host.link is None:
+        with pytest.raises(InvalidInput, match="no add link"):
+            add_link(host, entry)
+        return
+    link = add_link(host, entry)
+    assert link.isascii() and " " not in link
+    assert link.startswith(host.link_base + "?")
+    query = urlsplit(link).query
+    if host.link == "whole-entry":
+        carried = cast("dict[str, object]", json.loads(unquote(query)))
+        assert carried.pop("name") == "retinue"
+    else:
+        fields = parse_qs(query, strict_parsing=True)
+        assert fields["name"] == ["retinue"]
+        carried = json.loads(base64.b64decode(fields["config"][0]))
+    assert carried == host.filled(entry)
+
+
+def test_lmstudios_link_is_of_the_documented_form(entry: Entry) -> None:
+    assert add_link(host_named("lmstudio"), entry).startswith("lmstudio://add_mcp?name=retinue&config=eyJ")
+
+
+def program(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text("#!/bin/sh\n")
+    file.chmod(0o755)
+    return file
+
+
+def test_command_is_the_running_program_by_its_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = program(tmp_path / "bin", "retinue")
+    assert own_command(str(ours)) == (str(ours),)
+    monkeypatch.chdir(tmp_path)
+    assert own_command(os.path.join("bin", "retinue")) == (str(ours),)  # noqa: PTH118
+    assert own_command("retinue", search_path=str(tmp_path / "bin")) == (str(ours),)
+
+
+def test_command_keeps_the_link_an_installer_made(tmp_path: Path) -> None:
+    target = program(tmp_path / "tools/retinue-1.0", "retinue")
+    link = tmp_path / "retinue"
+    link.symlink_to(target)
+    assert own_command(str(link)) == (str(link),)
+
+
+@pytest.mark.parametrize("invoked", ["/usr/lib/retinue/__main__.py", "-c", "/gone/retinue", "pytest"])
+def test_command_falls_back_to_this_very_interpreter(invoked: str) -> None:
+    assert own_command(invoked, search_path="", interpreter="/v/python") == ("/v/python", "-m", "retinue")
+
+
+@pytest.mark.parametrize(
+    ("command", "temporary"),
+    [
+        ("/home/u/.cache/uv/archive-v0/AbC/bin/retinue", True),
+        ("/home/u/.cache/uv/environments-v2/x/bin/python", True),
+        ("/home/u/.local/share/uv/tools/retinue/bin/retinue", False),
+        ("/home/u/.local/bin/retinue", False),
+        ("/home/u/archive-v0/retinue", False),
+    ],
+)
+def test_program_in_a_cache_is_known_to_be_temporary(command: str, temporary: bool) -> None:
+    assert is_temporary(command) is temporary
