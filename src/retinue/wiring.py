@@ -8,6 +8,7 @@ from typing import Any
 from retinue.config.load import Loaded, load
 from retinue.core.errors import ConfigInvalid
 from retinue.core.root import Root
+from retinue.redaction import Redactor
 from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
 
@@ -21,7 +22,7 @@ def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
     return Service(
         roots=_roots(loaded),
-        redact=lambda text: text,
+        redact=Redactor().redact,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
     )

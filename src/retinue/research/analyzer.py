@@ -86,26 +86,24 @@ def analyze(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult
 
 
 def _components(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> list[Component]:
-    """Definitions that the question names, then the most relevant ones of the best places."""
+    """What the question names as `Owner.name`, else what it names, else the most relevant."""
     asked = inquiry.asked.parsed
     dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in asked.dotted}
-    exact: list[Component] = []
-    scored: list[tuple[float, Component]] = []
-    for rank, place in enumerate(places[:SOURCES]):
+    whole: list[Component] = []
+    named: list[Component] = []
+    relevant: list[Component] = []
+    for place in places[:SOURCES]:
         source = inquiry.sources.open(place.entry, stop)
         if source is None or place.kind == "docs":
             continue
         at_place = [one for one in source.definitions if one.line == place.line]
-        best = (at_place or source.by_relevance(asked.terms) or [None])[0]
+        relevant += [Component(source, one) for one in (at_place or source.by_relevance(asked.terms))[:1]]
         for definition in source.definitions:
-            component = Component(source, definition)
-            named = asked.names.get(definition.name, 0.0)
             if (definition.owner, definition.name) in dotted:
-                exact.append(component)
-            elif named or definition is best:
-                scored.append((named - rank / SOURCES, component))
-    scored.sort(key=lambda one: -one[0])
-    return (exact or [component for _, component in scored])[:COMPONENTS]
+                whole.append(Component(source, definition))
+            elif definition.name in inquiry.asked.names:
+                named.append(Component(source, definition))
+    return (whole or named or relevant)[:COMPONENTS]
 
 
 def _trace(trace: Trace, component: Component, near: Sequence[Entry], stop: Stop) -> None:

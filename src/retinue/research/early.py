@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from retinue.core.errors import DeadlineExceeded
+from retinue.core.errors import Stopped
 from retinue.core.stop import Stop
 
 SHARE = 0.8
@@ -28,6 +28,6 @@ def early(stop: Stop) -> Generator[Soon]:
     with stop.watch(soon.stop.cancel):
         try:
             yield soon
-        except DeadlineExceeded:
-            stop.check()
+        except Stopped:
+            stop.check()  # a cancel, or the deadline itself
             soon.note = "The deadline came before all of it was traced."

@@ -66,10 +66,10 @@ def fit(report: Report, tokens: int, rest: str) -> Report:
         return report
     items = list(_items(report))
     frame = _frame(report, items, rest, room)
-    left = room - tokens_of(frame)
+    left = room - tokens_of(_filled(frame, (), items, rest))
     kept: list[Item] = []
     for item in items:
-        if item.tokens <= left:
+        if item.tokens <= left and item.role in frame.roles:
             kept.append(item)
             left -= item.tokens
     while tokens_of(fitted := _filled(frame, kept, items, rest)) > room and kept:
@@ -85,9 +85,10 @@ def _items(report: Report) -> Iterator[Item]:
 
 
 def _frame(report: Report, items: Sequence[Item], rest: str, room: int) -> Report:
-    """The report without its lists; its texts as long as half the room allows."""
+    """The report with texts short enough to leave half of the room for its lists, if that can be."""
+    frame = report
     for length in (400, 200, 100, 50):
-        shorter = replace(
+        frame = replace(
             report,
             question=clip(report.question, length),
             summary=clip(report.summary, 2 * length),
@@ -95,9 +96,15 @@ def _frame(report: Report, items: Sequence[Item], rest: str, room: int) -> Repor
             roles={role: _shorter(outcome, length) for role, outcome in report.roles.items()},
             progress=report.progress if length >= 200 else None,
         )
-        frame = _filled(shorter, (), items, rest)
-        if tokens_of(frame) <= room / 2:
-            break
+        if tokens_of(_filled(frame, (), items, rest)) <= room / 2:
+            return frame
+    while tokens_of(_filled(frame, (), items, rest)) > room and len(frame.roles) > 1:
+        *others, last = frame.roles
+        frame = replace(
+            frame,
+            roles={role: frame.roles[role] for role in others},
+            notes=(*frame.notes, f"The {last} is cut too."),
+        )
     return frame
 
 

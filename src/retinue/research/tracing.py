@@ -91,7 +91,8 @@ def uses_of(
         source = inquiry.sources.open(entry, stop)
         if source is not None:
             uses += _uses_in(source, definition, [match for match in lines if match.entry == entry])
-    return uses, len(using)
+    only_defines = home in using and not any(use.entry == home for use in uses)
+    return uses, len(using) - only_defines
 
 
 def _family(path: str) -> list[str]:
