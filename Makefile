@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check bench bench-startup docs clean
+.PHONY: setup demo test check conformance bench bench-startup docs clean
 
 setup: $(READY)
 
@@ -24,6 +24,10 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+conformance: $(READY)
+	$(BIN)/python -m tests.conformance.run
+	$(BIN)/python -m pytest tests/server/inspector_checks.py
 
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs

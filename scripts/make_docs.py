@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from mcp import Client
 
 from retinue.cli.main import COMMANDS, main
 from retinue.config import settings as settings_module
-from retinue.config.load import variable
+from retinue.config.load import Loaded, variable
 from retinue.config.schema import build, rows, value_of
 from retinue.config.settings import CommandSettings, Settings
 from retinue.core import errors
 from retinue.server.mcp_server import build_server
 from retinue.service.service import Service
+from retinue.wiring import build_service
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -90,7 +92,7 @@ def commands_page() -> str:
                 assert below is not None
                 yield from describe(below, f"{path} {name}", context)
 
-    top = click.Context(main, info_name="retinue")
+    top = click.Context(main, info_name="retinue", **main.context_settings)
     for name in COMMANDS:
         command = main.get_command(top, name)
         assert command is not None
@@ -115,10 +117,15 @@ def errors_page() -> str:
 
 
 def tools_page() -> str:
-    service = Service(roots=(), redact=str)
+    loaded = Loaded(Settings(), {})
+    service = build_service(loaded)
+
+    @asynccontextmanager
+    async def not_up(given: Service) -> AsyncGenerator[Service]:
+        yield given
 
     async def listed() -> list[Any]:
-        async with Client(build_server(service, ("all",))) as client:
+        async with Client(build_server(service, ("all",), not_up)) as client:
             return list((await client.list_tools()).tools)
 
     lines = ["# Tools", "", 'What a host sees when every group is switched on (`tools.groups = ["all"]`).']

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from retinue.config.load import Loaded, load
-from retinue.core.errors import ConfigInvalid
+from retinue.config.load import CHILD_TOKEN, DATA_DIR, Loaded, load
+from retinue.core.agent import Agent
+from retinue.core.errors import ConfigInvalid, Unauthorized
+from retinue.core.ids import RunId
 from retinue.core.root import Root
 from retinue.redaction import Redactor
 from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
+
+if TYPE_CHECKING:
+    from retinue.service.runs import Performer
+    from retinue.store.recovery import Orphan
 
 
 def read_settings(flags: Mapping[str, Any]) -> Loaded:
@@ -20,17 +31,124 @@ def read_settings(flags: Mapping[str, Any]) -> Loaded:
 
 def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
+    secrets = [value for name, value in os.environ.items() if name == CHILD_TOKEN]
     return Service(
         roots=_roots(loaded),
-        redact=Redactor().redact,
+        redactor=Redactor(secrets),
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
+        agent_names=tuple(sorted(settings.commands)),
     )
+
+
+@asynccontextmanager
+async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
+    """The service with everything that lives only while a server or a command is up."""
+    # Imported here because `retinue config` and its like need neither a database nor processes.
+    from retinue.runtime.changes import Changes
+    from retinue.runtime.mailroom import Mailroom
+    from retinue.runtime.pool import Pool
+    from retinue.runtime.recovery import recovering
+    from retinue.runtime.supervisor import Supervisor
+    from retinue.service.runs import Runs
+    from retinue.store.owners import Owner
+    from retinue.store.queue import Capacity
+    from retinue.store.store import Store
+
+    settings = loaded.settings
+    capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
+    with Store.open(settings.data_dir) as store, Owner.register(store.folder) as owner:
+        async with (
+            Changes(store) as changes,
+            recovering(store, _end_orphans),
+            Pool(store, changes, owner.id, capacity) as pool,
+            Supervisor(store, pool, service.redactor.redact) as supervisor,
+        ):
+            runs = Runs(
+                store=store,
+                changes=changes,
+                mailroom=Mailroom(store, changes),
+                supervisor=supervisor,
+                performers=_performers(loaded),
+                cwd=service.roots[0].path if service.roots else Path.cwd(),
+                child_env=lambda run_id: {
+                    CHILD_TOKEN: store.child_tokens.issue(run_id),
+                    DATA_DIR: str(settings.data_dir),
+                },
+                patience_s=settings.runtime.patience_s,
+                tokens=settings.limits.max_response_tokens,
+            )
+            yield replace(service, runs=runs)
+
+
+def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
+    """`running` for a server that takes the service alone."""
+
+    def of(service: Service) -> AbstractAsyncContextManager[Service]:
+        return running(loaded, service)
+
+    return of
+
+
+def own_run(loaded: Loaded) -> tuple[RunId, int]:
+    """Which run this process belongs to, proved by its token, and how many runs it may start."""
+    from retinue.store.store import Store
+
+    given = os.environ.get(CHILD_TOKEN)
+    if given is None:
+        raise Unauthorized(
+            f"this process belongs to no run: {CHILD_TOKEN} is not set",
+            hint="`retinue child` is started by the programs that a run starts",
+        )
+    with Store.open(loaded.settings.data_dir) as store:
+        run_id = store.child_tokens.run_of(given)
+        return run_id, store.runs.get(run_id).spec.limits.budget.spawns or 0
+
+
+def is_child() -> bool:
+    """Whether a run of ours started this process."""
+    return CHILD_TOKEN in os.environ
 
 
 def token(loaded: Loaded, *, new: bool = False) -> str:
     """The bearer token of the data folder."""
     return (new_token if new else token_of)(loaded.settings.data_dir)
+
+
+def _performers(loaded: Loaded) -> Mapping[str, Performer]:
+    from retinue.executors.command import Command, CommandExecutor
+    from retinue.executors.template import Template
+    from retinue.service.runs import Performer
+
+    made: dict[str, Performer] = {}
+    for name, given in loaded.settings.commands.items():
+        try:
+            command = Command(Template(given.argv), env=given.env)
+        except ConfigInvalid as error:
+            origin = loaded.origins.get(f"commands.{name}.argv", "settings")
+            raise ConfigInvalid(f"{origin}: commands.{name}.argv: {error.message}", hint=error.hint) from None
+        agent = Agent(
+            name=name,
+            description=given.description,
+            executor="command",
+            program=given.argv[0],
+            timeout_s=given.timeout_ms / 1000,
+            spawns=given.spawns,
+            source=loaded.origins.get(f"commands.{name}.argv", "settings"),
+        )
+        made[name] = Performer(agent, CommandExecutor(command, os.environ))
+    return made
+
+
+def _end_orphans(orphans: Sequence[Orphan]) -> None:
+    if not orphans:
+        return
+    from retinue.executors.process_tree import end_processes
+
+    known = [orphan.process for orphan in orphans if orphan.process is not None]
+    survivors = end_processes(known, [str(orphan.run_id) for orphan in orphans], 1.0)
+    if survivors:
+        print(f"retinue: {len(survivors)} processes of dead runs could not be ended", file=sys.stderr)
 
 
 def _roots(loaded: Loaded) -> tuple[Root, ...]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from planting import LONG_ENOUGH, SECRET, plant, soon, text_of
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
 from retinue.codebase.pattern import Pattern
 from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RetinueError
 from retinue.core.root import Root
+from tests.codebase.planting import LONG_ENOUGH, SECRET, plant, soon, text_of
 
 Open = Callable[[Path], Directory]
 ROUNDS = 150

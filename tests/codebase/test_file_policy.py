@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planting import plant, shown_files
 
 from retinue.codebase.policy import Policy, Rules, fold, is_windows_trap
 from retinue.core.errors import ConfigInvalid, InvalidInput
 from retinue.core.root import Root
+from tests.codebase.planting import plant, shown_files
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import anyio
 from retinue.server.http import Address, serve_http
 from retinue.server.logs import start_logging
 from retinue.server.mcp_server import RetinueServer, build_server
-from retinue.wiring import build_service, read_settings
+from retinue.wiring import build_service, lifetime, read_settings
 from tests.conformance import fixture_content, fixture_input
 
 
 def build() -> RetinueServer:
     loaded = read_settings({})
     service = build_service(loaded)
-    start_logging("info", "text", service.redact)
-    server = build_server(service, loaded.settings.tools.groups)
+    start_logging("info", "text", service.redactor.redact)
+    server = build_server(service, loaded.settings.tools.groups, lifetime(loaded))
     for tool in (*fixture_content.TOOLS, *fixture_input.TOOLS):
         server.add_tool(tool, description="For the conformance suite.")
     fixture_content.add_prompts(server)

@@ -19,7 +19,7 @@ from mcp_types import Root as OfferedRoot
 from pydantic import FileUrl
 
 from retinue.server.mcp_server import build_server
-from retinue.wiring import build_service, read_settings
+from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
 
 Era = Literal["legacy", "auto"]
@@ -91,7 +91,7 @@ def connect(
     async def open_client(era: Era) -> AsyncGenerator[Client]:
         if transport == "memory":
             loaded = read_settings({"roots": (str(project),)})
-            server = build_server(build_service(loaded), loaded.settings.tools.groups)
+            server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
             async with Client(server, mode=era) as client:
                 yield client
         elif transport == "stdio":

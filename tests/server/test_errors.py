@@ -11,7 +11,7 @@ from mcp import Client
 
 from retinue.core import errors
 from retinue.server.mcp_server import build_server
-from retinue.wiring import build_service, read_settings
+from retinue.wiring import build_service, lifetime, read_settings
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def negate(number: int) -> int:
 
 async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
     loaded = read_settings({})
-    server = build_server(build_service(loaded), loaded.settings.tools.groups)
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
     for function in (crash, refuse, add):
         server.add_tool(function, description="For this test.")
     async with Client(server) as client:
@@ -49,7 +49,7 @@ async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], st
 async def test_error_of_a_tool_with_an_output_schema_is_text_alone(arguments: dict[str, Any]) -> None:
     """P9: clients hold structured content to the schema even in errors, and would hide ours behind theirs."""
     loaded = read_settings({})
-    server = build_server(build_service(loaded), loaded.settings.tools.groups)
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
     server.add_tool(negate, description="For this test.")
     async with Client(server) as client:
         result = await client.call_tool("negate", arguments)

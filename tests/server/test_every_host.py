@@ -14,7 +14,7 @@ from mcp_types import PROTOCOL_VERSION_META_KEY
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from retinue.server.mcp_server import build_server
-from retinue.wiring import build_service, read_settings
+from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
 from tests.server.conftest import Connect, Era, offering
 
@@ -62,7 +62,7 @@ async def test_host_roots_count_only_where_the_user_allows_them(
     offered.mkdir()
     (tmp_path / "file").touch()
     loaded = read_settings({"roots": (str(project),)})
-    server = build_server(build_service(loaded), loaded.settings.tools.groups)
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
     wishes = [offered, tmp_path / "file", tmp_path / "missing", Path("/")]
     async with Client(server, mode=era, list_roots_callback=offering(wishes)) as client:
         roots = await client.call_tool("list_roots", {})
@@ -73,7 +73,7 @@ async def test_host_roots_count_only_where_the_user_allows_them(
 @ERAS
 async def test_server_without_roots_starts_and_tells_how_to_add_one(era: Era) -> None:
     loaded = read_settings({})
-    server = build_server(build_service(loaded), loaded.settings.tools.groups)
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
     async with Client(server, mode=era) as client:
         roots = await client.call_tool("list_roots", {})
         assert roots.structured_content is not None

@@ -89,6 +89,14 @@ def test_paths_are_shown_without_the_users_name(machine: Machine) -> None:
     assert machine.shown(Path("/etc/x.json")) == str(Path("/etc/x.json"))
 
 
+def test_file_in_the_home_folder_is_never_taken_for_the_projects_own(machine: Machine) -> None:
+    for project in (machine.home, machine.home.parent):
+        here = replace(machine, project=project)
+        assert here.shown(machine.home / ".cursor/mcp.json") == "~/.cursor/mcp.json"
+    inside = replace(machine, project=machine.home / "code")
+    assert inside.shown(machine.home / "code/.mcp.json") == ".mcp.json"
+
+
 def test_environment_never_shows_when_a_machine_is_printed(machine: Machine) -> None:
     """P6."""
     assert "hunter2" not in repr(replace(machine, environment={"TOKEN": "hunter2"}))

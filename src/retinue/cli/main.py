@@ -18,12 +18,23 @@ from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Stopp
 
 COMMANDS = {
     "serve": "retinue.cli.serve_commands",
+    "child": "retinue.cli.serve_commands",
     "token": "retinue.cli.serve_commands",
+    "agents": "retinue.cli.run_commands",
+    "agent": "retinue.cli.run_commands",
+    "runs": "retinue.cli.run_commands",
+    "logs": "retinue.cli.run_commands",
+    "wait": "retinue.cli.run_commands",
+    "reply": "retinue.cli.run_commands",
+    "cancel": "retinue.cli.run_commands",
     "config": "retinue.cli.config_commands",
     "research": "retinue.cli.research_commands",
     "locate": "retinue.cli.research_commands",
     "analyze": "retinue.cli.research_commands",
     "patterns": "retinue.cli.research_commands",
+    "install": "retinue.cli.setup_commands",
+    "uninstall": "retinue.cli.setup_commands",
+    "doctor": "retinue.cli.setup_commands",
 }
 """Where each subcommand lives, in the order that `--help` lists them."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -26,11 +28,25 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+class Screen:
+    """A table that is drawn over itself on a terminal, and written one after another elsewhere."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+
+    def draw(self, rows: Sequence[Sequence[str]]) -> None:
+        if self._lines and sys.stdout.isatty():
+            click.echo(f"\x1b[{self._lines}A\x1b[J", nl=False)
+        print_table(rows)
+        self._lines = len(rows)
+
+
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as their widest cell; the last one runs free."""
     if not rows:
         return
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        click.echo("  ".join(cells).rstrip())
+        click.echo("  ".join(cells).rstrip()[:room])

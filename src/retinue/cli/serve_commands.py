@@ -25,21 +25,52 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     # Imported here because the MCP library takes a second that other commands should not wait.
     import anyio
 
+    from retinue import wiring
     from retinue.server.http import Address, serve_http
     from retinue.server.logs import start_logging
     from retinue.server.mcp_server import build_server
-    from retinue.wiring import build_service, read_settings, token
+    from retinue.server.stdio import serve_stdio
 
-    loaded = read_settings({"roots": roots, "log_level": log_level})
+    if wiring.is_child():
+        # A run that finds this server in its user's configuration must not get more than a child may.
+        return serve_child()
+    loaded = wiring.read_settings({"roots": roots, "log_level": log_level})
     settings = loaded.settings
-    service = build_service(loaded)
-    start_logging(settings.log_level, settings.log_format, service.redact)
-    server = build_server(service, settings.tools.groups)
+    service = wiring.build_service(loaded)
+    start_logging(settings.log_level, settings.log_format, service.redactor.redact)
+    server = build_server(service, settings.tools.groups, wiring.lifetime(loaded))
     if http is None:
-        anyio.run(server.run_stdio_async)
+        anyio.run(serve_stdio, server)
     else:
-        address, bearer = Address.parse(http), None if no_token else token(loaded)
+        address, bearer = Address.parse(http), None if no_token else wiring.token(loaded)
         anyio.run(serve_http, server, address, bearer, settings.http.allowed_hosts)
+    return None
+
+
+@click.command()
+def child() -> None:
+    """Serve the tools of a run's own processes: ask the parent, report. Started by those processes.
+
+    \b
+    Example, in the MCP configuration of a program that a run starts:
+      {"mcpServers": {"parent": {"command": "retinue", "args": ["child"]}}}
+    """
+    serve_child()
+
+
+def serve_child() -> None:
+    import anyio
+
+    from retinue import wiring
+    from retinue.server.logs import start_logging
+    from retinue.server.mcp_server import build_child_server
+    from retinue.server.stdio import serve_stdio
+
+    loaded = wiring.read_settings({})
+    run_id, spawns = wiring.own_run(loaded)
+    service = wiring.build_service(loaded)
+    start_logging(loaded.settings.log_level, loaded.settings.log_format, service.redactor.redact)
+    anyio.run(serve_stdio, build_child_server(service, run_id, wiring.lifetime(loaded), spawns=spawns))
 
 
 @click.command()

@@ -18,7 +18,9 @@ from retinue.core.errors import ConfigInvalid
 
 FILE = "retinue.toml"
 PREFIX = "RETINUE_"
-RESERVED = frozenset({"RETINUE_RUN_ID", "RETINUE_CHILD_TOKEN"})
+CHILD_TOKEN = "RETINUE_CHILD_TOKEN"  # noqa: S105 - the variable's name
+DATA_DIR = "RETINUE_DATA_DIR"
+RESERVED = frozenset({"RETINUE_RUN_ID", CHILD_TOKEN})
 """Variables of ours that are not settings: they mark the processes that a run started."""
 
 

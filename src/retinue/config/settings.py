@@ -59,6 +59,12 @@ class RuntimeSettings:
     max_concurrent_tasks: int = setting(4, at_least=1)
     """Tasks that run at the same time, over all servers that share the data folder."""
 
+    max_queued_tasks: int = setting(1_000, at_least=0)
+    """Tasks that may wait for their turn; more are refused."""
+
+    patience_s: int = setting(45, at_least=1, at_most=3_600)
+    """Seconds a tool may wait before it answers with where the work stands; hosts give up after 60."""
+
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:

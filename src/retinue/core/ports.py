@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from retinue.core.executor import Outcome, RunContext, Task
+
+Value = TypeVar("Value")
+
+
+class Redactor(Protocol):
+    """Takes secrets out of what leaves."""
+
+    def redact(self, text: str) -> str: ...
+
+    def redact_value(self, value: Value) -> Value:
+        """The same for a JSON-like value, whose names help to find them."""
+        ...
 
 
 class Executor(Protocol):

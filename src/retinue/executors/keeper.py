@@ -36,6 +36,8 @@ KILL_SECONDS = 5.0
 """After this long of killing, whoever still lives cannot be killed."""
 ORPHANED_GRACE = 1.0
 """The longest grace when the server has died: nobody waits for the program's last words."""
+REAPED_AT_ONCE = 100
+"""A family may die and be born as fast as it is collected; there is more to do than to collect it."""
 PASSES = 4
 """Looks at the process table for each signal: a child may have a lower number than its parent."""
 
@@ -65,7 +67,7 @@ class Keeper:
         self.child = launch(program, argv, environment, directory, self.tell)
         if not self.child:
             return
-        self.tell("started", self.child, stat(self.child)[2])
+        self.tell("started", self.child, Seen(self.child).started)
         release_streams()
         orphaned = self.wait_for_the_end()
         self.end(min(grace, ORPHANED_GRACE) if orphaned else grace)
@@ -90,7 +92,7 @@ class Keeper:
         while left and time.monotonic() < deadline:
             signal_all(signal.SIGKILL)
             left = self.outlasted(0.02)
-        self.tell("ended", *(f"{pid}:{started}" for pid, started in living()))
+        self.tell("ended", *(f"{each.pid}:{each.started}" for each in descendants() if each.lives))
 
     def outlasted(self, seconds: float) -> bool:
         """Whether somebody is left after so long; returns as soon as nobody is."""
@@ -107,7 +109,7 @@ class Keeper:
 
     def reap(self) -> bool:
         """Collect whoever has died; whether anybody is left."""
-        while True:
+        for _ in range(REAPED_AT_ONCE):
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
@@ -117,6 +119,7 @@ class Keeper:
             if pid == self.child:
                 self.child = 0  # its number may now be given to another
                 self.tell("exited", os.waitstatus_to_exitcode(status))
+        return True
 
 
 def wake_on_signals() -> int:
@@ -174,15 +177,21 @@ def release_streams() -> None:
         os.dup2(nothing, stream)
 
 
-def stat(pid: int) -> tuple[str, int, int]:
-    """A process's state, its parent, and the clock ticks from the machine's start to its own."""
-    with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs 5 ms to import)
-        fields = file.read().rpartition(b")")[2].split()
-    return fields[0].decode(), int(fields[1]), int(fields[19])
+class Seen:
+    """A process as the process table showed it just now; OSError if it has gone."""
+
+    def __init__(self, pid: int) -> None:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs 5 ms to import)
+            fields = file.read().rpartition(b")")[2].split()
+        self.pid = pid
+        self.lives = fields[0] not in (b"Z", b"X")
+        self.parent = int(fields[1])
+        self.group = int(fields[2])
+        self.started = int(fields[19])  # in clock ticks since the machine's own start
 
 
-def descendants() -> Iterator[tuple[int, str, int]]:
-    """Number, state and start of everybody below the keeper, parents before their children."""
+def descendants() -> Iterator[Seen]:
+    """Everybody below the keeper, parents before their children."""
     reached = {os.getpid()}
     for _ in range(PASSES):
         before = len(reached)
@@ -190,27 +199,30 @@ def descendants() -> Iterator[tuple[int, str, int]]:
             if pid in reached:
                 continue
             try:
-                state, parent, started = stat(pid)
+                process = Seen(pid)
             except OSError:
                 continue  # it died while we looked
-            if parent in reached:
+            if process.parent in reached:
                 reached.add(pid)
-                yield pid, state, started
+                yield process
         if len(reached) == before:
             return
 
 
 def signal_all(number: int) -> None:
-    """Signal each as soon as it is seen: what is killed forks no more, and what it left becomes ours."""
-    for pid, _, _ in descendants():
-        try:
-            os.kill(pid, number)
-        except OSError:
-            continue  # gone already, or under another user: then it is told as a survivor
+    """Signal each process group as soon as one of its members is seen.
 
-
-def living() -> list[tuple[int, int]]:
-    return [(pid, started) for pid, state, started in descendants() if state not in "ZX"]
+    A signal for a group reaches all of it at one instant, so a member cannot fork itself out of the way. The
+    program began a session of its own, so no group has members that are not below the keeper.
+    """
+    groups = set[int]()
+    for process in descendants():
+        if process.group not in groups:
+            groups.add(process.group)
+            try:
+                os.killpg(process.group, number)
+            except OSError:
+                continue  # gone already, or under another user: then it is told as a survivor
 
 
 def receive(control: int) -> Order | None:

@@ -20,7 +20,7 @@ from retinue.executors.program import Program, unstartable
 from retinue.executors.spawn import Spawned, spawn
 
 KEEPER = Path(__file__).with_name("keeper.py")
-MARGIN_SECONDS = 5.0
+MARGIN_SECONDS = 2.0
 """How much longer than its own limits a keeper may take before it is taken for broken."""
 
 Words = list[str]

@@ -12,7 +12,7 @@ import anyio
 
 from retinue.core.errors import InternalError
 
-REAP_SECONDS = 5.0
+REAP_SECONDS = 2.0
 
 
 class _Streams(aio.SubprocessStreamProtocol):

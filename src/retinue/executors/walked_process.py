@@ -1,7 +1,8 @@
 """A program without a keeper, where there is no subreaper (macOS, Windows): its tree is found by looking.
 
-Weaker than a keeper: a daemon that also hides its environment is not found, and after the server's death
-nothing happens until the next start's sweep. Knows nothing of output or limits.
+Weaker than a keeper: a daemon that hides its environment is not found, nor a family that dies and forks
+faster than the process table can be read; and after the server's death nothing happens until the next
+start's sweep. Knows nothing of output or limits.
 """
 
 from __future__ import annotations

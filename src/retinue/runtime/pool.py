@@ -47,7 +47,9 @@ class Ticket:
             self.admitted.set()
         if self._scope.expired():
             return
-        if standing.cancel_requested or standing.status.ended:
+        if standing.status.ended and self.admitted.is_set():
+            self._stop_in(None)  # its own work has just said so, and may still be tidying up
+        elif standing.status.ended or standing.cancel_requested:
             self._canceled = True
             self._stop_in(0.0)
         elif standing.status is RunStatus.WAITING or standing.deadline_at is None:
@@ -154,7 +156,7 @@ class Pool:
         ticket.update(self._store.queue.standing(ticket.run_id), self._store.database.clock())
 
     def _admit(self) -> None:
-        while admitted := self._store.queue.admit(self._owner, self._capacity):
+        while admitted := self._store.queue.admit(self._owner, self._capacity, self._tickets):
             for run_id in admitted:
                 if ticket := self._tickets.get(run_id):
                     self._update(ticket)

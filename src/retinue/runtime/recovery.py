@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 from retinue.store.recovery import EndProcesses, recover
 from retinue.store.store import Store
@@ -10,8 +12,21 @@ from retinue.store.store import Store
 EVERY_S = 1.0
 
 
-async def keep_recovering(store: Store, end_processes: EndProcesses, every_s: float = EVERY_S) -> None:
-    """For a task group of the server's; in a thread, as ending processes takes its time."""
+@asynccontextmanager
+async def recovering(
+    store: Store, end_processes: EndProcesses, every_s: float = EVERY_S
+) -> AsyncGenerator[None]:
+    """Within the block: at once, so that a restart finds nothing stale for long, and then now and again."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_keep_recovering(store, end_processes, every_s))
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: float) -> None:
+    """In a thread, as ending processes takes its time."""
     while True:
         await asyncio.to_thread(recover, store, end_processes)
         await asyncio.sleep(every_s)

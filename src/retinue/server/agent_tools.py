@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
 
+from retinue.core.ids import RunId
 from retinue.server.core_tools import READ_ONLY
 from retinue.server.patience import StartedCalls, signs_of_life
 from retinue.server.request import RequestService
@@ -21,7 +22,9 @@ async def list_agents(service: RequestService) -> dict[str, Any]:
     return {"agents": service.running.agents()}
 
 
-def register(server: MCPServer[Service], calls: StartedCalls) -> None:
+def register(server: MCPServer[Service], calls: StartedCalls, parent: RunId | None = None) -> None:
+    """For a host, or for a run that may start runs of its own: those are its children."""
+
     async def run_subagent(
         agent_name: str,
         prompt: str,
@@ -32,7 +35,12 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     ) -> dict[str, Any]:
         async with signs_of_life(ctx, agent_name):
             return await service.running.run_agent(
-                agent_name, prompt, context, wait_s=wait_s, started=lambda run_id: calls.remember(ctx, run_id)
+                agent_name,
+                prompt,
+                context,
+                wait_s=wait_s,
+                parent=parent,
+                started=lambda run_id: calls.remember(ctx, run_id),
             )
 
     server.add_tool(list_agents, description="The agents that can be asked.", annotations=READ_ONLY)

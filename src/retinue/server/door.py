@@ -5,33 +5,40 @@ Knows nothing of tools; it sees answers as they go on the wire.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+import json
+from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-CARRIES_CONTENT = frozenset({"tools/call", "resources/read", "prompts/get"})
+from retinue.core.ports import Redactor
+
+CARRIES_CONTENT = frozenset({"tools/call", "resources/read", "prompts/get", "tasks/get"})
 """Methods whose answers hold what we read or ran; the others list our own fixed texts."""
 
 
 class Door:
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        self._redact = redact
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         try:
             answer = await call_next(ctx)
         except MCPError as error:
-            raise MCPError(error.code, self._redact(error.message), self.clean(error.data)) from None
-        return self.clean(answer) if ctx.method in CARRIES_CONTENT else answer
+            data = self._redactor.redact_value(error.error.data)
+            raise MCPError(error.error.code, self._redactor.redact(error.error.message), data) from None
+        if ctx.method not in CARRIES_CONTENT or not isinstance(answer, dict):
+            return answer
+        return self._clean(answer)
 
-    def clean(self, value: Any) -> Any:
-        """The same shape with every text redacted."""
-        if isinstance(value, str):
-            return self._redact(value)
-        if isinstance(value, dict):
-            return {key: self.clean(item) for key, item in cast("dict[str, Any]", value).items()}
-        if isinstance(value, list):
-            return [self.clean(item) for item in cast("list[Any]", value)]
-        return value
+    def _clean(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """A structured result and its text are one JSON, and stay one: names in it help to find secrets."""
+        structured = answer.get("structuredContent")
+        clean = self._redactor.redact_value(answer)
+        match answer.get("content"):
+            case [{"type": "text", "text": str() as text}] if structured is not None and text.startswith("{"):
+                shown = json.dumps(clean["structuredContent"], ensure_ascii=False)
+                clean["content"] = [{**clean["content"][0], "text": shown}]
+            case _:
+                pass
+        return clean

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+import anyio
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, InputRequiredResult
 
 from retinue import __version__
 from retinue.core.groups import GROUPS
-from retinue.server import core_tools, research_tools
+from retinue.core.ids import RunId
+from retinue.server import agent_tools, child_tools, core_tools, research_tools, run_tools
 from retinue.server.door import Door
 from retinue.server.errors import failed, fitting, unknown_arguments
+from retinue.server.patience import StartedCalls
 from retinue.service.service import ADD_A_ROOT, Service
 
-REGISTER: Mapping[str, Callable[[MCPServer[Service]], None]] = {
-    "core": core_tools.register,
-    "research": research_tools.register,
-}
+Lifetime = Callable[[Service], AbstractAsyncContextManager[Service]]
+"""From the service that is configured to the one that is up, for as long as the server serves."""
 
 
 class RetinueServer(MCPServer[Service]):
     """Answers every failing tool with a structured error instead of prose."""
+
+    is_down: anyio.Event
+    """Set when everything the server had started has ended."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
@@ -39,30 +43,62 @@ class RetinueServer(MCPServer[Service]):
             return fitting(failed(name, error), output_schema)
 
 
-def build_server(service: Service, groups: Sequence[str]) -> RetinueServer:
-    """A server with the tools of these groups."""
+def build_server(service: Service, groups: Sequence[str], lifetime: Lifetime) -> RetinueServer:
+    """A server for a host, with the tools of these groups."""
+    server, calls = _bare_server(service, lifetime, instructions(service))
+    register: dict[str, Callable[[], None]] = {
+        "core": lambda: core_tools.register(server),
+        "research": lambda: research_tools.register(server),
+        "agents": lambda: agent_tools.register(server, calls),
+        "runs": lambda: run_tools.register(server),
+    }
+    for group in GROUPS:
+        if group in groups or "all" in groups:
+            register[group]()
+    return server
+
+
+def build_child_server(service: Service, run_id: RunId, lifetime: Lifetime, *, spawns: int) -> RetinueServer:
+    """A server for the processes of one run: the `child` group alone, and agents only if it may start any."""
+    about = "You are a subagent. ask_parent asks whoever started you."
+    server, calls = _bare_server(service, lifetime, about)
+    child_tools.register(server, run_id)
+    if spawns:
+        agent_tools.register(server, calls, parent=run_id)
+    return server
+
+
+def _bare_server(service: Service, lifetime: Lifetime, about: str) -> tuple[RetinueServer, StartedCalls]:
+    up: list[Service] = []
+    is_down = anyio.Event()
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Service]) -> AsyncGenerator[Service]:
-        yield service
+        try:
+            async with lifetime(service) as running:
+                up.append(running)
+                yield running
+        finally:
+            is_down.set()
 
+    calls = StartedCalls(lambda run_id: up[-1].running.cancel(run_id))
     server = RetinueServer(
         "retinue",
         title="Retinue",
         version=__version__,
-        instructions=instructions(service),
+        instructions=about,
         lifespan=lifespan,
-        middleware=[Door(service.redact)],
+        middleware=[Door(service.redactor), calls],
     )
-    for group in GROUPS:
-        if group in groups or "all" in groups:
-            REGISTER[group](server)
-    return server
+    server.is_down = is_down
+    return server, calls
 
 
 def instructions(service: Service) -> str:
     """What a host tells its model about us."""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
+    if service.agent_names:
+        lines.append("Agents for run_subagent: " + ", ".join(service.agent_names) + ".")
     if not service.roots:
         lines.append(ADD_A_ROOT)
     return "\n".join(lines)

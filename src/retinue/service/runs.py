@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -67,24 +69,17 @@ class Runs:
         context: str | None = None,
         *,
         wait_s: float | None = None,
-        caller: str = "host",
         parent: RunId | None = None,
         started: Callable[[RunId], None] = lambda _: None,
     ) -> dict[str, Any]:
         """Start the agent on a task; its result if it is ready in time, else where the run stands."""
-        run = self.start(name, prompt, context, caller=caller, parent=parent)
+        run = self.start(name, prompt, context, parent=parent)
         started(run.id)
         await self._until([run.id], "all", self.patience(wait_s))
         return self.outcome(run.id)
 
     def start(
-        self,
-        name: str,
-        prompt: str,
-        context: str | None = None,
-        *,
-        caller: str = "host",
-        parent: RunId | None = None,
+        self, name: str, prompt: str, context: str | None = None, *, parent: RunId | None = None
     ) -> Run:
         performer = self._performer(name)
         agent = performer.agent
@@ -92,7 +87,7 @@ class Runs:
             agent=agent.name,
             task=_task(prompt, context),
             executor=agent.executor,
-            caller=caller,
+            caller="host" if parent is None else self.store.runs.get(parent).spec.agent,
             parent=parent,
             limits=Limits(run_s=agent.timeout_s, budget=Budget(spawns=agent.spawns)),
             command=agent.program,
@@ -217,6 +212,24 @@ class Runs:
         if left_out:
             view["cut"] = f"{left_out} lines did not fit; ask with a larger `tokens`, or read the log's file"
         return view
+
+    def has_ended(self, run_id: str) -> bool:
+        return self.store.runs.get(RunId.parse(run_id)).status.ended
+
+    def only_question(self, run_id: str) -> str:
+        """The id of a run's one open question."""
+        pending = self.store.messages.pending(self.store.runs.get(RunId.parse(run_id)).id)
+        if len(pending) != 1:
+            what = "asks nothing" if not pending else f"asks {len(pending)} questions"
+            hint = "name one with --message: " + ", ".join(message.id for message in pending)
+            raise InvalidInput(f"run {run_id} {what}", hint=hint if pending else "look at its status")
+        return pending[0].id
+
+    async def next_change(self, at_most_s: float) -> None:
+        """Until any run changes, in whichever process, or the time is over."""
+        with self.changes.watch() as watch, suppress(TimeoutError):
+            async with asyncio.timeout(at_most_s):
+                await watch.next()
 
     def patience(self, wait_s: float | None) -> float:
         if wait_s is not None and not 0 <= wait_s <= 3600:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, Unavailable
+from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.service.runs import Runs
 
@@ -25,13 +26,15 @@ class Service:
     """The parts that `wiring` put together. A copy of it may see more roots, never fewer checks."""
 
     roots: tuple[Root, ...]
-    redact: Callable[[str], str]
-    """Takes secrets out of a text; the surfaces apply it to everything that leaves."""
+    redactor: Redactor
+    """The surfaces apply it to everything that leaves."""
 
     allow_host_roots: bool = False
     settings: Settings = field(default_factory=Settings)
     perform: Perform | None = None
     """How the roles of research are performed; in worker threads of this process if nothing is said."""
+
+    agent_names: tuple[str, ...] = ()
 
     runs: Runs | None = None
     """There while the server is up."""

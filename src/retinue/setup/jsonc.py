@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from retinue.setup.document import DocumentUnreadable
@@ -57,6 +58,7 @@ class Object:
 Node: TypeAlias = Scalar | Array | Object
 
 
+@lru_cache(maxsize=2)  # planning a change asks several questions about the text before and the text after
 def parse(text: str) -> Node | None:
     """The document's tree; None when it holds nothing but space and comments."""
     reader = _Reader(text)

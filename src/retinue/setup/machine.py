@@ -53,7 +53,8 @@ class Machine:
 
     def shown(self, path: Path) -> str:
         """The path as a person writes it; a user's name is not in it where that can be helped."""
-        for base, prefix in ((self.project, ""), (self.home, "~/")):
+        bases = [(self.home, "~/"), (self.project, "")]
+        for base, prefix in sorted(bases, key=lambda each: len(each[0].parts), reverse=True):
             if path.is_relative_to(base) and path != base:
                 return prefix + path.relative_to(base).as_posix()
         return str(path)

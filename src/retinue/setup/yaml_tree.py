@@ -6,6 +6,7 @@ Reads only; knows nothing of hosts or of editing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import yaml
 
@@ -19,6 +20,7 @@ MAX_CHARACTERS = 256 * 1024
 Pair = tuple[yaml.Node, yaml.Node]
 
 
+@lru_cache(maxsize=2)  # planning a change asks several questions about the text before and the text after
 def read(text: str) -> yaml.MappingNode | None:
     if len(text) > MAX_CHARACTERS:
         raise DocumentUnreadable(f"too large: more than {MAX_CHARACTERS // 1024} thousand characters")

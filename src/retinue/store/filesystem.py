@@ -15,8 +15,8 @@ _NETWORK = re.compile(
 )
 
 
-def refuse_network(folder: Path) -> None:
-    kind = filesystem_of(folder)
+def refuse_network(kind: str | None) -> None:
+    """Raise for the type of a filesystem that is one; an unknown type passes."""
     if kind and (_NETWORK.fullmatch(kind) or kind == "remote"):
         raise Unavailable(
             f"the data folder lies on a network filesystem ({kind}), where the store could be corrupted",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from retinue.core.errors import Unavailable
 from retinue.core.ids import OwnerId, RunId
-from retinue.store.filesystem import refuse_network
+from retinue.store.filesystem import filesystem_of, refuse_network
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class DataFolder:
         try:
             given.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = cls(given.resolve())
-            refuse_network(folder.path)
+            refuse_network(filesystem_of(folder.path))
             folder.owners.mkdir(mode=0o700, exist_ok=True)
             folder.logs.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:

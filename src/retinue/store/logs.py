@@ -150,9 +150,12 @@ def read(
             block = log.read(max(max_bytes, _BLOCK_BYTES))
     except FileNotFoundError:
         return LogPage((), 0, at_end=True)
+    *complete, rest = block.split(b"\n")
+    if len(rest) >= _BLOCK_BYTES:  # no writer of ours made this; it must not hold up the reader
+        complete.append(rest[:-1])
     lines: list[LogLine] = []
     taken = 0
-    for raw in block.split(b"\n")[:-1]:
+    for raw in complete:
         if taken and taken + len(raw) + 1 > max_bytes:
             return LogPage(_joined(lines), start + taken, at_end=False)
         taken += len(raw) + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
+from typing import Self
 
 from retinue.core.ids import OwnerId
 from retinue.store.file_lock import FileLock
@@ -31,6 +32,12 @@ class Owner:
             if lock.try_acquire() and lock.is_at(path):
                 return cls(owner_id, lock)
             lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Only when no run of ours is active: peers take us for dead from now on."""

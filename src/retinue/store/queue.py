@@ -10,6 +10,7 @@ passes over a dead owner only after recovery has ended that owner's runs.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from retinue.core.errors import RunUnknown, Saturated
@@ -85,19 +86,24 @@ class Queue:
             cancel_requested=row["cancel_requested_at"] is not None,
         )
 
-    def admit(self, owner: OwnerId, capacity: Capacity) -> list[RunId]:
-        """Give free slots to this owner's runs as far as it is their turn; they are running thereafter."""
+    def admit(self, owner: OwnerId, capacity: Capacity, ready: Container[RunId]) -> list[RunId]:
+        """Give free slots to those runs of this owner that are ready, as far as it is their turn.
+
+        They are running thereafter.
+        """
         # A look without the lock: most wake-ups find no free slot, or find that it is another's turn.
-        if not self._next_in_line(owner, capacity):
+        if not self._next_in_line(owner, capacity, ready):
             return []
         with self._database.write() as tx:
-            admitted = self._next_in_line(owner, capacity)
+            admitted = self._next_in_line(owner, capacity, ready)
             for run_id, status in admitted:
                 _give_slot(tx, run_id, status)
         return [run_id for run_id, _ in admitted]
 
-    def _next_in_line(self, owner: OwnerId, capacity: Capacity) -> list[tuple[RunId, RunStatus]]:
-        """The owner's runs among those that the free slots are meant for."""
+    def _next_in_line(
+        self, owner: OwnerId, capacity: Capacity, ready: Container[RunId]
+    ) -> list[tuple[RunId, RunStatus]]:
+        """The owner's ready runs among those that the free slots are meant for."""
         counts = self._database.rows("SELECT endpoint, count(*) FROM runs WHERE slot = 1 GROUP BY endpoint")
         held: dict[str | None, int] = {row[0]: row[1] for row in counts}
         waiting = self._database.rows(
@@ -112,7 +118,7 @@ class Queue:
             endpoint = row["endpoint"]
             held[endpoint] = held.get(endpoint, 0) + 1
             fits = endpoint is None or held[endpoint] <= row["endpoint_slots"]
-            if fits and row["owner"] == owner:
+            if fits and row["owner"] == owner and row["id"] in ready:
                 ours.append((RunId(row["id"]), RunStatus(row["status"])))
         return ours
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ def ripgrep(finder: Callable[[], str | Path | None], machine: Machine, seconds: 
     if found is None:
         finding = "not found: searches fall back to Python, which gives the same results more slowly"
         return [Check("ripgrep", "warning", finding, GET_RIPGREP)]
-    shown = machine.shown(Path(found))
+    shown = machine.shown(Path(os.path.normpath(found)))
     answer = ask([str(found), "--version"], machine, seconds)
     if answer.code != 0:
         return [Check("ripgrep", "warning", f"{shown} does not run", GET_RIPGREP)]

@@ -1,0 +1,250 @@
+"""`retinue runs|logs|reply|cancel|wait|agents|agent`: watching, answering and ending runs from a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from retinue.cli.output import Screen, json_option, print_json, print_table
+from retinue.core.errors import InvalidInput, RetinueError
+
+if TYPE_CHECKING:
+    from retinue.service.runs import Runs
+
+T = TypeVar("T")
+
+EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
+"""Of a run that has ended; an error is 1, a run that still goes on 4."""
+EXIT_ACTIVE = 4
+
+
+def with_runs(use: Callable[[Runs], Awaitable[T]]) -> T:
+    """Open the data folder, use it, close it."""
+    import asyncio  # imported here because `--help` must not wait for it
+
+    from retinue import wiring
+
+    async def inside() -> T | RetinueError:
+        loaded = wiring.read_settings({})
+        async with wiring.running(loaded, wiring.build_service(loaded)) as service:
+            try:
+                return await use(service.running)
+            except RetinueError as error:  # raised through task groups it would arrive wrapped in groups
+                return error
+
+    done = asyncio.run(inside())
+    if isinstance(done, RetinueError):
+        raise done
+    return done
+
+
+def exit_code(views: list[dict[str, Any]]) -> int:
+    active = any(view["status"] in ("queued", "running", "waiting_parent_reply") for view in views)
+    return EXIT_ACTIVE if active else max(EXIT_BY_STATUS.get(view["status"], 1) for view in views)
+
+
+def row(view: Mapping[str, Any]) -> tuple[str, ...]:
+    asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
+    seconds = f"{view['elapsed_ms'] / 1000:.1f} s"
+    return (view["run_id"], view["status"], seconds, view["agent"], view["task"] + asks)
+
+
+@click.command()
+@click.option("--active", is_flag=True, help="Only those that have not ended.")
+@click.option("--limit", default=20, show_default=True, help="How many, the newest first.")
+@click.option("--live", is_flag=True, help="Keep the table up to date until interrupted.")
+@json_option
+def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
+    """List runs: id, status, time, agent, task, and what they ask.
+
+    \b
+    Examples:
+      retinue runs --active
+      retinue runs --live
+      retinue runs --json
+    """
+
+    async def show(known: Runs) -> None:
+        screen = Screen()
+        while True:
+            listed = known.list(active=active, limit=limit)
+            if as_json:
+                print_json(listed)
+            else:
+                header = ("RUN", "STATUS", "TIME", "AGENT", "TASK")
+                screen.draw([header, *(row(view) for view in listed["runs"])])
+            if not live or as_json:
+                return
+            await known.next_change(1.0)
+
+    with_runs(show)
+
+
+@click.command()
+@click.argument("run_id")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("--stream", type=click.Choice(["all", "stdout", "stderr", "event"]), default="all")
+@json_option
+def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
+    """Print the end of a run's log, or follow it.
+
+    \b
+    Examples:
+      retinue logs 1k09m8cp19a5a0m
+      retinue logs 1k09m8cp19a5a0m -f --stream stdout
+    """
+
+    def tell(page: dict[str, Any]) -> None:
+        if as_json:
+            print_json(page)
+        elif page["log"]:
+            click.echo(page["log"])
+
+    async def show(known: Runs) -> None:
+        page = known.logs(run_id, stream=stream)
+        tell(page)
+        while follow and (page["more"] or not known.has_ended(run_id)):
+            if not page["more"]:
+                await known.next_change(0.2)
+            page = known.logs(run_id, stream=stream, cursor=page["cursor"])
+            tell(page)
+        if follow:
+            tell(known.logs(run_id, stream=stream, cursor=page["cursor"]))
+
+    with_runs(show)
+
+
+@click.command()
+@click.argument("run_id")
+@click.argument("answer")
+@click.option("--message", "message_id", metavar="ID", help="Which question, if it asks several.")
+@json_option
+def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> None:
+    """Answer a run's question.
+
+    \b
+    Example:
+      retinue reply 1k09m8cp19a5a0m "use the staging database"
+    """
+
+    async def send(known: Runs) -> dict[str, Any]:
+        return known.reply(run_id, message_id or known.only_question(run_id), answer)
+
+    done = with_runs(send)
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(f"answered {done['messageId']}")
+
+
+@click.command()
+@click.argument("run_id")
+@json_option
+def cancel(run_id: str, as_json: bool) -> None:
+    """End a run and everything it started.
+
+    \b
+    Example:
+      retinue cancel 1k09m8cp19a5a0m
+    """
+
+    async def end(known: Runs) -> dict[str, Any]:
+        return await known.cancel_and_wait(run_id)
+
+    done = with_runs(end)
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(done.get("note") or f"{run_id} is {done['status']}")
+
+
+@click.command()
+@click.argument("run_ids", nargs=-1, required=True)
+@click.option("--any", "any_of_them", is_flag=True, help="Until one has ended or asks, not each.")
+@click.option("--timeout", type=float, default=3600, show_default=True, help="Seconds.")
+@json_option
+def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: bool) -> None:
+    """Wait for runs to end or to ask. Exits with 0 only if all of them succeeded.
+
+    \b
+    Examples:
+      retinue wait 1k09m8cp19a5a0m
+      retinue wait ID ID ID --any --timeout 60
+    """
+
+    async def block(known: Runs) -> dict[str, Any]:
+        return await known.wait(run_ids, "any" if any_of_them else "all", timeout)
+
+    done = with_runs(block)
+    if as_json:
+        print_json(done)
+    else:
+        for view in done["runs"]:
+            told = view.get("result") or view.get("summary") or ""
+            asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
+            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told}".rstrip())
+    sys.exit(exit_code(done["runs"]))
+
+
+@click.command()
+@json_option
+def agents(as_json: bool) -> None:
+    """List the agents that can be given a task.
+
+    \b
+    Example:
+      retinue agents --json
+    """
+
+    async def show(known: Runs) -> list[dict[str, Any]]:
+        return known.agents()
+
+    listed = with_runs(show)
+    if as_json:
+        print_json({"agents": listed})
+    elif listed:
+        print_table([(each["name"], each["executor"], each["description"]) for each in listed])
+    else:
+        click.echo("no agent is defined: add a [commands.NAME] table to your retinue.toml")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("task")
+@json_option
+def agent(name: str, task: str, as_json: bool) -> None:
+    """Give an agent a task and wait for its result. Interrupting ends it.
+
+    Its output is shown on stderr as it comes, the result on stdout. A task of `-` is read from stdin.
+
+    \b
+    Example:
+      retinue agent reviewer "check hello.py"
+    """
+    prompt = sys.stdin.read() if task == "-" else task
+    if not prompt.strip():
+        raise InvalidInput("the task is empty", hint="say what the agent is to do")
+
+    async def perform(known: Runs) -> dict[str, Any]:
+        run = known.start(name, prompt)
+        cursor = 0
+        click.echo(f"run {run.id}", err=True)
+        while True:
+            ended = known.has_ended(run.id)
+            page = known.logs(run.id, cursor=cursor)
+            cursor = page["cursor"]
+            if page["log"] and sys.stderr.isatty():
+                click.echo(page["log"], err=True)
+            if ended and not page["more"]:
+                return known.outcome(run.id)
+            await known.next_change(0.2)
+
+    done = with_runs(perform)
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(done.get("result") or done.get("summary") or done["status"])
+    sys.exit(exit_code([done]))

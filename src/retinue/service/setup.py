@@ -1,0 +1,146 @@
+"""Adding Retinue to hosts, taking it out again, and the doctor."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from retinue.codebase.ripgrep import find_ripgrep
+from retinue.config.load import load
+from retinue.config.settings import Settings
+from retinue.core.errors import ConfigInvalid, RetinueError
+from retinue.core.root import Root
+from retinue.setup.change import Change, apply, plan_install, plan_uninstall
+from retinue.setup.checks.check import Check
+from retinue.setup.doctor import Patient, examine
+from retinue.setup.entry import Entry, is_temporary, own_command
+from retinue.setup.hosts import HOSTS, SERVER_NAME, Scope, host_named
+from retinue.setup.links import add_link
+from retinue.setup.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done to one host's file, or would be."""
+
+    host: str
+    title: str
+    scope: Scope
+    file: str
+    action: str
+    """`add`, `update`, `remove`, or `none` when the file is as it should be."""
+    applied: bool
+    diff: str
+    backup: str | None = None
+    """The copy of the file as it was; None when there was none, or nothing changed."""
+    notes: tuple[str, ...] = ()
+    """What the user should know or still has to do."""
+
+
+def entry_for(roots: Sequence[str], env: Mapping[str, str]) -> Entry:
+    """What a host is told to start; roots that do not exist are refused."""
+    return Entry.serving(own_command(), [Root.at(root).path for root in roots], env)
+
+
+def install(host: str, entry: Entry, scope: Scope = "user", *, dry_run: bool = False) -> Outcome:
+    """Add Retinue to the host's file, or bring its entry up to date."""
+    machine = Machine.here()
+    change = plan_install(host_named(host), entry, scope, machine)
+    notes: list[str] = []
+    if is_temporary(entry.command):
+        notes.append(
+            "This program lies in a cache that may be cleared: `uv tool install retinue`, then install again."
+        )
+    if scope == "user" and not change.path.parent.exists():
+        notes.append(f"{change.host.title} has left no trace on this machine; is it installed?")
+    if change.action != "none" and not dry_run:
+        notes.append(change.host.after_install)
+    return _carried_out(change, machine, dry_run, notes)
+
+
+def uninstall(
+    host: str | None = None, scope: Scope | None = None, *, dry_run: bool = False
+) -> tuple[list[Outcome], list[RetinueError]]:
+    """Take Retinue out of one host's files, or of every host's, and of both scopes unless one is named.
+
+    A file that cannot be edited does not keep it in the others.
+    """
+    machine = Machine.here()
+    outcomes: list[Outcome] = []
+    errors: list[RetinueError] = []
+    chosen = HOSTS if host is None else (host_named(host),)
+    if host is not None and scope is not None:
+        chosen[0].file(scope, machine)  # refuses a scope that the host does not have
+    for each in chosen:
+        for where in each.scopes if scope is None else set(each.scopes) & {scope}:
+            try:
+                change = plan_uninstall(each, where, machine)
+                if change.action != "none":
+                    outcomes.append(_carried_out(change, machine, dry_run, []))
+            except RetinueError as error:
+                errors.append(error)
+    return outcomes, errors
+
+
+def snippet(host: str, entry: Entry) -> str:
+    """The host's file as it would be with nothing but our entry in it."""
+    chosen = host_named(host)
+    whole = {chosen.servers_key: {SERVER_NAME: chosen.filled(entry)}}
+    if chosen.format == "yaml":
+        return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def file_of(host: str, scope: Scope = "user") -> str:
+    """Where the host's file lies, as a person writes it."""
+    machine = Machine.here()
+    return machine.shown(host_named(host).file(scope, machine))
+
+
+def link(host: str, entry: Entry) -> str:
+    """The link that makes the host offer to add Retinue."""
+    return add_link(host_named(host), entry)
+
+
+def doctor(roots: Sequence[str] = ()) -> list[Check]:
+    """Everything that could keep Retinue from working; the settings themselves among it."""
+    problems: tuple[RetinueError, ...] = ()
+    try:
+        settings = load(flags={"roots": tuple(roots)} if roots else {}).settings
+    except ConfigInvalid as error:
+        settings, problems = Settings(roots=tuple(map(Path, roots))), (error,)
+    return examine(
+        Patient(
+            machine=Machine.here(),
+            data_dir=settings.data_dir,
+            find_ripgrep=_find_ripgrep,
+            roots=settings.roots,
+            model_url=settings.models.endpoint or None,
+            config_problems=problems,
+        )
+    )
+
+
+def _carried_out(change: Change, machine: Machine, dry_run: bool, notes: list[str]) -> Outcome:
+    backup = None if dry_run else apply(change)
+    return Outcome(
+        host=change.host.name,
+        title=change.host.title,
+        scope=change.scope,
+        file=change.shown,
+        action=change.action,
+        applied=not dry_run and change.action != "none",
+        diff=change.diff(),
+        backup=None if backup is None else machine.shown(backup),
+        notes=tuple(notes),
+    )
+
+
+def _find_ripgrep() -> Path | None:
+    found = find_ripgrep()
+    return None if found is None else found.program

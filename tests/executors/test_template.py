@@ -1,0 +1,65 @@
+"""A command line is filled in argument by argument; nothing in a value can become syntax."""
+
+from __future__ import annotations
+
+import pytest
+
+from retinue.core.errors import ConfigInvalid, InvalidInput
+from retinue.executors.template import MAX_PROMPT_ARGUMENT, Template
+
+VALUES = {"prompt": "do it; rm -rf $HOME {cwd} 'x' \"y\"\n--flag", "run_id": "r1", "cwd": "/w s"}
+
+
+def test_values_fill_their_places_and_stay_one_argument_each() -> None:
+    """P1: no shell, no quoting, no second expansion."""
+    template = Template(("agent", "--id={run_id}", "{prompt}", "-C", "{cwd}", "a b"))
+    assert template.fill(VALUES) == ("agent", "--id=r1", VALUES["prompt"], "-C", "/w s", "a b")
+    assert template.takes_prompt
+
+
+def test_doubled_braces_are_braces() -> None:
+    template = Template(("agent", '{{"id": "{run_id}"}}'))
+    assert template.fill(VALUES) == ("agent", '{"id": "r1"}')
+    assert not template.takes_prompt
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["{secret}", "{}", "{0}", "{prompt.x}", "{prompt[0]}", "{prompt!r}", "{cwd:>9}", "{", "}", "a\0b"],
+)
+def test_a_wrong_place_is_refused_when_the_configuration_is_read(argument: str) -> None:
+    """P7."""
+    with pytest.raises(ConfigInvalid) as caught:
+        Template(("agent", argument))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("arguments", [(), ("",), (" ", "x"), ("{prompt}",), ("bin/{run_id}",)])
+def test_a_command_needs_a_program_and_no_value_chooses_it(arguments: tuple[str, ...]) -> None:
+    """P1: what is run is configured, never asked for."""
+    with pytest.raises(ConfigInvalid):
+        Template(arguments)
+
+
+def test_a_prompt_too_long_for_an_argument_is_refused_with_advice() -> None:
+    """P8: bytes count, not characters."""
+    template = Template(("agent", "{prompt}"))
+    template.fill({**VALUES, "prompt": "x" * MAX_PROMPT_ARGUMENT})
+    for prompt in ("x" * (MAX_PROMPT_ARGUMENT + 1), "ü" * (MAX_PROMPT_ARGUMENT // 2 + 1)):
+        with pytest.raises(InvalidInput, match="too long") as caught:
+            template.fill({**VALUES, "prompt": prompt})
+        assert caught.value.hint and "stdin" in caught.value.hint
+
+
+def test_a_prompt_of_any_length_is_fine_on_stdin() -> None:
+    assert Template(("agent",)).fill({**VALUES, "prompt": "x\0" * MAX_PROMPT_ARGUMENT}) == ("agent",)
+
+
+@pytest.mark.parametrize(
+    ("program", "prompt"), [("agent", "a\0b"), ("agent.CMD", "calc"), ("c:/x/agent.bat", "x")]
+)
+def test_a_prompt_that_an_argument_cannot_carry_safely_is_refused(program: str, prompt: str) -> None:
+    """P1: a NUL would cut it short; a batch file's arguments go through a shell."""
+    with pytest.raises(InvalidInput) as caught:
+        Template((program, "{prompt}")).fill({**VALUES, "prompt": prompt})
+    assert caught.value.hint and "stdin" in caught.value.hint

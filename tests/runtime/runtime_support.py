@@ -1,0 +1,54 @@
+"""What the runtime's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from retinue.core.ids import RunId
+from retinue.core.run import Outcome, RunSpec, RunStatus
+from retinue.runtime.changes import Changes
+from retinue.runtime.pool import Pool
+from retinue.store.owners import Owner
+from retinue.store.queue import Capacity
+from retinue.store.store import Store
+
+SPEC = RunSpec(agent="tester", task="do nothing", executor="scripted")
+DONE = Outcome(status=RunStatus.SUCCESS)
+PATIENCE_S = 5
+
+
+@dataclass
+class Server:
+    """What one server process holds."""
+
+    store: Store
+    owner: Owner
+    changes: Changes
+    pool: Pool
+
+    def status(self, run_id: RunId) -> RunStatus:
+        return self.store.runs.get(run_id).status
+
+    async def becomes(self, run_id: RunId, *statuses: RunStatus) -> None:
+        """Wait until the run has one of these."""
+        found = await self.changes.until(
+            lambda: self.status(run_id) in statuses or None, {run_id}, PATIENCE_S
+        )
+        assert found, f"still {self.status(run_id)}"
+
+
+@asynccontextmanager
+async def server(folder: Path, max_concurrent: int = 2, max_queued: int = 100) -> AsyncGenerator[Server]:
+    with Store.open(folder) as store:
+        owner = Owner.register(store.folder)
+        try:
+            async with (
+                Changes(store) as changes,
+                Pool(store, changes, owner.id, Capacity(max_concurrent, max_queued)) as pool,
+            ):
+                yield Server(store, owner, changes, pool)
+        finally:
+            owner.close()

@@ -1,0 +1,90 @@
+"""Wake-ups within a process and across two."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from retinue.core.ids import RunId
+from retinue.runtime.changes import Changes
+from tests.runtime.runtime_support import DONE, SPEC, Server, server
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_change_wakes_who_waits_for_it_whichever_process_made_it(
+    tmp_path: Path, elsewhere: bool
+) -> None:
+    async with server(tmp_path) as here, server(tmp_path) as there:
+        run = here.pool.submit(SPEC)
+        ended = asyncio.create_task(
+            here.changes.until(lambda: here.status(run.id).ended or None, {run.id}, wait_s=5)
+        )
+        await asyncio.sleep(0)
+        (there if elsewhere else here).store.runs.request_cancel(run.id)
+        assert await ended is True
+
+
+async def test_a_change_made_in_a_thread_is_heard(one: Server) -> None:
+    run = one.pool.submit(SPEC)
+    with one.changes.watch({run.id}, poll_s=None) as watch:
+        await asyncio.to_thread(one.store.runs.request_cancel, run.id)
+        async with asyncio.timeout(5):
+            assert await watch.next() == {run.id}
+
+
+async def test_other_runs_do_not_wake_who_waits_for_one(one: Server) -> None:
+    run, other = one.pool.submit(SPEC), one.pool.submit(SPEC)
+    checks = 0
+
+    def check() -> bool | None:
+        nonlocal checks
+        checks += 1
+        return one.status(run.id).ended or None
+
+    waiting = asyncio.create_task(one.changes.until(check, {run.id}, wait_s=5))
+    await asyncio.sleep(0)
+    for _ in range(20):
+        one.store.runs.set_summary(other.id, "busy")
+        await asyncio.sleep(0)
+    before = checks
+    one.store.runs.request_cancel(run.id)
+    assert await waiting
+    assert before <= 2
+
+
+async def test_nothing_comes_of_waiting_in_vain(one: Server) -> None:
+    assert await one.changes.until(lambda: None, {RunId.new()}, wait_s=0.01) is None
+
+
+async def test_what_is_already_so_needs_no_waiting(one: Server) -> None:
+    assert await one.changes.until(lambda: "so", {RunId.new()}, wait_s=0) == "so"
+
+
+async def test_nothing_is_asked_of_the_database_while_nobody_waits(tmp_path: Path) -> None:
+    """An idle server costs nothing."""
+    async with server(tmp_path) as at:
+        looks = 0
+
+        def count(_: str) -> None:
+            nonlocal looks
+            looks += 1
+
+        connection = at.store.database._connection  # pyright: ignore[reportPrivateUsage] - to see every query
+        connection.set_trace_callback(count)
+        await asyncio.sleep(0.1)  # the very passing of time is what is tested
+        connection.set_trace_callback(None)
+        assert looks <= 1
+
+
+async def test_listening_ends_with_its_block(one: Server) -> None:
+    async with Changes(one.store):
+        pass
+    one.pool.submit(SPEC)
+    assert len(asyncio.all_tasks()) <= 4
+    run = one.pool.submit(SPEC)
+    async with one.pool.slot(run.id):
+        one.store.runs.finish(run.id, DONE)

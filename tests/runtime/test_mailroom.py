@@ -1,0 +1,84 @@
+"""Questions that wait for their answers, in one process and across two."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from retinue.core.message import Message, MessageStatus
+from retinue.core.run import RunStatus
+from retinue.runtime.mailroom import Mailroom
+from tests.runtime.runtime_support import DONE, SPEC, Server, server
+
+pytestmark = pytest.mark.anyio
+
+
+async def reply_when_asked(at: Server, run_id: str, answer: str) -> None:
+    """What a parent does: it waits for a question, wherever it was asked."""
+    run = at.store.runs.list()[-1].id
+    assert run == run_id
+    pending = await at.changes.until(lambda: at.store.messages.pending(run) or None, {run}, 5)
+    assert pending
+    at.store.messages.reply(pending[0].id, answer)
+
+
+async def test_a_question_asked_in_one_process_is_answered_from_another(tmp_path: Path) -> None:
+    async with server(tmp_path) as owner, server(tmp_path) as child, server(tmp_path) as parent:
+        run = owner.pool.submit(SPEC)
+        async with owner.pool.slot(run.id), asyncio.TaskGroup() as group:
+            group.create_task(reply_when_asked(parent, run.id, "main"))
+            message = await Mailroom(child.store, child.changes).ask(run.id, "which branch?", wait_s=5)
+        assert (message.status, message.answer) == (MessageStatus.ACKNOWLEDGED, "main")
+
+
+async def test_the_answer_is_handed_over_once_the_run_has_its_slot_again(tmp_path: Path) -> None:
+    """P2"""
+    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+        mailroom = Mailroom(at.store, at.changes)
+        asking, other = at.pool.submit(SPEC), at.pool.submit(SPEC)
+        release = asyncio.Event()
+        other_works = asyncio.Event()
+
+        async def work_on_the_other() -> None:
+            async with at.pool.slot(other.id):
+                other_works.set()
+                await release.wait()
+
+        async with at.pool.slot(asking.id):
+            group.create_task(work_on_the_other())
+            question = group.create_task(mailroom.ask(asking.id, "?", wait_s=5))
+            await at.becomes(asking.id, RunStatus.WAITING)
+            await other_works.wait()
+            [message] = at.store.messages.pending(asking.id)
+            at.store.messages.reply(message.id, "!")
+            assert mailroom.collect(message.id).status is MessageStatus.REPLIED
+            assert not question.done()
+            release.set()
+            assert (await question).status is MessageStatus.ACKNOWLEDGED
+
+
+async def test_a_question_that_nobody_answers_is_still_pending_when_the_time_is_over(one: Server) -> None:
+    """P7: never a hang."""
+    run = one.pool.submit(SPEC)
+    mailroom = Mailroom(one.store, one.changes)
+    async with one.pool.slot(run.id):
+        message = await mailroom.ask(run.id, "?", wait_s=0.01)
+        assert message.status is MessageStatus.PENDING
+        assert one.status(run.id) is RunStatus.WAITING
+        one.store.messages.reply(message.id, "late, but still")
+        answered = await mailroom.answer(message.id, wait_s=5)
+        assert answered.answer == "late, but still"
+        assert mailroom.collect(message.id) == answered
+
+
+async def test_who_waits_for_an_answer_is_told_when_the_run_ends(one: Server) -> None:
+    run = one.pool.submit(SPEC)
+    async with one.pool.slot(run.id), asyncio.TaskGroup() as group:
+        waiting: asyncio.Task[Message] = group.create_task(
+            Mailroom(one.store, one.changes).ask(run.id, "?", wait_s=5)
+        )
+        await one.becomes(run.id, RunStatus.WAITING)
+        one.store.runs.finish(run.id, DONE)
+        assert (await waiting).status is MessageStatus.CLOSED

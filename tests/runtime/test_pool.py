@@ -1,0 +1,293 @@
+"""Slots, deadlines and cancels of runs in one server, and in two that share a folder."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import Canceled, DeadlineExceeded, Saturated
+from retinue.core.ids import RunId
+from retinue.core.run import Endpoint, Limits, RunSpec, RunStatus
+from tests.runtime.runtime_support import DONE, SPEC, Server, server
+
+pytestmark = pytest.mark.anyio
+
+
+class Job:
+    """A run that works until it is released."""
+
+    def __init__(self, at: Server, spec: RunSpec = SPEC) -> None:
+        self.id = at.pool.submit(spec).id
+        self.release = asyncio.Event()
+        self.working = asyncio.Event()
+        self._at = at
+
+    async def perform(self) -> None:
+        async with self._at.pool.slot(self.id):
+            self.working.set()
+            await self.release.wait()
+            self._at.store.runs.finish(self.id, DONE)
+
+
+async def test_no_more_runs_work_than_there_are_slots(one: Server) -> None:
+    """P2"""
+    jobs = [Job(one) for _ in range(5)]
+    async with asyncio.TaskGroup() as group:
+        for job in jobs:
+            group.create_task(job.perform())
+        await jobs[1].working.wait()
+        statuses = [one.status(job.id) for job in jobs]
+        assert statuses == [RunStatus.RUNNING] * 2 + [RunStatus.QUEUED] * 3
+        jobs[0].release.set()
+        await jobs[2].working.wait()
+        assert not jobs[3].working.is_set()
+        for job in jobs:
+            job.release.set()
+    assert {one.status(job.id) for job in jobs} == {RunStatus.SUCCESS}
+
+
+async def test_a_run_is_on_record_before_it_works(one: Server) -> None:
+    """P5"""
+    run = one.pool.submit(SPEC)
+    assert one.status(run.id) is RunStatus.QUEUED
+    async with one.pool.slot(run.id):
+        started = one.store.runs.get(run.id)
+        assert (started.status, started.holds_slot) == (RunStatus.RUNNING, True)
+
+
+async def test_two_servers_share_the_slots_and_hand_them_over(tmp_path: Path) -> None:
+    """P2: the cap is one over all processes; waiting is for the other's slot too."""
+    async with server(tmp_path, 1) as here, server(tmp_path, 1) as there, asyncio.TaskGroup() as group:
+        first, second, third = Job(here), Job(there), Job(here)
+        for job in (first, second, third):
+            group.create_task(job.perform())
+        await first.working.wait()
+        first.release.set()
+        await asyncio.wait_for(second.working.wait(), 5)
+        assert not third.working.is_set()
+        second.release.set()
+        await asyncio.wait_for(third.working.wait(), 5)
+        third.release.set()
+
+
+async def test_a_full_queue_refuses_clearly(tmp_path: Path) -> None:
+    async with server(tmp_path, max_concurrent=1, max_queued=1) as at, asyncio.TaskGroup() as group:
+        working, waiting = Job(at), Job(at)
+        for job in (working, waiting):
+            group.create_task(job.perform())
+        await working.working.wait()
+        with pytest.raises(Saturated):
+            Job(at)
+        working.release.set()
+        await waiting.working.wait()
+        waiting.release.set()
+
+
+async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path) -> None:
+    """P8: it says that it never started."""
+    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+        working = Job(at)
+        group.create_task(working.perform())
+        await working.working.wait()
+        late = Job(at, replace(SPEC, limits=Limits(queue_s=0.05, run_s=30)))
+        with pytest.raises(DeadlineExceeded, match="in the queue"):
+            await late.perform()
+        ended = at.store.runs.get(late.id)
+        assert (ended.status, ended.timing.started_at) == (RunStatus.TIMEOUT, None)
+        assert at.store.queue.standing(late.id).queueing is False
+        working.release.set()
+
+
+async def test_a_deadline_from_the_start_stops_the_work(one: Server) -> None:
+    job = Job(one, replace(SPEC, limits=Limits(queue_s=30, run_s=0.05)))
+    with pytest.raises(DeadlineExceeded, match="while it ran"):
+        await job.perform()
+    assert job.working.is_set()
+    assert not one.store.queue.standing(job.id).holds_slot
+
+
+async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path: Path) -> None:
+    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+        working, waiting = Job(at), Job(at, replace(SPEC, limits=Limits(queue_s=30, run_s=20)))
+        for job in (working, waiting):
+            group.create_task(job.perform())
+        await working.working.wait()
+        working.release.set()
+        await waiting.working.wait()
+        timing = at.store.runs.get(waiting.id).timing
+        assert timing.started_at is not None
+        assert timing.deadline_at == timing.started_at + 20
+        waiting.release.set()
+
+
+async def test_a_canceled_wait_leaves_the_queue(tmp_path: Path) -> None:
+    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+        working, dropped, next_one = Job(at), Job(at), Job(at)
+        tasks = [group.create_task(job.perform()) for job in (working, dropped, next_one)]
+        await working.working.wait()
+        tasks[1].cancel()
+        await at.becomes(dropped.id, RunStatus.CANCELED)
+        working.release.set()
+        await next_one.working.wait()
+        next_one.release.set()
+
+
+@pytest.mark.parametrize("from_elsewhere", [False, True])
+async def test_a_cancel_request_stops_a_working_run(tmp_path: Path, from_elsewhere: bool) -> None:
+    """Whichever process asks; the run is said to be canceled once it has really stopped."""
+    async with server(tmp_path) as at, server(tmp_path) as elsewhere, asyncio.TaskGroup() as group:
+        job = Job(at)
+        task = group.create_task(expect(Canceled, job))
+        await job.working.wait()
+        (elsewhere if from_elsewhere else at).store.runs.request_cancel(job.id)
+        await asyncio.wait_for(task, 5)
+
+
+async def expect(error: type[BaseException], job: Job) -> None:
+    with pytest.raises(error):
+        await job.perform()
+
+
+@pytest.mark.parametrize("from_elsewhere", [False, True])
+async def test_a_cancel_request_ends_a_waiting_run_at_once(tmp_path: Path, from_elsewhere: bool) -> None:
+    async with server(tmp_path, 1) as at, server(tmp_path, 1) as elsewhere, asyncio.TaskGroup() as group:
+        working, waiting = Job(at), Job(at)
+        group.create_task(working.perform())
+        await working.working.wait()
+        task = group.create_task(expect(Canceled, waiting))
+        await asyncio.sleep(0)
+        canceled = (elsewhere if from_elsewhere else at).store.runs.request_cancel(waiting.id)
+        assert canceled.status is RunStatus.CANCELED
+        await asyncio.wait_for(task, 5)
+        working.release.set()
+
+
+async def test_a_cancel_that_came_before_the_wait_is_not_missed(one: Server) -> None:
+    job = Job(one)
+    one.store.runs.request_cancel(job.id)
+    await asyncio.wait_for(expect(Canceled, job), 5)
+
+
+async def test_work_that_handles_its_cancellation_can_still_tell_why_it_stopped(one: Server) -> None:
+    run = one.pool.submit(replace(SPEC, limits=Limits(run_s=0.05)))
+    partial = "nothing"
+    async with one.pool.slot(run.id) as slot:
+        assert slot.stopped is None
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            partial = "what was found so far"
+        assert isinstance(slot.stopped, DeadlineExceeded)
+        one.store.runs.finish(run.id, replace(DONE, status=RunStatus.TIMEOUT, summary=partial))
+    assert one.store.runs.get(run.id).summary == "what was found so far"
+
+
+async def test_an_error_of_the_work_is_passed_on_and_its_slot_is_free(tmp_path: Path) -> None:
+    async with server(tmp_path, 1) as at:
+        run = at.pool.submit(SPEC)
+        with pytest.raises(TimeoutError, match="of my own"):
+            async with at.pool.slot(run.id):
+                raise TimeoutError("of my own")
+        async with asyncio.timeout(5), at.pool.slot(at.pool.submit(SPEC).id):
+            pass
+
+
+async def test_a_parent_that_lends_its_slot_can_wait_for_its_child(tmp_path: Path) -> None:
+    """With one slot they would wait for each other for ever."""
+    async with server(tmp_path, 1) as at:
+        parent = at.pool.submit(SPEC)
+        async with asyncio.timeout(5), at.pool.slot(parent.id) as slot:
+            child = Job(at, replace(SPEC, parent=parent.id))
+            child.release.set()
+            async with slot.lent():
+                await child.perform()
+            assert at.store.queue.standing(parent.id).holds_slot
+
+
+async def test_a_lent_slot_is_had_again_even_when_the_wait_failed(tmp_path: Path) -> None:
+    async with server(tmp_path, 1) as at:
+        run = at.pool.submit(SPEC)
+        async with asyncio.timeout(5), at.pool.slot(run.id) as slot:
+            with pytest.raises(ZeroDivisionError):
+                async with slot.lent():
+                    raise ZeroDivisionError
+            assert at.store.queue.standing(run.id).holds_slot
+
+
+async def test_a_coordinating_run_takes_no_slot(tmp_path: Path) -> None:
+    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+        working = Job(at)
+        group.create_task(working.perform())
+        await working.working.wait()
+        run = at.pool.submit(replace(SPEC, needs_slot=False, limits=Limits(run_s=0.05)))
+        with pytest.raises(DeadlineExceeded):
+            async with at.pool.slot(run.id) as slot:
+                assert at.status(run.id) is RunStatus.RUNNING
+                async with slot.lent():
+                    await asyncio.Event().wait()
+        working.release.set()
+
+
+async def test_an_endpoint_with_one_slot_serves_one_run_at_a_time(tmp_path: Path) -> None:
+    local = replace(SPEC, endpoint=Endpoint("local", 1))
+    async with server(tmp_path, 4) as at, asyncio.TaskGroup() as group:
+        first, second, free = Job(at, local), Job(at, local), Job(at)
+        for job in (first, second, free):
+            group.create_task(job.perform())
+        await first.working.wait()
+        await free.working.wait()
+        assert at.status(second.id) is RunStatus.QUEUED
+        first.release.set()
+        await second.working.wait()
+        second.release.set()
+        free.release.set()
+
+
+async def test_what_is_active_when_the_pool_ends_is_interrupted(tmp_path: Path) -> None:
+    """P5: a graceful stop leaves no run "running" either."""
+    left: list[RunId] = []
+    with pytest.raises(ExceptionGroup) as failed:
+        async with server(tmp_path, 5) as at, asyncio.TaskGroup() as group:
+            left += [at.pool.submit(SPEC).id for _ in range(3)]
+            working = Job(at)
+            group.create_task(working.perform())
+            await working.working.wait()
+            left.append(working.id)
+            raise ZeroDivisionError
+    assert failed.group_contains(ZeroDivisionError)
+    async with server(tmp_path) as after:
+        assert {after.status(run_id) for run_id in left} == {RunStatus.INTERRUPTED}
+
+
+async def test_a_deadline_does_not_run_while_the_parent_is_asked(one: Server) -> None:
+    run = one.pool.submit(replace(SPEC, limits=Limits(run_s=0.2)))
+    async with one.pool.slot(run.id):
+        message = one.store.messages.ask(run.id, "?")
+        await asyncio.sleep(0.4)  # the very passing of time is what is tested
+        one.store.messages.reply(message.id, "!")
+        await one.becomes(run.id, RunStatus.RUNNING)
+        one.store.runs.finish(run.id, DONE)
+    assert one.status(run.id) is RunStatus.SUCCESS
+
+
+async def test_a_run_may_tidy_up_after_its_end_is_recorded(one: Server) -> None:
+    """Neither its own ending nor a cancel that came too late disturbs it."""
+    run = one.pool.submit(replace(SPEC, limits=Limits(run_s=30)))
+    async with one.pool.slot(run.id):
+        with one.changes.watch({run.id}) as watch:
+            one.store.runs.finish(run.id, DONE)
+            one.store.runs.request_cancel(run.id)
+            async with asyncio.timeout(5):
+                await watch.next()
+            await asyncio.sleep(0)
+    assert one.status(run.id) is RunStatus.SUCCESS
+
+
+async def test_a_run_that_is_not_ready_gets_no_slot(one: Server) -> None:
+    """P8: nothing is called running that nobody performs."""
+    recorded = one.pool.submit(SPEC)
+    async with one.pool.slot(one.pool.submit(SPEC).id):
+        assert one.status(recorded.id) is RunStatus.QUEUED

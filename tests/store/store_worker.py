@@ -1,0 +1,68 @@
+"""A server process to be started, raced and killed by tests.
+
+Says on its output what the store has confirmed, one fact a line: what was said must survive any death.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from retinue.core.budget import Budget, BudgetKind
+from retinue.core.executor import Identity
+from retinue.core.run import Limits, Outcome, RunSpec, RunStatus
+from retinue.store.logs import LogWriter, Stream
+from retinue.store.owners import Owner
+from retinue.store.queue import Capacity
+from retinue.store.store import Store
+
+ROOMY = Capacity(1000, 1000)
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def open_and_record(folder: Path) -> None:
+    """Open the folder when told to, together with others, and record one run."""
+    say("ready")
+    sys.stdin.readline()
+    with Store.open(folder) as store:
+        owner = Owner.register(store.folder)
+        run = store.runs.record(RunSpec(agent="a", task="t", executor="scripted"), owner.id)
+        store.runs.finish(run.id, Outcome(status=RunStatus.CANCELED))
+        say("recorded", run.id)
+        owner.close()
+
+
+def live_many_lives(folder: Path) -> None:
+    """Every kind of change, over and over, until killed."""
+    store = Store.open(folder)
+    owner = Owner.register(store.folder)
+    say("owner", owner.id)
+    while True:
+        spec = RunSpec(
+            agent="a", task="t" * 2000, executor="scripted", limits=Limits(budget=Budget(files=10))
+        )
+        run = store.runs.record(spec, owner.id)
+        say("recorded", run.id)
+        store.queue.admit(owner.id, ROOMY, [run.id])
+        store.runs.set_process(run.id, Identity(1_000_000_000, "1.5"))
+        say("started", run.id)
+        with LogWriter(store.folder.log(run.id)) as log:
+            log.append(Stream.STDOUT, "some output, ")
+        say("logged", run.id)
+        message = store.messages.ask(run.id, "?")
+        say("asked", run.id, message.id)
+        store.messages.reply(message.id, "!")
+        store.queue.admit(owner.id, ROOMY, [run.id])
+        store.messages.acknowledge(message.id)
+        say("taken", run.id, message.id)
+        store.ledgers.take(run.id, BudgetKind.FILES, 3)
+        store.messages.ask(run.id, "another?")
+        store.runs.finish(run.id, Outcome(status=RunStatus.SUCCESS, result={"text": "r" * 3000}))
+        say("ended", run.id)
+
+
+if __name__ == "__main__":
+    {"open": open_and_record, "live": live_many_lives}[sys.argv[1]](Path(sys.argv[2]))

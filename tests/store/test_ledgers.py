@@ -1,0 +1,82 @@
+"""What a request tree has taken of its budget, over all processes (P2)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from retinue.core.budget import Budget, BudgetKind
+from retinue.core.errors import BudgetExceeded, Conflict
+from retinue.core.ids import RunId
+from retinue.core.run import Limits
+from retinue.store.ledgers import Account
+from retinue.store.store import Store
+from tests.store.store_support import SPEC, Bench
+
+
+def request_with(bench: Bench, budget: Budget) -> RunId:
+    return bench.running(replace(SPEC, limits=Limits(budget=budget))).id
+
+
+def test_the_ledger_is_there_when_the_request_is_recorded(bench: Bench) -> None:
+    request = request_with(bench, Budget(files=50, tokens=0))
+    assert bench.store.ledgers.accounts(request) == {
+        BudgetKind.FILES: Account(0, 50),
+        BudgetKind.TOKENS: Account(0, 0),
+    }
+    child = bench.running(replace(SPEC, parent=request, limits=Limits(budget=Budget(files=5))))
+    assert bench.store.ledgers.accounts(child.id) == {}
+
+
+def test_what_would_cross_the_limit_is_refused_and_not_taken(bench: Bench) -> None:
+    request = request_with(bench, Budget(files=5))
+    assert bench.store.ledgers.take(request, BudgetKind.FILES, 4) == 4
+    with pytest.raises(BudgetExceeded) as refused:
+        bench.store.ledgers.take(request, BudgetKind.FILES, 2)
+    assert (refused.value.kind, refused.value.used, refused.value.limit) == ("files", 6, 5)
+    assert refused.value.code == "budget_exceeded"
+    assert bench.store.ledgers.take(request, BudgetKind.FILES, 1) == 1
+    bench.store.ledgers.give_back(request, {BudgetKind.FILES: 2})
+    assert bench.store.ledgers.accounts(request)[BudgetKind.FILES] == Account(3, 5)
+
+
+def test_a_spare_share_is_taken_of_what_remains_only(bench: Bench) -> None:
+    request = request_with(bench, Budget(tokens=1000))
+    assert bench.store.ledgers.take(request, BudgetKind.TOKENS, 200, spare_share=16) == 250
+    assert bench.store.ledgers.take(request, BudgetKind.TOKENS, 745, spare_share=16) == 745
+    assert bench.store.ledgers.take(request, BudgetKind.TOKENS, 5, spare_share=16) == 5
+
+
+def test_a_kind_without_a_limit_is_not_counted(bench: Bench) -> None:
+    request = request_with(bench, Budget(files=1))
+    assert bench.store.ledgers.take(request, BudgetKind.TOKENS, 10**12) == 10**12
+
+
+def test_the_database_itself_refuses_to_give_back_what_was_not_taken(bench: Bench) -> None:
+    request = request_with(bench, Budget(files=5))
+    with pytest.raises(Conflict):
+        bench.store.ledgers.give_back(request, {BudgetKind.FILES: 1})
+
+
+def test_connections_that_take_at_once_never_exceed_the_limit_together(bench: Bench) -> None:
+    request = request_with(bench, Budget(files=100))
+    stores = [Store.open(bench.store.folder.path) for _ in range(4)]
+    taken: list[int] = []
+
+    def take(store: Store) -> None:
+        try:
+            while True:
+                taken.append(store.ledgers.take(request, BudgetKind.FILES, 3))
+        except BudgetExceeded:
+            return
+
+    threads = [threading.Thread(target=take, args=(store,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    for store in stores:
+        store.close()
+    assert sum(taken) == 99

@@ -1,0 +1,193 @@
+"""Questions and answers, and what they do to the run that asks."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from retinue.core.errors import Conflict, RunUnknown
+from retinue.core.ids import MessageId
+from retinue.core.message import CHANGES, MessageStatus
+from retinue.core.run import Limits, RunStatus
+from retinue.store.queue import Capacity
+from retinue.store.store import Store
+from tests.store.store_support import DONE, ROOMY, SPEC, Bench
+
+ONE = Capacity(max_concurrent=1, max_queued=10)
+
+
+def test_a_question_is_answered_and_the_answer_taken(bench: Bench) -> None:
+    run = bench.running()
+    asked = bench.store.messages.ask(run.id, "which \ud800 branch?")
+    assert (asked.status, asked.question) == (MessageStatus.PENDING, "which ? branch?")
+    assert bench.status(run.id) is RunStatus.WAITING
+    assert bench.store.messages.pending(run.id) == [asked]
+
+    replied = bench.store.messages.reply(asked.id, "main")
+    assert (replied.status, replied.answer) == (MessageStatus.REPLIED, "main")
+    bench.admit(ROOMY)
+    assert bench.status(run.id) is RunStatus.RUNNING
+
+    taken = bench.store.messages.acknowledge(asked.id)
+    assert taken.status is MessageStatus.ACKNOWLEDGED
+    assert bench.store.messages.of_run(run.id) == [taken]
+
+
+def test_a_waiting_run_frees_its_slot_and_must_get_one_again(bench: Bench) -> None:
+    """P2: the cap holds while answers come in."""
+    first, second = bench.queued(), bench.queued()
+    assert bench.admit(ONE) == [first.id]
+    message = bench.store.messages.ask(first.id, "?")
+    assert bench.admit(ONE) == [second.id]
+    bench.store.messages.reply(message.id, "!")
+    assert bench.admit(ONE) == []
+    assert bench.status(first.id) is RunStatus.WAITING
+    with pytest.raises(Conflict, match="waits for a slot"):
+        bench.store.messages.acknowledge(message.id)
+    bench.store.runs.finish(second.id, DONE)
+    assert bench.admit(ONE) == [first.id]
+    bench.store.messages.acknowledge(message.id)
+
+
+def test_an_answered_run_goes_on_before_runs_that_have_not_started(bench: Bench) -> None:
+    first, second, third = bench.queued(), bench.queued(), bench.queued()
+    bench.admit(ONE)
+    message = bench.store.messages.ask(first.id, "?")
+    bench.admit(ONE)
+    bench.store.messages.reply(message.id, "!")
+    bench.store.runs.finish(second.id, DONE)
+    assert bench.admit(ONE) == [first.id]
+    assert bench.status(third.id) is RunStatus.QUEUED
+
+
+def test_a_run_without_a_slot_goes_on_at_once(bench: Bench) -> None:
+    run = bench.queued(replace(SPEC, needs_slot=False))
+    bench.store.runs.start(run.id)
+    message = bench.store.messages.ask(run.id, "?")
+    bench.store.messages.reply(message.id, "!")
+    assert bench.status(run.id) is RunStatus.RUNNING
+
+
+def test_a_run_goes_on_after_its_last_open_question(bench: Bench) -> None:
+    run = bench.running()
+    first = bench.store.messages.ask(run.id, "one?")
+    second = bench.store.messages.ask(run.id, "two?")
+    bench.store.messages.reply(first.id, "1")
+    assert bench.admit(ROOMY) == []
+    bench.store.messages.reply(second.id, "2")
+    assert bench.admit(ROOMY) == [run.id]
+
+
+def test_the_wait_for_an_answer_does_not_count_against_the_deadline(bench: Bench) -> None:
+    run = bench.running(replace(SPEC, limits=Limits(run_s=30)))
+    deadline = run.timing.deadline_at
+    assert deadline is not None
+    assert deadline == bench.clock.now + 30
+    message = bench.store.messages.ask(run.id, "?")
+    bench.clock.now += 300
+    bench.store.messages.reply(message.id, "!")
+    bench.admit(ROOMY)
+    assert bench.store.runs.get(run.id).timing.deadline_at == deadline + 300
+
+
+def test_a_question_is_answered_once(bench: Bench) -> None:
+    run = bench.running()
+    message = bench.store.messages.ask(run.id, "?")
+    bench.store.messages.reply(message.id, "first")
+    with pytest.raises(Conflict):
+        bench.store.messages.reply(message.id, "second")
+    assert bench.store.messages.get(message.id).answer == "first"
+
+
+def test_only_a_run_at_work_can_ask(bench: Bench) -> None:
+    queued = bench.queued()
+    with pytest.raises(Conflict):
+        bench.store.messages.ask(queued.id, "?")
+    ended = bench.running()
+    bench.store.runs.finish(ended.id, DONE)
+    with pytest.raises(Conflict):
+        bench.store.messages.ask(ended.id, "?")
+    with pytest.raises(RunUnknown):
+        bench.store.messages.reply(MessageId.new(), "!")
+    assert bench.store.messages.of_run(queued.id) == []
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_open_questions_are_closed_when_the_run_ends(bench: Bench, answered: bool) -> None:
+    """P5, P8: nobody is asked on behalf of a run that is over."""
+    run = bench.running()
+    message = bench.store.messages.ask(run.id, "?")
+    if answered:
+        bench.store.messages.reply(message.id, "!")
+    bench.store.runs.finish(run.id, DONE)
+    closed = bench.store.messages.get(message.id)
+    assert closed.status is MessageStatus.CLOSED
+    assert closed.closed_at == bench.clock.now
+    assert closed.answer == ("!" if answered else None)
+    with pytest.raises(Conflict):
+        bench.store.messages.reply(message.id, "late")
+
+
+@pytest.mark.parametrize(("before", "after"), [*product(MessageStatus, MessageStatus)])
+def test_the_database_itself_refuses_an_illegal_change_of_a_message(
+    bench: Bench, before: MessageStatus, after: MessageStatus
+) -> None:
+    run = bench.running()
+    message = bench.store.messages.ask(run.id, "?")
+    database = sqlite3.connect(bench.store.folder.database, isolation_level=None)
+
+    def change(status: MessageStatus) -> None:
+        database.execute(
+            "UPDATE messages SET status = ?1, answer = 'x', replied_at = 1,"
+            " acknowledged_at = CASE ?1 WHEN 'acknowledged_by_subagent' THEN 1 END,"
+            " closed_at = CASE ?1 WHEN 'closed' THEN 1 END WHERE id = ?2",
+            (status, message.id),
+        )
+
+    try:
+        if before is MessageStatus.ACKNOWLEDGED:
+            change(MessageStatus.REPLIED)
+        if before is not MessageStatus.PENDING:
+            change(before)
+        if after in CHANGES[before]:
+            change(after)
+        else:
+            with pytest.raises(sqlite3.IntegrityError):
+                change(after)
+    finally:
+        database.close()
+
+
+def test_of_many_that_answer_at_once_exactly_one_wins(bench: Bench) -> None:
+    stores = [Store.open(bench.store.folder.path) for _ in range(4)]
+    try:
+        run = bench.running()
+        for _ in range(10):
+            message = bench.store.messages.ask(run.id, "?")
+            start = threading.Barrier(len(stores))
+            won: list[str] = []
+
+            def reply(
+                store: Store, name: str, message_id: MessageId = message.id, start: threading.Barrier = start
+            ) -> None:
+                start.wait(5)
+                try:
+                    store.messages.reply(message_id, name)
+                except Conflict:
+                    return
+                won.append(name)  # noqa: B023 - joined within the turn of the loop
+
+            threads = [threading.Thread(target=reply, args=(store, str(n))) for n, store in enumerate(stores)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(5)
+            assert won == [bench.store.messages.get(message.id).answer]
+            bench.admit(ROOMY)
+    finally:
+        for store in stores:
+            store.close()

@@ -1,0 +1,160 @@
+"""Whose turn it is, over all owners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from retinue.core.errors import Saturated
+from retinue.core.ids import OwnerId, RunId
+from retinue.core.run import Endpoint, Limits, RunSpec, RunStatus
+from retinue.store.queue import Capacity
+from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
+
+
+def order_of_start(bench: Bench, names: dict[RunId, str], slots: int = 1) -> str:
+    """Serve the queue to its end, one freed slot at a time."""
+    capacity = Capacity(slots, 1000)
+    order = ""
+    at_work: list[RunId] = []
+    while True:
+        admitted = bench.admit(capacity)
+        order += "".join(names[run_id] for run_id in admitted)
+        at_work += admitted
+        if not at_work:
+            return order
+        bench.store.runs.finish(at_work.pop(0), DONE)
+
+
+def tree(bench: Bench, name: str, count: int, names: dict[RunId, str]) -> RunId:
+    """A coordinating run with so many children in the queue."""
+    parent = bench.queued(replace(SPEC, needs_slot=False))
+    bench.store.runs.start(parent.id)
+    for _ in range(count):
+        names[bench.queued(bench.child_of(parent.id)).id] = name
+    return parent.id
+
+
+def test_within_a_tree_the_first_come_is_the_first_served(bench: Bench) -> None:
+    parent = bench.running()
+    ids = [bench.queued(bench.child_of(parent.id)).id for _ in range(5)]
+    assert bench.admit(ROOMY) == ids
+
+
+def test_trees_take_turns_whatever_the_length_of_their_queues(bench: Bench) -> None:
+    names: dict[RunId, str] = {}
+    tree(bench, "a", 5, names)
+    tree(bench, "b", 3, names)
+    tree(bench, "c", 1, names)
+    assert order_of_start(bench, names) == "abcababaa"
+
+
+def test_a_tree_that_comes_later_waits_for_one_round_not_for_the_whole_queue(bench: Bench) -> None:
+    names: dict[RunId, str] = {}
+    tree(bench, "a", 6, names)
+    capacity = Capacity(1, 100)
+    for _ in range(3):
+        [run_id] = bench.admit(capacity)
+        bench.store.runs.finish(run_id, DONE)
+    tree(bench, "b", 2, names)
+    assert order_of_start(bench, names) == "ababa"
+
+
+def test_a_tree_that_asks_again_and_again_does_not_starve_the_others(bench: Bench) -> None:
+    names: dict[RunId, str] = {}
+    greedy = tree(bench, "g", 1, names)
+    tree(bench, "p", 4, names)
+    capacity = Capacity(1, 100)
+    order = ""
+    for _ in range(8):
+        [run_id] = bench.admit(capacity)
+        order += names[run_id]
+        if names[run_id] == "g":
+            names[bench.queued(bench.child_of(greedy)).id] = "g"
+        bench.store.runs.finish(run_id, DONE)
+    assert order == "gpgpgpgp"
+
+
+def test_the_cap_holds_over_all_owners_and_a_head_of_anothers_is_left_to_it(bench: Bench) -> None:
+    """P2"""
+    other = OwnerId.new()
+    theirs = bench.store.runs.record(SPEC, other)
+    ours = bench.queued()
+    one, two = Capacity(1, 10), Capacity(2, 10)
+    assert bench.admit(one) == []
+    assert bench.admit(two) == [ours.id]
+    assert bench.store.queue.admit(other, one, ANYTHING) == []
+    assert bench.store.queue.admit(other, two, ANYTHING) == [theirs.id]
+
+
+def test_an_endpoint_serves_only_as_many_as_it_has_slots_and_delays_nobody_else(bench: Bench) -> None:
+    local = replace(SPEC, endpoint=Endpoint("local", 1))
+    first, second, third = bench.queued(local), bench.queued(local), bench.queued(local)
+    free = bench.queued()
+    capacity = Capacity(3, 10)
+    admitted: list[RunId] = []
+    while more := bench.admit(capacity):
+        admitted += more
+    assert admitted == [first.id, free.id]
+    bench.store.runs.finish(first.id, DONE)
+    assert bench.admit(capacity) == [second.id]
+    assert bench.status(third.id) is RunStatus.QUEUED
+
+
+def test_a_full_queue_refuses_and_records_nothing(bench: Bench) -> None:
+    """P2, P8"""
+    capacity = Capacity(max_concurrent=1, max_queued=2)
+
+    def record(spec: RunSpec = SPEC) -> RunId:
+        return bench.store.runs.record(spec, bench.owner_id, capacity).id
+
+    record()
+    bench.admit(capacity)
+    waiting = record(), record()
+    with pytest.raises(Saturated) as refused:
+        record()
+    assert refused.value.as_dict()["code"] == "saturated"
+    assert refused.value.data == {"running": 1, "queued": 2, "limit": 2}
+    assert len(bench.store.runs.list()) == 3
+    record(replace(SPEC, needs_slot=False))
+    bench.store.runs.request_cancel(waiting[0])
+    record()
+
+
+def test_without_a_queue_a_free_slot_can_still_be_had(bench: Bench) -> None:
+    capacity = Capacity(max_concurrent=1, max_queued=0)
+    bench.store.runs.record(SPEC, bench.owner_id, capacity)
+    with pytest.raises(Saturated):
+        bench.store.runs.record(SPEC, bench.owner_id, capacity)
+
+
+def test_a_lent_slot_serves_others_and_is_had_again_before_new_runs(bench: Bench) -> None:
+    one = Capacity(1, 10)
+    parent = bench.queued()
+    bench.admit(one)
+    child = bench.queued(bench.child_of(parent.id))
+    later = bench.queued()
+    assert bench.store.queue.lend(parent.id)
+    assert bench.admit(one) == [child.id]
+    assert bench.store.queue.reclaim(parent.id)
+    assert not bench.store.queue.reclaim(parent.id)
+    bench.store.runs.finish(child.id, DONE)
+    assert bench.admit(one) == [parent.id]
+    assert bench.status(later.id) is RunStatus.QUEUED
+    assert not bench.store.queue.lend(later.id)
+
+
+def test_the_deadline_counts_from_the_queue_first_and_from_the_start_then(bench: Bench) -> None:
+    run = bench.queued(replace(SPEC, limits=Limits(queue_s=5, run_s=30)))
+    assert run.timing.deadline_at == bench.clock.now + 5
+    bench.clock.now += 3
+    bench.admit(ROOMY)
+    started = bench.store.runs.get(run.id).timing
+    assert started.started_at == bench.clock.now
+    assert started.deadline_at == bench.clock.now + 30
+
+
+def test_a_run_without_a_limit_has_no_deadline_once_it_started(bench: Bench) -> None:
+    run = bench.running(replace(SPEC, limits=Limits(queue_s=5)))
+    assert run.timing.deadline_at is None
