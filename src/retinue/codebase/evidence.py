@@ -5,10 +5,12 @@ The two sources must agree to the last number: the ranker cannot tell them apart
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from retinue.codebase.entry import Entry
 from retinue.codebase.outline import Chunk
 
 
@@ -17,6 +19,7 @@ class Detail:
     """One file seen closely."""
 
     chunks: Sequence[Chunk]
+    imports: Sequence[str]
     hits: dict[str, dict[int, int]]
     """Term to chunk to how often."""
 
@@ -42,13 +45,18 @@ class Past:
 
 class Evidence(Protocol):
     @property
-    def paths(self) -> Sequence[str]:
+    def entries(self) -> Sequence[Entry]:
         """Every file that may be named, in order."""
         ...
 
     @property
+    def paths(self) -> Sequence[str]:
+        """The path of each entry."""
+        ...
+
+    @property
     def sizes(self) -> Sequence[int]:
-        """Bytes, one for each path."""
+        """Bytes on disk, one for each entry."""
         ...
 
     @property
@@ -57,3 +65,14 @@ class Evidence(Protocol):
         ...
 
     def details(self, files: Sequence[int]) -> dict[int, Detail]: ...
+
+
+def together(pasts: Sequence[Past]) -> Past:
+    """The histories of several roots as one."""
+    if len(pasts) == 1:
+        return pasts[0]
+    frequency: Counter[str] = Counter()
+    for past in pasts:
+        frequency.update(past.frequency)
+    changes = [change for past in pasts for change in past.changes]
+    return Past(sum(past.commits for past in pasts), dict(frequency), changes)

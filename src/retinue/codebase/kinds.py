@@ -9,18 +9,25 @@ Kind = Literal["implementation", "test", "config", "docs", "types", "entry point
 Standing = Literal["own", "test", "vendored", "example", "docs", "config", "package"]
 """What weighs a file down: only `own` code counts in full."""
 
-_TEST_FOLDERS = frozenset("test tests testing __tests__ spec specs testdata fixtures e2e".split())
+_TEST_FOLDERS = frozenset(["test", "tests", "testing", "__tests__", "spec", "specs", "testdata", "fixtures"])
 _VENDOR_FOLDERS = frozenset(
-    "vendor vendored _vendor third_party thirdparty node_modules extern external externals packages dist build".split()
+    [
+        *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
+        *("extern", "external", "externals", "packages", "dist", "build"),
+    ]
 )
 _EXAMPLE_FOLDERS = frozenset(
-    "examples example demo demos sample samples galleries gallery tutorials tutorial benchmarks benchmark asv_bench".split()
+    [
+        *("examples", "example", "demo", "demos", "sample", "samples", "galleries", "gallery"),
+        *("tutorials", "tutorial", "benchmarks", "benchmark", "asv_bench"),
+    ]
 )
-_DOC_FOLDERS = frozenset("doc docs documentation".split())
+_DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _CONFIG_SUFFIXES = (
-    ".toml", ".cfg", ".ini", ".yml", ".yaml", ".json", ".conf", ".properties", ".lock", ".xml", ".gradle", ".mk",
-)  # fmt: skip
+    *(".toml", ".cfg", ".ini", ".yml", ".yaml", ".json", ".conf", ".properties", ".lock", ".xml"),
+    *(".gradle", ".mk"),
+)
 _PACKAGE_FILES = frozenset(["__init__.py", "index.js", "index.ts", "mod.rs", "package-info.java", "doc.go"])
 _CONFIG_FILES = frozenset(["makefile", "dockerfile", "setup.py", "conftest.py", "settings.py", "config.py"])
 _ENTRY_FILES = re.compile(r"(?:__main__|main|manage|cli|app|server|wsgi|asgi|index)\.\w{1,5}")

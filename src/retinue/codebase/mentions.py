@@ -8,39 +8,50 @@ from collections.abc import Iterable, Sequence
 
 from retinue.codebase.question import Question
 
-_SEPARATOR = re.compile(r"\.|::")
+_SEPARATOR = re.compile(r"\.|::|/|\\")
+_PACKAGE_NAMES = ("__init__", "index", "mod", "lib")
 
 
 class PathTable:
     """Paths by the end of their name, so that `utils/text.py` finds `django/utils/text.py`."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._by_name: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
-        self._by_module: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
-        for file, path in enumerate(paths):
-            segments = path.lower().split("/")
-            self._by_name[segments[-1]].append((file, segments))
-            module = [*segments[:-1], segments[-1].rsplit(".", 1)[0]]
-            if module[-1] in ("__init__", "index", "mod"):
-                module.pop()
-            if module:
-                self._by_module[module[-1]].append((file, module))
+    def __init__(self, paths: Iterable[tuple[int, str]]) -> None:
+        self._by_name: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._by_module: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for file, path in paths:
+            lower = path.lower()
+            folder, _, name = lower.rpartition("/")
+            self._by_name[name].append((file, lower))
+            module = name.partition(".")[0]
+            if module in _PACKAGE_NAMES:
+                module = folder.rpartition("/")[2]
+            self._by_module[module].append((file, lower))
 
     def named(self, path: str) -> list[int]:
         """The files whose path shares the longest end with `path`."""
-        segments = path.lower().replace("\\", "/").split("/")
-        return _best((_shared_end(own, segments), file) for file, own in self._by_name.get(segments[-1], ()))
+        wanted = path.lower().replace("\\", "/").split("/")
+        return _best(
+            (_shared_end(own.split("/"), wanted), file) for file, own in self._by_name.get(wanted[-1], ())
+        )
 
-    def module(self, dotted: str) -> list[int]:
-        """The files of the longest module name that `dotted` starts with or contains."""
-        segments = [part.lower() for part in _SEPARATOR.split(dotted)]
-        candidates: list[tuple[int, int]] = []
-        for end in range(len(segments), 0, -1):
-            for file, own in self._by_module.get(segments[end - 1], ()):
-                shared = _shared_end(own, segments[:end])
-                if shared >= min(2, len(own)):
-                    candidates.append((shared * len(segments) + end, file))
-        return _best(candidates)
+    def module(self, name: str) -> list[int]:
+        """The files of the longest module name in `name`: dotted, `::`-separated or a path without suffix."""
+        wanted = [part.lower() for part in _SEPARATOR.split(name) if part]
+        scored: list[tuple[int, int]] = []
+        for end in range(len(wanted), 0, -1):
+            for file, own in self._by_module.get(wanted[end - 1], ()):
+                segments = _module_segments(own)
+                shared = _shared_end(segments, wanted[:end])
+                if shared >= min(2, len(segments)):
+                    scored.append((shared * len(wanted) + end, file))
+        return _best(scored)
+
+
+def _module_segments(path: str) -> list[str]:
+    folder, _, name = path.rpartition("/")
+    module = name.partition(".")[0]
+    segments = folder.split("/") if folder else []
+    return segments if module in _PACKAGE_NAMES and segments else [*segments, module]
 
 
 def _shared_end(left: list[str], right: list[str]) -> int:
@@ -53,32 +64,32 @@ def _shared_end(left: list[str], right: list[str]) -> int:
 
 
 def _best(scored: Iterable[tuple[int, int]]) -> list[int]:
-    best, files = 0, []
+    best = 0
+    files: list[int] = []
     for score, file in scored:
         if score > best:
             best, files = score, [file]
-        elif score == best and best:
+        elif score == best and best and file not in files:
             files.append(file)
     return files
 
 
-def mentioned(question: Question, table: PathTable) -> tuple[dict[int, float], dict[int, float]]:
+def mentioned(question: Question, paths: Sequence[str]) -> tuple[dict[int, float], dict[int, float]]:
     """How surely each file is named, in the words and in the stack trace; shared among all that fit."""
     said: dict[int, float] = defaultdict(float)
     traced: dict[int, float] = defaultdict(float)
-    frames = {frame.path for frame in question.frames}
-    for path in question.paths:
-        _share(said, table.named(path))
-    for dotted in question.dotted:
-        _share(said, table.module(dotted))
+    if not (question.paths or question.dotted or question.frames):
+        return said, traced
+    table = PathTable(enumerate(paths))
     for path in dict.fromkeys(frame.path for frame in question.frames):
         _share(traced, table.named(path))
-    for path in frames:
-        for file in table.named(path):
-            said.pop(file, None)
+    for path in question.paths:
+        _share(said, [file for file in table.named(path) if file not in traced])
+    for dotted in question.dotted:
+        _share(said, [file for file in table.module(dotted) if file not in traced])
     return said, traced
 
 
 def _share(into: dict[int, float], files: list[int]) -> None:
     for file in files:
-        into[file] += 1 / len(files) ** 0.5
+        into[file] += 1 / len(files)

@@ -7,31 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
-from retinue.codebase.terms import Vocabulary, stem, words
+from retinue.codebase.terms import STOP_TERMS, Vocabulary, parts, stem, words
 
 MOST_CHARACTERS = 20_000
 """What is read of a question; a pasted log beyond that adds noise, not aim."""
 
 _TITLE, _PROSE, _CODE = 2.0, 1.0, 0.5
 """How much a word counts by where it stands: a report's first line says most, pasted code least."""
-
-_STOP_WORDS = """
-a an the and or but if then else when while for of to in on at by with from into onto as is are was were be been
-being am do does did done doing have has had having i you he she it we they me him her us them my your his its our
-their this that these those there here what which who whom whose why how where not no nor so than too very can could
-should would may might must shall will just only also about above after again all any because before below between
-both down during each few more most other out over own same some such through under until up get gets got make makes
-made use uses used using want wants need needs see say says like doesn don didn isn wasn won cannot via within
-without instead per etc eg ie vs yes ok one two first second
-def class return import self none true false null var let const function public private static void new try except
-catch finally elif pass lambda
-please thanks hello hi think know find found seem seems look looks currently actually really still even though
-however since way case thing things something happen happens happened work works working expected actual behavior
-behaviour result results following example issue bug problem describe description version reproduce steps file line
-code project repository repo codebase http https www com org github html explain mechanism
-"""
-STOP_TERMS = frozenset(_STOP_WORDS.split()) | {stem(word) for word in _STOP_WORDS.split()}
 
 _URL = re.compile(r"https?://[^\s)>\]]{1,500}")
 _CODE_BLOCK = re.compile(
@@ -66,6 +50,12 @@ class Question:
     text: str
     terms: dict[str, float]
     """Stems to look for, each with the weight of the best place it stands in."""
+    spoken: dict[str, str]
+    """Each term as a word of the question."""
+    needles: frozenset[str]
+    """Regular expressions of which every line with a term holds one, whatever its case."""
+    compounds: frozenset[str]
+    """Neighbouring words run together: what an identifier made of them would look like, flattened."""
     names: dict[str, float]
     """Identifiers as written that the question seems to name, weighted likewise."""
     paths: tuple[str, ...]
@@ -82,9 +72,13 @@ def parse(text: str) -> Question:
     text = text[:MOST_CHARACTERS].replace("\r", "").strip()
     title, _, body = text.partition("\n")
     places = _places(title, body)
+    terms, spoken = _terms(places)
     return Question(
         text=text,
-        terms=_terms(places),
+        terms=terms,
+        spoken=spoken,
+        needles=_needles(places, terms),
+        compounds=_compounds(title),
         names=_names(places, _FRAME.findall(text)),
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
@@ -101,15 +95,34 @@ def _places(title: str, body: str) -> list[tuple[str, float]]:
     return [(title, _TITLE), (_CODE_BLOCK.sub(" ", body), _PROSE), (code, _CODE)]
 
 
-def _terms(places: list[tuple[str, float]]) -> dict[str, float]:
+def _terms(places: list[tuple[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
     vocabulary = Vocabulary()
     found: dict[str, float] = {}
+    spoken: dict[str, str] = {}
     for text, weight in places:
         for word in words(_URL.sub(" ", text).encode()).split():
             for term in vocabulary[word].split():
-                if term not in STOP_TERMS:
-                    found.setdefault(term, weight)
-    return found
+                found.setdefault(term, weight)
+                spoken.setdefault(term, word.decode(errors="replace"))
+    return found, spoken
+
+
+def _needles(places: list[tuple[str, float]], terms: dict[str, float]) -> frozenset[str]:
+    found: set[str] = set()
+    for word in {word for text, _ in places for word in words(text.encode()).split()}:
+        pieces = parts(word.decode(errors="replace"))
+        stems = {stem(piece) for piece in pieces} & terms.keys()
+        if not stems and len(pieces) > 1:
+            stems = {"_*".join(pieces)}
+        found |= stems
+    return frozenset(found)
+
+
+def _compounds(title: str) -> frozenset[str]:
+    row = words(title.lower().encode()).decode(errors="replace").replace("_", "").split()
+    pairs = {first + second for first, second in pairwise(row)}
+    triples = {first + second + third for first, second, third in zip(row, row[1:], row[2:], strict=False)}
+    return frozenset(pairs | triples)
 
 
 def _names(places: list[tuple[str, float]], frames: list[tuple[str, str, str]]) -> dict[str, float]:
