@@ -144,7 +144,7 @@ def service(project: Path, own_folders: Path) -> Service:
 def service_for(*roots: Path, data_dir: Path, **settings: Any) -> Service:
     return Service(
         roots=tuple(map(Root.at, roots)),
-        redact=Redactor().redact,
+        redactor=Redactor(),
         settings=Settings(data_dir=data_dir, **settings),
     )
 

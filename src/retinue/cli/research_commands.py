@@ -20,6 +20,7 @@ def question_options(command: Command) -> Command:
     """What all four take."""
     for option in (
         json_option,
+        click.option("--no-index", is_flag=True, help="Answer from the files alone."),
         click.option("--tokens", type=int, metavar="N", help="Tokens that the answer may have."),
         click.option("--deadline-ms", type=int, metavar="N", help="Milliseconds that it may take."),
         click.option("--limit", type=int, metavar="N", help="Most places to find."),
@@ -97,6 +98,7 @@ def run(
     limit: int | None,
     tokens: int | None,
     deadline_ms: int | None,
+    no_index: bool,
     as_json: bool,
     **more: Any,
 ) -> None:
@@ -107,9 +109,10 @@ def run(
     from retinue.service.research import Ask
     from retinue.wiring import build_service, read_settings
 
-    loaded = read_settings({"roots": roots})
+    flags: dict[str, Any] = {"roots": roots, "index": False if no_index else None}
+    loaded = read_settings(flags)
     if not loaded.settings.roots:
-        loaded = read_settings({"roots": (".",)})
+        loaded = read_settings({**flags, "roots": (".",)})
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
     ask = Ask(question=question, constraints=given, **({} if limit is None else {"limit": limit}), **more)

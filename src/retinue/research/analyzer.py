@@ -218,7 +218,7 @@ def _confidence(inquiry: Inquiry, components: Sequence[Component]) -> Confidence
 
 def _add_telling_lines(trace: Trace, places: Sequence[Place], stop: Stop) -> None:
     """For prose and configuration: the line of each place that has most of what was asked for."""
-    words = [word.casefold() for word in trace.inquiry.asked.keywords]
+    words = [word.casefold() for word in trace.inquiry.asked.aims]
     for place in places[:SOURCES]:
         source = trace.inquiry.sources.open(place.entry, stop)
         if source is None:
@@ -226,7 +226,7 @@ def _add_telling_lines(trace: Trace, places: Sequence[Place], stop: Stop) -> Non
         scores = [sum(word in line.casefold() for word in words) for line in source.lines]
         best = max(range(len(scores)), key=lambda number: (scores[number], -number))
         if scores[best]:
-            claim = Claim(place.entry, best + 1, tuple(trace.inquiry.asked.keywords))
+            claim = Claim(place.entry, best + 1, trace.inquiry.asked.aims)
             trace.add("definition", f"{{0}}: {_code(source.quote(best + 1))}", claim)
     lines = len(trace.findings)
     trace.sentences.append(f"{counted(lines, 'line')} that speak of it." if lines else "Nothing to trace.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from retinue.codebase.entry import Entry
-from retinue.codebase.locate import Place, locate
+from retinue.codebase.locate import Located, Place
+from retinue.codebase.missing import Missing
 from retinue.codebase.references import Checked, Claim, check, words_in
 from retinue.core.report import Confidence, RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import counted
+from retinue.core.words import counted, joined
 from retinue.research.inquiry import Inquiry
 
 KINDS = {
@@ -31,22 +31,23 @@ DEFINITION_LINES = 100
 
 def find(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[RoleResult, tuple[Place, ...]]:
     """The result, and its places for the roles that start from them. A place without a line has line 0."""
-    asked, codebase = inquiry.asked, inquiry.scope.codebase
-    places = locate(codebase, asked.parsed.text, limit, stop)
-    seen = words_in(codebase, (place.entry for place in places), asked.aims, stop)
+    asked, scope = inquiry.asked, inquiry.scope
+    located = scope.locator.locate(asked.parsed.text, limit, stop)
+    stop.check()  # a walk that time cut short must not pass for "not found"
+    seen = words_in(scope.codebase, (place.entry for place in located.places), asked.aims, stop)
     present = frozenset[str]().union(*seen.values())
     if not present:
-        return _not_found(inquiry), ()
-    kept, checked = _checked(inquiry, places, stop)
+        return _not_found(inquiry, located), ()
+    kept, checked = _checked(inquiry, located.places, stop)
     if not kept and not checked.unchecked:
-        return _not_found(inquiry), ()
-    confidence = _confidence(inquiry, kept, seen)
+        return _not_found(inquiry, located), ()
+    confidence = located.confidence.level if kept else "low"
     result = RoleResult(
         summary=_summary(inquiry, kept, confidence),
         references=tuple(inquiry.reference(place.entry, place.line or None) for place in kept),
         key_findings=(*_reasons(inquiry, kept), *_groups(inquiry, kept)),
         confidence=confidence,
-        notes=_notes(inquiry, checked, present),
+        notes=_notes(inquiry, checked, present, located.missing),
     )
     return result, tuple(kept)
 
@@ -66,16 +67,6 @@ def _checked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> tuple[lis
         if place.entry in readable
     ]
     return kept, Checked(lines.held, whole.failed, (*lines.unchecked, *whole.unchecked))
-
-
-def _confidence(inquiry: Inquiry, kept: Sequence[Place], seen: dict[Entry, frozenset[str]]) -> Confidence:
-    if not kept:
-        return "low"
-    share = len(seen[kept[0].entry]) / len(inquiry.asked.aims)
-    lead = kept[0].score / kept[1].score if len(kept) > 1 and kept[1].score > 0 else 2.0
-    if share >= 0.5 and lead >= 1.25:
-        return "high"
-    return "med" if share >= 0.3 else "low"
 
 
 def _summary(inquiry: Inquiry, kept: Sequence[Place], confidence: Confidence) -> str:
@@ -99,18 +90,30 @@ def _groups(inquiry: Inquiry, kept: Sequence[Place]) -> Iterator[str]:
             yield f"{name} ({len(paths)}): {', '.join(paths[:NAMED])}{more}"
 
 
-def _notes(inquiry: Inquiry, checked: Checked, present: frozenset[str]) -> str | None:
-    notes: list[str] = []
-    if missing := [name for name in inquiry.asked.names if name not in present]:
-        notes.append(f"Not found: {', '.join(missing)}.")
-    if checked.failed:
-        notes.append(f"{counted(len(checked.failed), 'reference')} dropped: they did not hold.")
-    if checked.unchecked:
-        notes.append(f"{counted(len(checked.unchecked), 'place')} left out: a limit was reached.")
-    return " ".join(notes) or None
+def _notes(
+    inquiry: Inquiry, checked: Checked, present: frozenset[str], missing: Sequence[Missing]
+) -> str | None:
+    absent = [name for name in inquiry.asked.names if name not in present]
+    dropped, unchecked = len(checked.failed), len(checked.unchecked)
+    return joined(
+        f"Not found: {', '.join(absent)}." if absent else None,
+        _near(missing),
+        f"{counted(dropped, 'reference')} dropped: they did not hold." if dropped else None,
+        f"{counted(unchecked, 'place')} left out: a limit was reached." if unchecked else None,
+    )
 
 
-def _not_found(inquiry: Inquiry) -> RoleResult:
-    searched = ", ".join(inquiry.asked.aims[:8])
-    where = counted(len(inquiry.scope.folders), "root")
-    return RoleResult(summary=f"Not found: nothing in {where} fits {searched}.", confidence="low")
+def _near(missing: Sequence[Missing]) -> str | None:
+    near = dict.fromkeys(name for one in missing for name in one.near)
+    return f"Near names: {', '.join(near)}." if near else None
+
+
+def _not_found(inquiry: Inquiry, located: Located) -> RoleResult:
+    """What was searched, and where; and what looks like it."""
+    asked = inquiry.asked
+    wanted = ", ".join(asked.names or [asked.parsed.spoken.get(aim, aim) for aim in asked.aims[:8]])
+    where = f"{counted(located.files, 'file')} of {counted(len(inquiry.scope.folders), 'root')}"
+    near = _near(located.missing)
+    return RoleResult(
+        summary=joined(f"Not found: nothing in {where} fits {wanted}.", near) or "", confidence="low"
+    )

@@ -84,9 +84,9 @@ class Asked:
     @property
     def keywords(self) -> tuple[str, ...]:
         """What is searched for, the weightiest first."""
-        names, terms = self.parsed.names, self.parsed.terms
-        in_order = (*sorted(names, key=lambda name: (-names[name], name)), *self.aims, *terms)
-        return tuple(dict.fromkeys(in_order))[:8]
+        names, spoken = self.parsed.names, self.parsed.spoken
+        in_order = (*sorted(names, key=lambda name: (-names[name], name)), *self.aims)
+        return tuple(dict.fromkeys(spoken.get(word, word) for word in in_order))[:8]
 
 
 def asked(question: str, *, follows: str = "") -> Asked:

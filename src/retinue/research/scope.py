@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import Entry
+from retinue.codebase.locate import Locator
 from retinue.codebase.policy import Policy
 from retinue.codebase.view import View
 from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RootUnknown
@@ -18,6 +20,7 @@ from retinue.core.stop import Stop
 @dataclass(frozen=True, slots=True)
 class Scope:
     codebase: Codebase
+    locator: Locator
     folders: tuple[Entry, ...]
     """What is searched; the path `""` is a whole root."""
 
@@ -35,11 +38,16 @@ class Scope:
         raise RootUnknown("a file outside the searched folders was found")
 
 
-def scope_of(allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop) -> Scope:
-    """The scope that `wanted` names: roots of the allowlist or folders inside them; all roots if nothing."""
+def scope_of(
+    allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop, index: Path | None = None
+) -> Scope:
+    """The scope that `wanted` names: roots of the allowlist or folders inside them; all roots if nothing.
+
+    `index` is the folder where indexes of whole roots are kept, if they are.
+    """
     whole = View(allowed, policy)
     if not wanted:
-        return Scope(whole, tuple(Entry(root, "") for root in whole.roots))
+        return Scope(whole, Locator(whole, index), tuple(Entry(root, "") for root in whole.roots))
     folders: list[Entry] = []
     for name in wanted:
         folder = _folder(whole, name, stop)
@@ -47,7 +55,10 @@ def scope_of(allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], sto
             folders = [other for other in folders if not _holds(folder, other)]
             folders.append(folder)
     below = [str(folder.root.path / folder.path) for folder in folders]
-    return Scope(View([folder.root for folder in folders], policy, below), tuple(folders))
+    view = View([folder.root for folder in folders], policy, below)
+    # An index is one of whole roots; some of their folders are scanned.
+    is_whole = all(folder.path == "" for folder in folders)
+    return Scope(view, Locator(view, index if is_whole else None), tuple(folders))
 
 
 def _folder(codebase: Codebase, name: str, stop: Stop) -> Entry:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from retinue.codebase.entry import Entry
-from retinue.codebase.outline import chunks
+from retinue.codebase.outline import outline
 from retinue.core.words import clip
 
 LONGEST_BODY = 400
@@ -61,7 +61,9 @@ class Source:
     def definitions(self) -> tuple[Definition, ...]:
         """In the order of the file; those inside others follow them."""
         found: list[Definition] = []
-        cut = [chunk for chunk in chunks(self.entry.path, self._data) if chunk.line <= len(self.lines)]
+        cut = [
+            chunk for chunk in outline(self.entry.path, self._data).chunks if chunk.line <= len(self.lines)
+        ]
         starts = [*(chunk.line for chunk in cut[1:]), len(self.lines) + 1]
         before = None
         for chunk, next_line in zip(cut, starts, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import anyio.to_thread
@@ -15,7 +16,6 @@ from retinue.core.errors import InvalidInput, RootUnknown, Unavailable
 from retinue.core.report import Report
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-from retinue.core.words import in_every_text
 from retinue.research.artifact import write_artifact
 from retinue.research.constraints import Constraints
 from retinue.research.fitting import FEWEST_TOKENS, fit
@@ -57,12 +57,14 @@ async def research(service: Service, ask: Ask) -> dict[str, object]:
         return _shown(before, constraints)
     request = await _request(service, ask, constraints, before.question if before else "")
     findings = await investigate(request, roles_for(request.asked), service.perform or InThread())
+    _renew_index(service, request)
     report = _clean(service, report_of(findings))
     if before is not None:
         report = replace(report, notes=(*report.notes, f"Refines the report {before.id}."))
     if ask.artifact:
         folder = settings.artifact_dir or settings.data_dir / "artifacts"
-        path = await _in_thread(partial(write_artifact, folder, report, constraints.lines(), service.redact))
+        memo = partial(write_artifact, folder, report, constraints.lines(), service.redactor.redact)
+        path = await _in_thread(memo)
         report = replace(report, artifact=str(path))
     return _shown(await _in_thread(partial(_kept, reports, report)), constraints)
 
@@ -87,6 +89,7 @@ async def _single(service: Service, ask: Ask, role: str) -> dict[str, object]:
     constraints = _limits(service.settings).narrowed(ask.constraints)
     request = replace(await _request(service, ask, constraints), thoughts=None)
     findings = await investigate(request, SINGLE[role], service.perform or InThread())
+    _renew_index(service, request)
     # Without places there was nothing for the role to start from, and the locator says why.
     findings.outcomes = {role: findings.outcomes.get(role, findings.outcomes["locator"])}
     report = replace(_clean(service, report_of(findings)), summary="", progress=None)
@@ -100,16 +103,16 @@ async def _request(service: Service, ask: Ask, constraints: Constraints, follows
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     question = asked(ask.question, follows=follows)
+    settings = service.settings
+    stop = Stop(constraints.deadline_ms / 1000)
     return await _in_thread(
         lambda: Request(
             asked=question,
-            scope=scope_of(
-                service.roots, _policy(service.settings), ask.roots, Stop(constraints.deadline_ms / 1000)
-            ),
-            thoughts=_thoughts(service.settings),
+            scope=scope_of(service.roots, _policy(settings), ask.roots, stop, _index_folder(settings)),
+            thoughts=_thoughts(settings, stop),
             constraints=constraints,
             limit=ask.limit,
-            redact=service.redact,
+            redact=service.redactor.redact,
         )
     )
 
@@ -127,15 +130,25 @@ def _policy(settings: Settings) -> Policy:
     return Policy(settings.policy.deny, settings.policy.allow, settings.limits.max_file_bytes)
 
 
-def _thoughts(settings: Settings) -> Scope | None:
+def _index_folder(settings: Settings) -> Path | None:
+    return settings.data_dir / "index" if settings.index else None
+
+
+def _renew_index(service: Service, request: Request) -> None:
+    """For the next question: the first one does not wait for it."""
+    if service.later is not None and service.settings.index:
+        service.later(("index", request.scope.folders), request.scope.locator.prepare)
+
+
+def _thoughts(settings: Settings, stop: Stop) -> Scope | None:
     if settings.thoughts_dir is None:
         return None
-    return scope_of([Root.at(settings.thoughts_dir)], _policy(settings), (), Stop())
+    return scope_of([Root.at(settings.thoughts_dir)], _policy(settings), (), stop, _index_folder(settings))
 
 
 def _clean(service: Service, report: Report) -> Report:
     """Without secrets: it is also kept on disk, which no door of a surface sees."""
-    return Report.from_dict(in_every_text(report.as_dict(), service.redact))
+    return Report.from_dict(service.redactor.redact_value(report.as_dict()))
 
 
 def _kept(reports: Reports, report: Report) -> Report:
