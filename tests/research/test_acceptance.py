@@ -87,7 +87,7 @@ async def test_budget_pressure(service: Service, limits: dict[str, int]) -> None
 
 @pytest.mark.parametrize("question", ["Where is the api_client token set?", "examples of api_client use"])
 async def test_redaction(tmp_path: Path, own_folders: Path, question: str) -> None:
-    """Acceptance, redaction: the raw token appears nowhere; references remain (P6)."""
+    """Acceptance and phase 3, redaction: the raw token appears nowhere; references remain (P6)."""
     folder = write(
         tmp_path / "leaky",
         {

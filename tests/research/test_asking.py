@@ -64,6 +64,7 @@ async def test_hidden_folder_cannot_be_made_a_root(project: Path, own_folders: P
 async def test_folders_inside_roots_may_be_named_in_several_ways(
     service: Service, project: Path, named: str
 ) -> None:
+    """Phase 2, orchestration: roots are propagated as they were asked for."""
     roots = {
         "absolute": [str(project / "src" / "shop")],
         "relative": ["src/shop"],

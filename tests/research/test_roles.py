@@ -83,7 +83,7 @@ def test_analyzer_tells_where_defined_who_calls_what_is_called_and_read(inquire:
         for text in result.key_findings
         if "calls `should_retry`, defined at src/shop/retry.py:11" in text
     ]
-    assert "used in 3 files" in result.summary
+    assert "named in 3 files" in result.summary
     assert not [text for text in result.key_findings if text.startswith("src/shop/retry.py:9:")], (
         "a docstring"
     )

@@ -102,7 +102,7 @@ async def test_wrong_arguments_get_a_structured_error(
 
 @pytest.mark.anyio
 async def test_server_makes_the_index_behind_the_first_answer(project: Path, own_folders: Path) -> None:
-    """The same answer with and without an index; nothing is written into the project."""
+    """Phase 4, caching: the same answer with and without an index; the project is left as it was."""
     before = names_below(project)
     async with connected(project) as client:
         answers = [await client.call_tool("locate_in_codebase", {"question": QUESTION}) for _ in range(2)]

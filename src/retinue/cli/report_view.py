@@ -60,24 +60,27 @@ def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Lin
         return
     if not title:
         yield f"{value['summary']} (confidence: {value['confidence']})"
+    references: list[str] = value["references"]
     for finding in value["key_findings"]:
         first, *more = finding.split("\n")
-        yield f"  - {first}"
+        told = next((one for one in references if first.startswith((f"{one}: ", f"{one} in "))), "")
+        yield f"  - {links.to(told) if told else ''}{first.removeprefix(told)}"
         yield from (f"      {line}" for line in more)
-    for reference in value["references"]:
-        yield f"  {links.to(reference)}"
+    spoken_of = "\n".join(value["key_findings"])
+    for reference in references:
+        if f"{reference}:" not in spoken_of and f"{reference})" not in spoken_of:
+            yield f"  {links.to(reference)}"
 
 
 def _notes(notes: Iterable[str | None]) -> list[str]:
-    return ["", *(f"Note: {note}" for note in notes if note)] if any(notes) else []
+    told = [f"Note: {note}" for note in notes if note]
+    return ["", *told] if told else []
 
 
 def _footer(answer: dict[str, Any]) -> str:
     progress = answer.get("progress")
-    done = (
-        f"{progress['filesRead']} files read in {progress['elapsedMs']} ms; searched for "
-        f"{', '.join(progress['keywords'])}; "
-        if progress
-        else ""
-    )
-    return f"{done}report {answer['id']}"
+    if progress is None:
+        return f"report {answer['id']}"
+    words = ", ".join(progress["keywords"])
+    done = f"{progress['filesRead']} files read in {progress['elapsedMs']} ms"
+    return f"{done}; searched for {words}; report {answer['id']}"

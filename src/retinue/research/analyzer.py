@@ -19,7 +19,7 @@ from retinue.research.early import early
 from retinue.research.findings import Finding, verify
 from retinue.research.inquiry import Inquiry
 from retinue.research.source import Definition, Source
-from retinue.research.tracing import Use, callees_of, constants_of, definitions_of, uses_of
+from retinue.research.tracing import Use, Uses, callees_of, constants_of, definitions_of, uses_of
 
 COMPONENTS = 2
 """Definitions that are traced."""
@@ -112,12 +112,11 @@ def _trace(trace: Trace, component: Component, near: Sequence[Entry], stop: Stop
     trace.add("definition", f"{{0}}: `{name}` is defined: {_code(source.quote(definition.line))}", here)
     sentence = [f"`{name}` is defined at {trace.inquiry.reference(source.entry, definition.line)}"]
     try:
-        uses, files = uses_of(trace.inquiry, definition, source.entry, near, CALLER_FILES, stop)
-        callers = [use for use in uses if not use.is_test]
-        if callers:
-            sentence.append(f"used in {counted(files, 'file')}")
+        uses = uses_of(trace.inquiry, definition, source.entry, near, CALLER_FILES, stop)
+        if uses.callers:
+            sentence.append(f"named in {counted(uses.files, 'file')}")
         _add_uses(trace, component, uses)
-        _add_call_path(trace, component, callers, near, stop)
+        _add_call_path(trace, component, uses.callers, near, stop)
         if source.is_type(definition):
             sentence += _listed("holds", _add_members(trace, component))
         else:
@@ -127,14 +126,15 @@ def _trace(trace: Trace, component: Component, near: Sequence[Entry], stop: Stop
         trace.sentences.append(", ".join(sentence) + ".")
 
 
-def _add_uses(trace: Trace, component: Component, uses: Sequence[Use]) -> None:
+def _add_uses(trace: Trace, component: Component, uses: Uses) -> None:
     name = component.definition.name
-    for use in [use for use in uses if not use.is_test][:CALLERS]:
+    for use in uses.callers[:CALLERS]:
         by = f"`{use.within.shown}`" if use.within is not None else "the file itself"
         entry_point = ", an entry point," if use.is_entry_point else ""
+        verb = "uses" if use.is_sure else "may use"
         claim = Claim(use.entry, use.line, (name,))
-        trace.add("use", f"{{0}}: {by}{entry_point} uses `{component.name}`", claim)
-    for use in [use for use in uses if use.is_test][:TESTS]:
+        trace.add("use", f"{{0}}: {by}{entry_point} {verb} `{component.name}`", claim)
+    for use in uses.tests[:TESTS]:
         trace.add("use", f"{{0}}: a test of `{component.name}`", Claim(use.entry, use.line, (name,)))
 
 
@@ -167,18 +167,14 @@ def _add_call_path(
     seen = {below.name}
     while len(links) < LINKS:
         use = next((use for use in callers if use.within is not None and use.within.name not in seen), None)
-        if use is None or use.within is None:
+        if use is None or use.within is None or not use.is_sure:
             break
         links.insert(0, (use.within.shown, Claim(use.entry, use.line, (below.name,))))
         below = use.within
         seen.add(below.name)
         if use.is_entry_point or below.name.startswith("__"):
             break
-        callers = [
-            one
-            for one in uses_of(trace.inquiry, below, use.entry, near, PATH_FILES, stop)[0]
-            if not one.is_test
-        ]
+        callers = uses_of(trace.inquiry, below, use.entry, near, PATH_FILES, stop).callers
     if len(links) > 1:
         shown = " -> ".join(f"`{name}` ({{{number}}})" for number, (name, _) in enumerate(links))
         trace.add("path", f"Call path: {shown} -> `{component.name}`", *(claim for _, claim in links))
@@ -187,10 +183,11 @@ def _add_call_path(
 def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
     source, user = component.source, component.name
     calls = callees_of(source, component.definition)
-    defined = definitions_of(trace.inquiry, list(calls), source, stop)
+    receivers = {name: call.receiver for name, call in calls.items()}
+    defined = definitions_of(trace.inquiry, receivers, source, stop)
     called = [name for name in calls if name in defined]
     for name in called[:CALLEES]:
-        call = Claim(source.entry, calls[name], (name,))
+        call = Claim(source.entry, calls[name].line, (name,))
         target = Claim(*defined[name], (name,))
         trace.add("call", f"{{0}}: `{user}` calls `{name}`, defined at {{1}}", call, target)
     return called
@@ -199,7 +196,7 @@ def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
 def _add_constants(trace: Trace, component: Component, stop: Stop) -> list[str]:
     source, user = component.source, component.name
     read = constants_of(source, component.definition)
-    defined = definitions_of(trace.inquiry, list(read), source, stop)
+    defined = definitions_of(trace.inquiry, dict.fromkeys(read, ""), source, stop)
     for name, line in list(read.items())[:CONSTANTS]:
         claims = [Claim(source.entry, line, (name,))]
         text = f"{{0}}: `{user}` reads `{name}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -73,10 +74,11 @@ def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterat
     """Uses of what the question names, then the most relevant definitions, one of each file at a time."""
     near = [place.entry for place in places]
     for name in inquiry.asked.names[:2]:
-        uses, _ = uses_of(inquiry, Definition(name, 0, 0), near[0], near, CANDIDATES, stop)
-        for use in uses:
+        uses = uses_of(inquiry, Definition(name, 0, 0), near[0], near, CANDIDATES, stop).callers
+        seen = Counter[Entry]()
+        for use in sorted(uses, key=lambda use: _next(seen, use.entry)):
             source = inquiry.sources.open(use.entry, stop)
-            if source is not None and not use.is_test:
+            if source is not None:
                 yield _around(source, use.line, use.within)
     wanted = [place for place in places if place.kind not in ("test", "docs")][:CANDIDATES]
     for number in range(PER_FILE):
@@ -88,6 +90,12 @@ def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterat
             lasting = [one for one in relevant if one.end - one.top >= SHORTEST - 1]
             if number < len(lasting):
                 yield _around(source, lasting[number].line, lasting[number])
+
+
+def _next(seen: Counter[Entry], entry: Entry) -> int:
+    """How many times the file came before: the first use in each file goes before the second in any."""
+    seen[entry] += 1
+    return seen[entry]
 
 
 def _around(source: Source, line: int, definition: Definition | None) -> Example:

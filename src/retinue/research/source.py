@@ -44,6 +44,8 @@ class Definition:
     """Its first line, with the comments and decorators above its name."""
     owner: str | None = None
     """The type it belongs to, if it is a method."""
+    is_local: bool = False
+    """Whether it is inside a function, so that nothing else can use it."""
 
     @property
     def shown(self) -> str:
@@ -73,15 +75,18 @@ class Source:
             before = chunk
             if chunk.name and not goes_on:
                 above = chunk.line - 1 - self._data.count(b"\n", 0, chunk.start)
-                end, owner = self._end(chunk.line, next_line), self._owner(found, chunk.line)
-                found.append(Definition(chunk.name, chunk.line, end, chunk.line - max(0, above), owner))
+                end, top = self._end(chunk.line, next_line), chunk.line - max(0, above)
+                found.append(Definition(chunk.name, chunk.line, end, top, *self._home(found, chunk.line)))
         return tuple(found)
 
-    def _owner(self, before: Sequence[Definition], line: int) -> str | None:
+    def _home(self, before: Sequence[Definition], line: int) -> tuple[str | None, bool]:
+        """The type that the definition on a line belongs to, and whether it is inside a function."""
         if receiver := _RECEIVER.match(self.lines[line - 1]):
-            return receiver[1]
+            return receiver[1], False
         around = [one for one in before if one.end >= line]
-        return around[-1].name if around and self.is_type(around[-1]) else None
+        if not around:
+            return None, False
+        return (around[-1].name, False) if self.is_type(around[-1]) else (None, True)
 
     def _end(self, line: int, next_line: int) -> int:
         if self.entry.path.lower().endswith(PROSE_FILES):

@@ -6,7 +6,7 @@ Reads lines that look like calls, settings and constants; parses nothing. Knows 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -33,7 +33,11 @@ FAMILIES = (
 )
 """Suffixes of files that can use each other's definitions; any other suffix keeps to itself."""
 
-_CALL = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]{1,79})\s?(?:<[\w, ]{1,40}>)?\(")
+_CALL = re.compile(
+    r"(?:(\w{1,80})(?:\([^()]{0,80}\))?(?:\.|->|::)|(?<![\w$.]))"
+    r"([A-Za-z_$][\w$]{1,79})\s?(?:<[\w, ]{1,40}>)?\("
+)
+_SELF = frozenset(("self", "this", "cls", "super"))
 _CONSTANT = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,}[A-Z0-9_]*)(?![\w$(])")
 _VARIABLE = re.compile(
     r"""(?:environ(?:\.get)?|getenv|env::var|process\.env|ENV)(?:\(|\[|\.)\s?['"]?([A-Z][A-Z0-9_]{2,79})"""
@@ -69,18 +73,40 @@ class Use:
     within: Definition | None
     is_test: bool
     is_entry_point: bool
+    is_sure: bool
+    """Whether it can hardly be another definition of the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    uses: tuple[Use, ...]
+    """In the files that were read; the sure ones alone, if there are some."""
+    files: int
+    """In how many files the name is used at all."""
+
+    @property
+    def callers(self) -> tuple[Use, ...]:
+        return tuple(use for use in self.uses if not use.is_test)
+
+    @property
+    def tests(self) -> tuple[Use, ...]:
+        return tuple(use for use in self.uses if use.is_test)
 
 
 def uses_of(
     inquiry: Inquiry, definition: Definition, home: Entry, near: Sequence[Entry], files: int, stop: Stop
-) -> tuple[list[Use], int]:
-    """Where it is used, in so many files, nearby ones first; and in how many it seems to be used at all."""
+) -> Uses:
+    """Where it is used: so many files are read, nearby ones first."""
     # A method is reached through something; a bare word of its name is another thing.
     name = re.escape(definition.name)
     pattern = rf"(?:\.|->|::){name}\b" if definition.owner else rf"\b{name}\b"
     found = inquiry.scope.codebase.grep(Pattern(pattern), stop, globs=_family(home.path), bounds=USES)
     stop.check()
-    lines = [match for match in found.matches if not _IMPORT.match(match.text)]
+    lines = [
+        match
+        for match in found.matches
+        if not _IMPORT.match(match.text) and (match.entry == home or not definition.is_local)
+    ]
     rank = {entry: number for number, entry in enumerate((home, *near))}
     using = sorted(
         dict.fromkeys(match.entry for match in lines),
@@ -92,7 +118,8 @@ def uses_of(
         if source is not None:
             uses += _uses_in(source, definition, [match for match in lines if match.entry == entry])
     only_defines = home in using and not any(use.entry == home for use in uses)
-    return uses, len(using) - only_defines
+    sure = tuple(use for use in uses if use.is_sure)
+    return Uses(sure or tuple(uses), len(using) - only_defines)
 
 
 def _family(path: str) -> list[str]:
@@ -109,22 +136,46 @@ def _minor(entry: Entry) -> bool:
 def _uses_in(source: Source, used: Definition, matches: Iterable[Match]) -> Iterator[Use]:
     kind = kind_of(source.entry.path)
     for match in matches:
-        if match.line > len(source.lines):
-            continue  # the file has changed since it was read
+        if match.line > len(source.lines) or match.line in source.prose:
+            continue  # the file has changed since it was read, or it only speaks of it
+        code = _STRING.sub("", source.lines[match.line - 1])
         within = source.around(match.line)
         itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
-        spoken_of = used.name not in _STRING.sub("", source.lines[match.line - 1])
-        if match.line not in source.prose and not itself and not spoken_of:
-            yield Use(source.entry, match.line, within, kind == "test", kind == "entry point")
+        if used.name in code and not itself:
+            sure = _reaches(code, used, within)
+            yield Use(source.entry, match.line, within, kind == "test", kind == "entry point", sure)
 
 
-def callees_of(source: Source, definition: Definition) -> dict[str, int]:
-    """Names that its body calls, each with the first line that does, in order."""
-    calls: dict[str, int] = {}
+def _reaches(code: str, used: Definition, within: Definition | None) -> bool:
+    """Whether a method is reached through something that is named like its type."""
+    if used.owner is None:
+        return True
+    receivers = re.findall(rf"(\w+)(?:\(\))?\)?(?:\.|->|::){re.escape(used.name)}\b", code)
+    at_home = within is not None and within.owner == used.owner
+    return any(at_home if one in _SELF else _alike(one, used.owner) for one in receivers)
+
+
+def _alike(receiver: str, name: str) -> bool:
+    """`policy` or `_policy` for `RetryPolicy`; one letter, as Go has it, for its first."""
+    one, other = receiver.strip("_").casefold(), name.casefold()
+    return one == other[:1] or (len(one) > 2 and (one in other or other in one))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    line: int
+    """The first that calls it."""
+    receiver: str
+    """What it is reached through, if anything but the thing itself."""
+
+
+def callees_of(source: Source, definition: Definition) -> dict[str, Call]:
+    """Names that its body calls, in order."""
+    calls: dict[str, Call] = {}
     for number, text in source.code(definition):
-        for call in _CALL.findall(text):
-            if call not in _KEYWORDS and call != definition.name and not call.startswith("__"):
-                calls.setdefault(call, number)
+        for receiver, name in _CALL.findall(text):
+            if name not in _KEYWORDS and name != definition.name and not name.startswith("__"):
+                calls.setdefault(name, Call(number, "" if receiver in _SELF else receiver))
     return calls
 
 
@@ -139,10 +190,17 @@ def constants_of(source: Source, definition: Definition) -> dict[str, int]:
 
 
 def definitions_of(
-    inquiry: Inquiry, names: Sequence[str], near: Source, stop: Stop
+    inquiry: Inquiry, names: Mapping[str, str], near: Source, stop: Stop
 ) -> dict[str, tuple[Entry, int]]:
-    """Where some names are defined: in the same file if they are, else in a file of the same language."""
-    found = {name: (near.entry, one.line) for name in names if (one := near.defining(name))}
+    """Where some names are defined: in the same file if they are, else in a file of the same language.
+
+    Each name comes with what it is reached through: `log.warning` is not any `warning`.
+    """
+    found: dict[str, tuple[Entry, int]] = {}
+    for name, receiver in names.items():
+        here = near.defining(name)
+        if here is not None and (not receiver or _alike(receiver, here.owner or near.entry.path)):
+            found[name] = (near.entry, here.line)
     others = [name for name in names if name not in found and name.isidentifier()][:MOST_NAMES]
     if not others:
         return found
@@ -153,13 +211,14 @@ def definitions_of(
     ).matches
     stop.check()
     for match in matches:
-        if _minor(match.entry):
-            continue
         defined = next((name for name in others if re.search(rf"\b{name}\b", match.text)), None)
-        if defined is not None and defined not in found:
-            try:
-                inquiry.sources.ledger.charge(match.entry, len(match.text.encode()))
-            except LimitExceeded:
-                break
-            found[defined] = (match.entry, match.line)
+        if _minor(match.entry) or defined is None or defined in found:
+            continue
+        if names[defined] and not _alike(names[defined], PurePosixPath(match.entry.path).stem):
+            continue
+        try:
+            inquiry.sources.ledger.charge(match.entry, len(match.text.encode()))
+        except LimitExceeded:
+            break
+        found[defined] = (match.entry, match.line)
     return found
