@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/retinue --version
+	@$(BIN)/python -m scripts.demo
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -36,6 +36,7 @@ def build_service(loaded: Loaded) -> Service:
         roots=_roots(loaded),
         redactor=Redactor(secrets),
         allow_host_roots=settings.allow_host_roots,
+        settings=settings,
         agent_names=tuple(sorted(settings.commands)),
     )
 
@@ -44,6 +45,7 @@ def build_service(loaded: Loaded) -> Service:
 async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up."""
     # Imported here because `retinue config` and its like need neither a database nor processes.
+    from retinue.runtime.background import Background
     from retinue.runtime.changes import Changes
     from retinue.runtime.mailroom import Mailroom
     from retinue.runtime.pool import Pool
@@ -62,6 +64,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
             recovering(store, _end_orphans),
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor) as supervisor,
+            Background() as background,
         ):
             runs = Runs(
                 store=store,
@@ -77,7 +80,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
             )
-            yield replace(service, runs=runs)
+            yield replace(service, runs=runs, later=background.later)
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:

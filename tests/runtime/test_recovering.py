@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from runtime_support import DONE, SPEC, server
 
 from retinue.core.ids import RunId
 from retinue.core.message import MessageStatus
@@ -17,6 +16,7 @@ from retinue.core.run import RunStatus
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.recovery import keep_recovering
 from retinue.store.recovery import Orphan
+from tests.runtime.runtime_support import DONE, SPEC, server
 
 pytestmark = pytest.mark.anyio
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.ports import Redactor
 from retinue.core.root import Root
+from retinue.core.stop import Stop
 from retinue.service.runs import Runs
+
+if TYPE_CHECKING:  # loaded by the first question, not by the start
+    from retinue.research.perform import Perform
+
+Later = Callable[[Hashable, Callable[[Stop], object]], object]
 
 ADD_A_ROOT = (
     "No root is configured, so nothing can be read. Start the server with `--root DIR`, set `RETINUE_ROOTS`, "
@@ -25,6 +33,11 @@ class Service:
     """The surfaces apply it to everything that leaves."""
 
     allow_host_roots: bool = False
+    settings: Settings = field(default_factory=Settings)
+    perform: Perform | None = None
+    """How the roles of research are performed; in worker threads of this process if nothing is said."""
+    later: Later | None = None
+    """Takes work that nobody waits for; there while the server is up."""
 
     agent_names: tuple[str, ...] = ()
 

@@ -1,0 +1,65 @@
+"""Work that nobody waits for, such as renewing an index: in worker threads, ended with the server."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from retinue.core.errors import RetinueError
+from retinue.core.stop import Stop
+
+log = logging.getLogger(__name__)
+
+REST_S = 10.0
+"""Seconds between two times that the same work is done."""
+
+
+class Background:
+    """`async with Background() as background`: what still works when the block ends is stopped."""
+
+    def __init__(self, rest_s: float = REST_S) -> None:
+        self._rest_s = rest_s
+        self._next: dict[Hashable, float] = {}
+        self._stops: set[Stop] = set()
+        self._tasks: TaskGroup
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await anyio.create_task_group().__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for stop in self._stops:
+            stop.cancel()
+        await self._tasks.__aexit__(kind, error, trace)
+
+    def later(self, key: Hashable, work: Callable[[Stop], object]) -> bool:
+        """Do it soon, unless the same work is being done or was done a moment ago. Says whether it will be."""
+        if time.monotonic() < self._next.get(key, 0.0):
+            return False
+        self._next[key] = float("inf")
+        self._tasks.start_soon(self._do, key, work)
+        return True
+
+    async def _do(self, key: Hashable, work: Callable[[Stop], object]) -> None:
+        stop = Stop()
+        self._stops.add(stop)
+        try:
+            await anyio.to_thread.run_sync(partial(work, stop))
+        except RetinueError as error:
+            log.info("background work ended: %s", error.code)
+        except Exception:
+            # What nobody waits for must not end the server for all who wait for something else.
+            log.exception("background work failed")
+        finally:
+            self._stops.discard(stop)
+            self._next[key] = time.monotonic() + self._rest_s

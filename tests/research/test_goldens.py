@@ -1,0 +1,45 @@
+"""Phase 3, goldens: representative prompts get answers of high signal and few tokens."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from retinue.core.tokens import estimate_tokens
+from retinue.service.research import Ask, research
+from retinue.service.service import Service
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "told"),
+    [
+        ("Where is with_retry implemented?", "src/shop/retry.py:18", ["`with_retry` is defined"]),
+        (
+            "How does charge_card work?",
+            "src/shop/payment.py:4",
+            ["calls `with_retry`, defined at src/shop/retry"],
+        ),
+        ("Who calls RetryPolicy.delay?", "src/shop/retry.py:", ["`with_retry` uses `RetryPolicy.delay`"]),
+        ("where do we fetch a page?", "src/web/client.ts:1", ["`fetchPage` is defined"]),
+        ("show existing patterns for with_retry", "src/shop/", ["in `charge_card`\ndef charge_card"]),
+        ("How many times is a failed call tried again? MAX_ATTEMPTS", "src/shop/", ["MAX_ATTEMPTS"]),
+    ],
+)
+async def test_prompt_gets_its_answer_in_few_tokens(
+    service: Service, question: str, first: str, told: list[str]
+) -> None:
+    report: dict[str, Any] = await research(service, Ask(question=question))
+    assert report["locator"]["value"]["references"][0].startswith(first)
+    findings = [
+        finding
+        for role in ("analyzer", "patterns")
+        for finding in report.get(role, {}).get("value", {}).get("key_findings", ())
+    ]
+    for part in told:
+        assert any(part in finding for finding in findings), findings
+    assert estimate_tokens(json.dumps(report, indent=2)) < 1_800
+    assert "\n" not in "".join(report["locator"]["value"]["key_findings"])

@@ -1,0 +1,81 @@
+"""Work that nobody waits for is done once at a time, and ends with its scope."""
+
+from __future__ import annotations
+
+import threading
+
+import anyio
+import pytest
+
+from retinue.core.errors import Canceled
+from retinue.core.stop import Stop
+from retinue.runtime.background import Background
+
+pytestmark = pytest.mark.anyio
+
+
+async def reached(event: threading.Event) -> None:
+    with anyio.fail_after(5):
+        while not event.is_set():
+            await anyio.sleep(0.001)
+
+
+async def test_same_work_is_not_done_twice_at_once_nor_right_again() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(stop: Stop) -> None:
+        begun.set()
+        go_on.wait(5)
+
+    async with Background() as background:
+        assert background.later("index", work)
+        assert not background.later("index", work)
+        assert background.later("another", lambda stop: None)
+        await reached(begun)
+        go_on.set()
+    assert not background.later("index", work)
+
+
+async def test_rested_work_is_done_again() -> None:
+    done = threading.Semaphore(0)
+    async with Background(rest_s=0) as background:
+        for _ in range(3):
+            assert background.later("index", lambda stop: done.release())
+            with anyio.fail_after(5):
+                while not done.acquire(blocking=False):
+                    await anyio.sleep(0.001)
+            await anyio.sleep(0.01)
+
+
+async def test_end_of_the_scope_stops_what_still_works() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(stop: Stop) -> None:
+        begun.set()
+        try:
+            while True:
+                stop.check()
+                threading.Event().wait(0.002)
+        except Canceled:
+            ended.set()
+            raise
+
+    with anyio.fail_after(5):
+        async with Background() as background:
+            background.later("index", work)
+            await reached(begun)
+    assert ended.is_set()
+
+
+async def test_work_that_breaks_leaves_the_rest_running(caplog: pytest.LogCaptureFixture) -> None:
+    done = threading.Event()
+
+    def broken(stop: Stop) -> None:
+        raise ZeroDivisionError
+
+    async with Background() as background:
+        background.later("broken", broken)
+        await anyio.sleep(0.01)
+        background.later("sound", lambda stop: done.set())
+        await reached(done)
+    assert "background work failed" in caplog.text
