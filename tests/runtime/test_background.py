@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import anyio
 import pytest
@@ -15,9 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def reached(event: threading.Event) -> None:
-    with anyio.fail_after(5):
-        while not event.is_set():
-            await anyio.sleep(0.001)
+    assert await anyio.to_thread.run_sync(event.wait, 5)
 
 
 async def test_same_work_is_not_done_twice_at_once_nor_right_again() -> None:
@@ -41,9 +40,7 @@ async def test_rested_work_is_done_again() -> None:
     async with Background(rest_s=0) as background:
         for _ in range(3):
             assert background.later("index", lambda stop: done.release())
-            with anyio.fail_after(5):
-                while not done.acquire(blocking=False):
-                    await anyio.sleep(0.001)
+            assert await anyio.to_thread.run_sync(partial(done.acquire, timeout=5))
             await anyio.sleep(0.01)
 
 

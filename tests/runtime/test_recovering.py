@@ -14,7 +14,7 @@ from retinue.core.ids import RunId
 from retinue.core.message import MessageStatus
 from retinue.core.run import RunStatus
 from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.recovery import keep_recovering
+from retinue.runtime.recovery import recovering
 from retinue.store.recovery import Orphan
 from tests.runtime.runtime_support import DONE, SPEC, server
 
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.anyio
 HOLDER = """
 import sys
 from pathlib import Path
-from retinue.core.run import ProcessIdentity, RunSpec
+from retinue.core.executor import Identity
+from retinue.core.run import RunSpec
 from retinue.store.owners import Owner
 from retinue.store.queue import Capacity
 from retinue.store.store import Store
@@ -32,7 +33,7 @@ store = Store.open(Path(sys.argv[1]))
 owner = Owner.register(store.folder)
 run = store.runs.record(RunSpec(agent="holder", task="hold", executor="scripted"), owner.id)
 store.queue.admit(owner.id, Capacity(1, 1), [run.id])
-store.runs.set_process(run.id, ProcessIdentity(123456789, 42.5, run.host))
+store.runs.set_process(run.id, Identity(123456789, "42.5"))
 print(run.id, flush=True)
 sys.stdin.read()
 """
@@ -59,9 +60,12 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
     def sweep(orphans: Sequence[Orphan]) -> None:
         swept.extend(orphans)
 
-    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+    async with (
+        server(tmp_path, 1) as at,
+        recovering(at.store, sweep, every_s=0.01),
+        asyncio.TaskGroup() as group,
+    ):
         holder = Holder(tmp_path)
-        recovering = group.create_task(keep_recovering(at.store, sweep, every_s=0.01))
         run = at.pool.submit(SPEC)
 
         async def perform() -> None:
@@ -78,17 +82,21 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
         assert [(orphan.run_id, orphan.process and orphan.process.pid) for orphan in swept] == [
             (holder.run_id, 123456789)
         ]
-        recovering.cancel()
 
 
 async def test_who_waits_for_a_run_hears_that_its_server_was_killed(tmp_path: Path) -> None:
     """P8: its questions are closed, and nobody waits in vain."""
-    async with server(tmp_path) as at, asyncio.TaskGroup() as group:
+
+    def nothing(_: Sequence[Orphan]) -> None: ...
+
+    async with (
+        server(tmp_path) as at,
+        recovering(at.store, nothing, every_s=0.01),
+        asyncio.TaskGroup() as group,
+    ):
         holder = Holder(tmp_path)
-        recovering = group.create_task(keep_recovering(at.store, lambda _: None, every_s=0.01))
         question = group.create_task(Mailroom(at.store, at.changes).ask(holder.run_id, "?", wait_s=5))
         await at.becomes(holder.run_id, RunStatus.WAITING)
         holder.kill()
         assert (await question).status is MessageStatus.CLOSED
         assert at.status(holder.run_id) is RunStatus.INTERRUPTED
-        recovering.cancel()

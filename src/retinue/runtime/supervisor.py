@@ -170,4 +170,4 @@ class Supervisor:
 
     def _finish(self, run: Run, outcome: Outcome) -> None:
         """A cancel from elsewhere may have ended a run that still queued: that ending stands."""
-        self._store.runs.finish(run.id, outcome)
+        self._pool.finish(run.id, outcome)
