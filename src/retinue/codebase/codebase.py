@@ -148,23 +148,23 @@ class Codebase:
         max_files: int,
         sized: bool = False,
     ) -> list[Entry]:
-        found: dict[Entry, None] = {}
         starts = [self._find(path, opener) for path in below] or [
             (Entry(root, ""), True) for root in self.roots
         ]
+        found: dict[Root, set[str]] = {root: set() for root in self.roots}
         for start, is_folder in starts:
             if not is_folder:
-                found[start] = None
+                found[start.root].add(start.path)
                 continue
-            walk = FileWalk(self._rules[start.root], tally, stop, max_files - len(found), sized=sized)
+            room = max_files - sum(map(len, found.values()))
+            walk = FileWalk(self._rules[start.root], tally, stop, room, sized=sized)
             try:
                 ignores = ignores_above(opener, start.root, start.path)
                 walk.gather(opener.folder(start.root, start.path), start.path, ignores)
             except OSError:
                 tally.counts["unreadable"] += 1
-            found.update((Entry(start.root, path), None) for path in self._own(start.root, walk.found))
-        order = {root: index for index, root in enumerate(self.roots)}
-        return sorted(found, key=lambda entry: (order[entry.root], entry.path))
+            found[start.root].update(self._own(start.root, walk.found))
+        return [Entry(root, path) for root in self.roots for path in sorted(found[root])]
 
     def _own(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
         """Without what belongs to another root inside this one, which shows it itself."""
