@@ -411,9 +411,8 @@ def test_ripgrep_never_sieves_out_a_file_that_matches(
         raise
     data = line_end.join(lines).encode(encoding, "replace")
     (searched / "file").write_bytes(data)
-    decoded = to_text(data)
     rewritten = pattern.for_ripgrep()
-    if decoded is None or rewritten is None or not list(matching_lines(decoded.utf8, regex)):
+    if rewritten is None or not list(matching_lines(to_text(data).utf8, regex)):
         return
     candidates = ripgrep.candidates(searched, ["file"], rewritten, ignore_case=ignore_case, stop=soon())
     assert candidates is None or candidates == {"file"}

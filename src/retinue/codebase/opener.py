@@ -19,7 +19,7 @@ from retinue.codebase.directory import MAX_DEPTH, Directory, NotRegular, is_link
 from retinue.codebase.entry import Entry
 from retinue.codebase.hardlinks import HardLinks
 from retinue.codebase.policy import Rules
-from retinue.codebase.text import Text, to_text
+from retinue.codebase.text import SNIFFED_BYTES, Text, is_binary, to_text
 from retinue.core.errors import RootUnknown
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -70,22 +70,27 @@ class Opener:
 
     def read(self, entry: Entry) -> Content:
         """The whole file. Raises PathDenied, PathMissing or LimitExceeded."""
+        return self._read(entry, may_be_binary=True)
+
+    def text(self, entry: Entry) -> Text:
+        """The whole file as text. Raises what `read` raises, and PathDenied if it is binary."""
+        return to_text(self._read(entry, may_be_binary=False).data)
+
+    def _read(self, entry: Entry, *, may_be_binary: bool) -> Content:
         fd, status = self.open(entry)
+        # Never past the size it had: a growing file ends, and the endless ones in /proc have size 0.
+        size = status.st_size
         try:
-            # Never past the size it had: a growing file ends, and the endless ones in /proc have size 0.
-            data = read_fully(fd, status.st_size)
+            data = read_fully(fd, size if may_be_binary else min(size, SNIFFED_BYTES))
+            if not may_be_binary and is_binary(data):
+                raise refusals.binary(entry.path)
+            if len(data) < size:
+                data += read_fully(fd, size - len(data))
         except OSError as error:
             raise refusals.from_os(error, entry.path) from None
         finally:
             os.close(fd)
         return Content(data, _stamp(status))
-
-    def text(self, entry: Entry) -> Text:
-        """The whole file as text. Raises what `read` raises, and PathDenied if it is binary."""
-        text = to_text(self.read(entry).data)
-        if text is None:
-            raise refusals.binary(entry.path)
-        return text
 
     def stamp(self, entry: Entry) -> Stamp:
         """What tells whether the file changed since it was read; a link in its place is refused."""

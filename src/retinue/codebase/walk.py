@@ -21,7 +21,8 @@ from retinue.core.stop import Stop
 
 MAX_FILES = 200_000
 """A walk ends here: a root this large is a disk, not a project."""
-MAX_IGNORE_BYTES = 1_048_576
+MAX_IGNORE_BYTES = 131_072
+"""More than any project writes by hand; every rule costs time on every file."""
 
 
 class Seen(NamedTuple):
@@ -53,6 +54,8 @@ class Walker:
         ignores = ignores.below(path, _ignore_texts(here, (entry.name for entry in entries)))
         seen: list[Seen] = []
         for entry in entries:
+            if self._tally.out_of_time(self._stop):
+                break
             name = entry.name
             below = f"{path}/{name}" if path else name
             try:
