@@ -115,7 +115,7 @@ def run(
         loaded = read_settings({**flags, "roots": (".",)})
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
-    ask = Ask(question=question, constraints=given, **({} if limit is None else {"limit": limit}), **more)
+    ask = Ask(question=question, constraints=given, limit=limit, **more)
     answer: dict[str, Any] = anyio.run(verb, build_service(loaded), ask)
     if as_json:
         print_json(answer)

@@ -25,7 +25,7 @@ COMPONENTS = 2
 """Definitions that are traced."""
 SOURCES = 6
 """Files in which components are looked for."""
-CALLERS, CALLEES, CONSTANTS, TESTS = 4, 4, 4, 1
+CALLERS, CALLEES, CONSTANTS, TESTS = 3, 3, 3, 1
 """Findings of each sort for one component."""
 RANKS = ("definition", "path", "use", "call", "constant")
 CALLER_FILES, PATH_FILES = 8, 3

@@ -21,8 +21,8 @@ KINDS = {
     "test": "tests",
     "docs": "docs",
 }
-EXPLAINED = 5
-"""Places that say why they are there."""
+EXPLAINED, REASONS = 3, 2
+"""Places that say why they are there, and how many of their reasons."""
 NAMED = 3
 """Files that each group names."""
 DEFINITION_LINES = 100
@@ -79,7 +79,7 @@ def _summary(inquiry: Inquiry, kept: Sequence[Place], confidence: Confidence) ->
 def _reasons(inquiry: Inquiry, kept: Sequence[Place]) -> Iterator[str]:
     for place in kept[:EXPLAINED]:
         if place.why:
-            yield f"{inquiry.reference(place.entry, place.line or None)}: {'; '.join(place.why)}"
+            yield f"{inquiry.reference(place.entry, place.line or None)}: {'; '.join(place.why[:REASONS])}"
 
 
 def _groups(inquiry: Inquiry, kept: Sequence[Place]) -> Iterator[str]:

@@ -28,8 +28,8 @@ from retinue.research.scope import Scope
 from retinue.research.sources import Sources
 from retinue.research.synthesis import answer, merge
 
-FOUND = 20
-"""Places that the locator hands on, unless the caller wants another number."""
+FOUND = 15
+"""Places that the locator of a report hands on; asked alone, it may give more."""
 
 Second = Callable[[Inquiry, Sequence[Place], Stop], RoleResult]
 SECOND: Mapping[str, Second] = {"analyzer": analyze, "patterns": find_patterns}

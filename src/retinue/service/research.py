@@ -28,7 +28,8 @@ from retinue.store.reports import Reports
 
 Result = TypeVar("Result")
 
-MOST_PLACES = 200
+PLACES, MOST_PLACES = 20, 200
+"""That the locator alone gives by default, and at most."""
 SINGLE = {"locator": (), "analyzer": ("analyzer",), "patterns": ("patterns",)}
 """Each role that can be asked for alone, with the roles that run after the locator for it."""
 
@@ -41,7 +42,8 @@ class Ask:
     roots: Sequence[str] = ()
     """Roots of the allowlist or folders inside them; all roots if nothing is named."""
     constraints: Mapping[str, int] = field(default_factory=dict[str, int])
-    limit: int = FOUND
+    limit: int | None = None
+    """Most places; by default fewer in a report than when places alone are asked for."""
     previous: str | None = None
     """An earlier report to refine; with an empty question, to see whole."""
     artifact: bool = False
@@ -71,7 +73,7 @@ async def research(service: Service, ask: Ask) -> dict[str, object]:
 
 async def locate(service: Service, ask: Ask) -> dict[str, object]:
     """Where it is: the locator alone."""
-    return await _single(service, ask, "locator")
+    return await _single(service, replace(ask, limit=PLACES if ask.limit is None else ask.limit), "locator")
 
 
 async def analyze(service: Service, ask: Ask) -> dict[str, object]:
@@ -98,8 +100,9 @@ async def _single(service: Service, ask: Ask, role: str) -> dict[str, object]:
 
 async def _request(service: Service, ask: Ask, constraints: Constraints, follows: str = "") -> Request:
     """The ask, checked against what is allowed."""
-    if not 1 <= ask.limit <= MOST_PLACES:
-        raise InvalidInput(f"the limit must be between 1 and {MOST_PLACES}, not {ask.limit}")
+    limit = FOUND if ask.limit is None else ask.limit
+    if not 1 <= limit <= MOST_PLACES:
+        raise InvalidInput(f"the limit must be between 1 and {MOST_PLACES}, not {limit}")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
     question = asked(ask.question, follows=follows)
@@ -111,7 +114,7 @@ async def _request(service: Service, ask: Ask, constraints: Constraints, follows
             scope=scope_of(service.roots, _policy(settings), ask.roots, stop, _index_folder(settings)),
             thoughts=_thoughts(settings, stop),
             constraints=constraints,
-            limit=ask.limit,
+            limit=limit,
             redact=service.redactor.redact,
         )
     )

@@ -1,0 +1,120 @@
+"""How much smaller a report is than the files it stands for, and whether it still names the right ones.
+
+Takes the sets and repositories of `retrieval.py`. An agent without us is taken to read the files of the
+first five places; the ratio is the tokens of the report to the tokens of those files, both estimated.
+
+    python -m benchmarks.compaction SETS REPOS [--only SET] [--first N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from benchmarks.retrieval import Query, checkouts, cpu, queries_of
+from retinue.config.settings import Settings
+from retinue.core.reference import Reference
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+from retinue.core.tokens import estimate_tokens
+from retinue.redaction import Redactor
+from retinue.service.research import Ask, research
+from retinue.service.service import Service
+
+READ = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    tokens: int
+    instead_of: int
+    named: int
+    gold: int
+    cpu: float
+
+    @property
+    def ratio(self) -> float:
+        return self.tokens / self.instead_of
+
+
+def paths_of(report: dict[str, Any], role: str) -> list[str]:
+    references = report.get(role, {}).get("value", {}).get("references", ())
+    return list(dict.fromkeys(Reference.parse(reference).path for reference in references))
+
+
+def tokens_below(tree: Path, paths: Iterable[str]) -> int:
+    return sum(estimate_tokens((tree / path).read_text("utf-8", "replace")) for path in paths)
+
+
+async def measured(service: Service, tree: Path, query: Query) -> Measured:
+    before = cpu()
+    report: dict[str, Any] = await research(service, Ask(question=query.question))
+    spent = cpu() - before
+    found = paths_of(report, "locator")
+    named = {*found, *paths_of(report, "analyzer"), *paths_of(report, "patterns")}
+    tokens = estimate_tokens(json.dumps(report, ensure_ascii=False, indent=2))
+    read = tokens_below(tree, found[:READ] or sorted(query.gold))
+    return Measured(tokens, read, len(query.gold & named), len(query.gold), spent)
+
+
+def prepare(service: Service, tree: Path) -> None:
+    """The index that a server would have made behind its first answer."""
+    from retinue.codebase.policy import Policy
+    from retinue.research.scope import scope_of
+
+    limits = service.settings.limits
+    policy = Policy(max_file_bytes=limits.max_file_bytes)
+    scope_of([Root.at(tree)], policy, (), Stop(), service.settings.data_dir / "index").locator.prepare(Stop())
+
+
+def run(queries: list[Query], repos: Path, work: Path) -> list[Measured]:
+    found: list[Measured] = []
+    for tree, asked in checkouts(queries, repos, work):
+        service = Service(
+            roots=(Root.at(tree),), redactor=Redactor(), settings=Settings(data_dir=work / "data")
+        )
+        prepare(service, tree)
+        found += [anyio.run(measured, service, tree, query) for query in asked]
+    return found
+
+
+def show(name: str, found: list[Measured]) -> None:
+    ratios = sorted(one.ratio for one in found)
+    tokens = sorted(one.tokens for one in found)
+    named, gold = sum(one.named for one in found), sum(one.gold for one in found)
+    some = sum(1 for one in found if one.named)
+    print(f"{name}: {len(found)} questions")
+    print(f"  tokens of a report: median {tokens[len(tokens) // 2]}, most {tokens[-1]}")
+    print(f"  ratio to the files of the first {READ} places: median {statistics.median(ratios):.3f}")
+    print(f"  right files named: {100 * named / gold:.1f} %; at least one: {100 * some / len(found):.1f} %")
+    print(f"  CPU s a report: median {statistics.median(one.cpu for one in found):.2f}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sets", type=Path)
+    parser.add_argument("repos", type=Path)
+    parser.add_argument("--only", help="the name of one set, without .jsonl")
+    parser.add_argument("--first", type=int, help="the first so many questions of each set")
+    given = parser.parse_args()
+    for file in sorted(given.sets.glob("*.jsonl")):
+        if given.only in (None, file.stem):
+            with tempfile.TemporaryDirectory(prefix="retinue-bench-") as work:
+                found = run(queries_of(file)[: given.first], given.repos, Path(work))
+            if found:
+                show(file.stem, found)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
