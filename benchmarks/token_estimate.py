@@ -54,9 +54,8 @@ def main() -> int:
         sizes = sorted(map(abs, found))
         high = sizes[int(0.95 * (len(sizes) - 1))]
         bias = statistics.median(found)
-        print(
-            f"{name:8} {len(found):4}  median {statistics.median(sizes):.1%}  p95 {high:.1%}  bias {bias:+.1%}"
-        )
+        middle = statistics.median(sizes)
+        print(f"{name:8} {len(found):4}  median {middle:.1%}  p95 {high:.1%}  bias {bias:+.1%}")
     return 0
 
 
