@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check conformance bench bench-startup docs clean
+.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs docs conformance clean
 
 setup: $(READY)
 
@@ -19,6 +19,10 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest
 
+# Kills, cancels and crowds by the hundred.
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -32,10 +36,17 @@ conformance: $(READY)
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
 
-bench: bench-startup
+bench: bench-startup bench-redaction bench-runs
 
 bench-startup: $(READY)
 	$(BIN)/python -m benchmarks.startup
+
+bench-redaction: $(READY)
+	$(BIN)/python -m benchmarks.redaction
+
+bench-runs: $(READY)
+	$(BIN)/python -m benchmarks.runs
+	$(BIN)/python -m benchmarks.process_start
 
 clean:
 	rm -rf $(VENV)

@@ -12,8 +12,9 @@ import pytest
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
+from retinue.codebase.entry import Entry
 from retinue.codebase.pattern import Pattern
-from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RetinueError
+from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RetinueError, RootUnknown
 from retinue.core.root import Root
 from tests.codebase.planting import LONG_ENOUGH, SECRET, plant, soon, text_of
 
@@ -34,7 +35,10 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path, outside: Path) -> Root:
-    return plant(tmp_path / "root", {"src/a.py": "print('a')", ".env": SECRET, "keys/x.pem": SECRET})
+    return plant(
+        tmp_path / "root",
+        {"src/a.py": "print('a')", ".env": SECRET, "keys/x.pem": SECRET, ".ssh/config": SECRET},
+    )
 
 
 @pytest.fixture
@@ -128,8 +132,13 @@ def test_links_to_links_and_in_a_circle_are_refused(codebase: Codebase, root: Ro
 def test_a_link_to_a_hidden_file_is_as_hidden(codebase: Codebase, root: Root) -> None:
     (root.path / "notes.txt").symlink_to(".env")
     (root.path / "more").symlink_to("keys", target_is_directory=True)
-    refused(codebase, "notes.txt")
-    refused(codebase, "more/x.pem")
+    (root.path / "vault").symlink_to(".ssh", target_is_directory=True)
+    refused(codebase, "vault")
+    refused(codebase, "vault/config")
+    for path in ("notes.txt", "more/x.pem"):
+        refused(codebase, path)
+        with codebase.opener(soon()) as opener, pytest.raises(PathDenied):
+            opener.read(Entry(root, path))
 
 
 def test_links_inside_the_root_can_be_read(codebase: Codebase, root: Root) -> None:
@@ -140,6 +149,18 @@ def test_links_inside_the_root_can_be_read(codebase: Codebase, root: Root) -> No
     for path in ("same.py", "absolute.py", "lib/a.py"):
         assert text_of(codebase, path) == "print('a')"
     assert [item.path for item in codebase.list("lib", soon()).items] == ["src/a.py"]
+
+
+def test_a_file_of_another_root_is_refused(codebase: Codebase, outside: Path) -> None:
+    with codebase.opener(soon()) as opener, pytest.raises(RootUnknown):
+        opener.read(Entry(Root.at(outside), "secret.txt"))
+
+
+def test_a_path_too_deep_to_hold_open_is_refused(codebase: Codebase, root: Root) -> None:
+    deep = "/".join(["d"] * 101)
+    (root.path / deep).mkdir(parents=True)
+    (root.path / deep / "a.txt").write_text("deep")
+    refused(codebase, f"{deep}/a.txt", PathMissing)
 
 
 @pytest.mark.parametrize("place", [".env", "keys/x.pem", "node_modules/p/.env", ".git/config"])

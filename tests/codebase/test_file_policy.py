@@ -99,7 +99,7 @@ def test_a_system_folder_inside_a_root_is_hidden_whatever_is_allowed() -> None:
     """P6"""
     rules = Policy(allow=("**", "*")).rules_for(Root(Path("/run")))
     assert rules.hides("secrets/token")
-    assert rules.hides("user/1000/keyring")
+    assert rules.hides("credentials/unit/password")
     assert not rules.hides("media/disk/a.py")
 
 

@@ -16,11 +16,6 @@ from retinue.executors.walked_process import WalkedProcess
 from tests.executors.process_trees import wait_until
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(params=["kept", "walked"])
 def spawn(request: pytest.FixtureRequest):
     """Both ways to hold a tree: Linux has one, every platform has the other."""

@@ -17,11 +17,12 @@ async def say(stream: Stream, chunk: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-async def main(run_id: str) -> None:
-    program = python(STUBBORN_FAMILY, Path.cwd(), run_id=run_id, grace=60)
+async def main(run_id: str, directory: str) -> None:
+    program = python(STUBBORN_FAMILY, Path(directory), run_id=run_id, grace=60)
     print("starting", flush=True)
     async with ProcessGroup.start(program, stdin=b"", on_output=say) as group:
         await group.wait()
 
 
-anyio.run(main, sys.argv[1])
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1], sys.argv[2])

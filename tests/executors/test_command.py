@@ -6,10 +6,11 @@ import os
 import sys
 from ast import literal_eval
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from retinue.core.errors import ConfigInvalid, Unavailable
@@ -18,7 +19,14 @@ from retinue.core.ports import Executor
 from retinue.executors.command import Command, CommandExecutor
 from retinue.executors.identity import identify
 from retinue.executors.template import Template
-from tests.executors.process_trees import BASICS, STUBBORN_FAMILY, STUBBORN_FAMILY_SIZE, WAIT, left_of
+from tests.executors.process_trees import (
+    BASICS,
+    STUBBORN_FAMILY,
+    STUBBORN_FAMILY_SIZE,
+    WAIT,
+    left_of,
+    wait_until,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -41,8 +49,8 @@ class Witness:
     def lines(self) -> list[str]:
         return [event.text for event in self.events if isinstance(event, OutputLine)]
 
-    def context(self, seconds: float | None = None) -> RunContext:
-        return RunContext("run-1", self.cwd, seconds, emit=self.note, started=self.note)
+    def context(self, seconds: float | None = None, env: Mapping[str, str] | None = None) -> RunContext:
+        return RunContext("run-1", self.cwd, seconds, emit=self.note, started=self.note, env=env or {})
 
     def family(self) -> set[Identity]:
         found = {identify(int(line.split()[1])) for line in self.lines}
@@ -74,10 +82,20 @@ async def test_the_prompt_goes_to_stdin_and_stdout_is_the_answer(tmp_path: Path)
     assert sorted(witness.lines) == ["thinking", "😀 rüf"]
 
 
-async def test_the_process_is_announced_before_its_output(tmp_path: Path) -> None:
+async def test_the_process_is_announced_before_its_output_though_recording_it_takes_a_while(
+    tmp_path: Path,
+) -> None:
     """P5: the store knows whom to end before there is anything to show."""
     witness = Witness(tmp_path)
-    await python("say('pid', os.getpid())").run(Task("a", ""), witness.context())
+
+    async def slowly(identity: Identity) -> None:
+        await anyio.to_thread.run_sync(wait_until, (tmp_path / "said").exists)
+        for _ in range(20):  # turns in which a listener would have heard it
+            await anyio.lowlevel.checkpoint()
+        await witness.note(identity)
+
+    context = replace(witness.context(), started=slowly)
+    await python("say('pid', os.getpid()); open('said', 'w')").run(Task("a", ""), context)
     announced, line = witness.events
     assert isinstance(announced, Identity) and isinstance(line, OutputLine)
     assert line.text == f"pid {announced.pid}"
@@ -98,9 +116,14 @@ async def test_a_secret_of_the_server_is_not_in_the_childs_environment(tmp_path:
     executor = python(
         code, env={"GIVEN": "${WANTED}"}, environment={"SECRET": "planted", "WANTED": "w", "CLAUDECODE": "1"}
     )
-    outcome = await executor.run(Task("a", ""), Witness(tmp_path).context())
-    variables = literal_eval(outcome.output).rstrip("\0").split("\0")
-    assert sorted(variables) == ["GIVEN=w", f"PATH={os.environ['PATH']}", "RETINUE_RUN_ID=run-1"]
+    context = Witness(tmp_path).context(env={"RETINUE_CHILD_TOKEN": "t"})
+    outcome = await executor.run(Task("a", ""), context)
+    assert sorted(literal_eval(outcome.output).rstrip("\0").split("\0")) == [
+        "GIVEN=w",
+        f"PATH={os.environ['PATH']}",
+        "RETINUE_CHILD_TOKEN=t",
+        "RETINUE_RUN_ID=run-1",
+    ]
 
 
 async def test_a_failing_program_reports_its_code_and_its_last_fifty_lines(tmp_path: Path) -> None:

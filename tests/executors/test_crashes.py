@@ -34,13 +34,13 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="needs a keeper"),
 ]
-SERVER = Path(__file__).with_name("server_to_kill.py")
+PROJECT = Path(__file__).parents[2]
 
 
 @contextmanager
 def server(run_id: str, cwd: Path) -> Generator[subprocess.Popen[str]]:
-    argv = [sys.executable, str(SERVER), run_id]
-    with subprocess.Popen(argv, cwd=cwd, stdout=subprocess.PIPE, text=True) as process:
+    argv = [sys.executable, "-m", "tests.executors.server_to_kill", run_id, str(cwd)]
+    with subprocess.Popen(argv, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:

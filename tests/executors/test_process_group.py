@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -125,6 +126,21 @@ async def test_asyncio_cancellation_repeated_during_the_ending_does_not_cut_it_s
     assert left_of(family) == []
 
 
+@linux
+async def test_a_canceled_task_waits_for_the_ending_without_spinning(tmp_path: Path) -> None:
+    """P2: anyio repeats a cancellation until it is heeded; the grace must not be spent on that."""
+    ears, before = Ears(), 0.0
+    with anyio.CancelScope() as scope:
+        program = python("stubborn(); live()", tmp_path, grace=1.0)
+        async with ProcessGroup.start(program, stdin=b"", on_output=ears):
+            await ears.family(1)
+            before = time.process_time()
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert before
+    assert time.process_time() - before < 0.1
+
+
 async def test_a_program_that_obeys_term_is_not_killed_and_its_last_words_are_heard(
     tmp_path: Path, spawn: Spawn
 ) -> None:
@@ -178,7 +194,7 @@ async def test_all_output_before_the_exit_arrives_though_the_listener_is_slow(
     async def slow(stream: Stream, chunk: bytes) -> None:
         nonlocal heard
         heard += len(chunk)
-        await anyio.sleep(0.3 if heard < 100_000 else 0)
+        await anyio.sleep(0.8 if heard < 100_000 else 0)
 
     code = "daemon(lambda: time.sleep(1000)); say('x' * 199_999)"
     async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=slow, spawn=spawn) as group:
@@ -278,6 +294,50 @@ async def test_a_family_that_keeps_forking_and_changing_sessions_is_outrun(tmp_p
             await ears.family(1)
     assert group.survivors == frozenset()
     assert marked("fast-runners") == []
+
+
+def streams_of(process: psutil.Process) -> set[str]:
+    return {str(Path(f"/proc/{process.pid}/fd/{stream}").readlink()) for stream in range(3)}
+
+
+@linux
+async def test_the_keeper_holds_none_of_the_programs_streams(tmp_path: Path) -> None:
+    """P8: otherwise no stream would end before the keeper does."""
+    ears = Ears()
+    async with ProcessGroup.start(python("live()", tmp_path), stdin=b"", on_output=ears):
+        await ears.family(1)
+        [keeper] = psutil.Process().children()
+        assert streams_of(keeper) == {os.devnull}
+
+
+@linux
+async def test_orphans_that_die_together_leave_no_zombies_while_the_program_runs(tmp_path: Path) -> None:
+    """P5: many deaths are one signal; the keeper collects them all."""
+    ears = Ears()
+    code = """
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+life, death = os.pipe()
+for _ in range(60):
+    daemon(lambda: (os.close(death), os.read(life, 1)))
+say("pid", os.getpid())
+while not os.path.exists("go"):
+    time.sleep(0.01)
+os.close(death)
+time.sleep(1000)
+"""
+    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears):
+        await ears.family(1)
+        [keeper] = psutil.Process().children()
+        await anyio.to_thread.run_sync(wait_until, lambda: len(keeper.children()) == 61)
+        keeper.suspend()
+        (tmp_path / "go").touch()
+        await anyio.to_thread.run_sync(wait_until, lambda: zombies_of(keeper) == 60)
+        keeper.resume()
+        await anyio.to_thread.run_sync(wait_until, lambda: len(keeper.children()) == 1)
+
+
+def zombies_of(process: psutil.Process) -> int:
+    return sum(child.status() == psutil.STATUS_ZOMBIE for child in process.children())
 
 
 @linux

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import anyio
-import anyio.to_thread
 import pytest
 
 from retinue.core.errors import Canceled
@@ -36,17 +36,12 @@ async def test_same_work_is_not_done_twice_at_once_nor_right_again() -> None:
 
 
 async def test_rested_work_is_done_again() -> None:
-    times = 0
-
-    def work(stop: Stop) -> None:
-        nonlocal times
-        times += 1
-
-    background = Background(rest_s=0)
-    for _ in range(3):
-        async with background:
-            assert background.later("index", work)
-    assert times == 3
+    done = threading.Semaphore(0)
+    async with Background(rest_s=0) as background:
+        for _ in range(3):
+            assert background.later("index", lambda stop: done.release())
+            assert await anyio.to_thread.run_sync(partial(done.acquire, timeout=5))
+            await anyio.sleep(0.01)
 
 
 async def test_end_of_the_scope_stops_what_still_works() -> None:
@@ -77,6 +72,7 @@ async def test_work_that_breaks_leaves_the_rest_running(caplog: pytest.LogCaptur
 
     async with Background() as background:
         background.later("broken", broken)
+        await anyio.sleep(0.01)
         background.later("sound", lambda stop: done.set())
         await reached(done)
     assert "background work failed" in caplog.text

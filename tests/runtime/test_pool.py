@@ -29,7 +29,7 @@ class Job:
         async with self._at.pool.slot(self.id):
             self.working.set()
             await self.release.wait()
-            self._at.store.runs.finish(self.id, DONE)
+            self._at.pool.finish(self.id, DONE)
 
 
 async def test_no_more_runs_work_than_there_are_slots(one: Server) -> None:
@@ -181,7 +181,7 @@ async def test_work_that_handles_its_cancellation_can_still_tell_why_it_stopped(
         except asyncio.CancelledError:
             partial = "what was found so far"
         assert isinstance(slot.stopped, DeadlineExceeded)
-        one.store.runs.finish(run.id, replace(DONE, status=RunStatus.TIMEOUT, summary=partial))
+        one.pool.finish(run.id, replace(DONE, status=RunStatus.TIMEOUT, summary=partial))
     assert one.store.runs.get(run.id).summary == "what was found so far"
 
 
@@ -199,10 +199,10 @@ async def test_a_parent_that_lends_its_slot_can_wait_for_its_child(tmp_path: Pat
     """With one slot they would wait for each other for ever."""
     async with server(tmp_path, 1) as at:
         parent = at.pool.submit(SPEC)
-        async with asyncio.timeout(5), at.pool.slot(parent.id) as slot:
+        async with asyncio.timeout(5), at.pool.slot(parent.id):
             child = Job(at, replace(SPEC, parent=parent.id))
             child.release.set()
-            async with slot.lent():
+            async with at.pool.lent(parent.id):
                 await child.perform()
             assert at.store.queue.standing(parent.id).holds_slot
 
@@ -210,9 +210,9 @@ async def test_a_parent_that_lends_its_slot_can_wait_for_its_child(tmp_path: Pat
 async def test_a_lent_slot_is_had_again_even_when_the_wait_failed(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at:
         run = at.pool.submit(SPEC)
-        async with asyncio.timeout(5), at.pool.slot(run.id) as slot:
+        async with asyncio.timeout(5), at.pool.slot(run.id):
             with pytest.raises(ZeroDivisionError):
-                async with slot.lent():
+                async with at.pool.lent(run.id):
                     raise ZeroDivisionError
             assert at.store.queue.standing(run.id).holds_slot
 
@@ -224,9 +224,9 @@ async def test_a_coordinating_run_takes_no_slot(tmp_path: Path) -> None:
         await working.working.wait()
         run = at.pool.submit(replace(SPEC, needs_slot=False, limits=Limits(run_s=0.05)))
         with pytest.raises(DeadlineExceeded):
-            async with at.pool.slot(run.id) as slot:
+            async with at.pool.slot(run.id):
                 assert at.status(run.id) is RunStatus.RUNNING
-                async with slot.lent():
+                async with at.pool.lent(run.id):
                     await asyncio.Event().wait()
         working.release.set()
 
@@ -269,7 +269,7 @@ async def test_a_deadline_does_not_run_while_the_parent_is_asked(one: Server) ->
         await asyncio.sleep(0.4)  # the very passing of time is what is tested
         one.store.messages.reply(message.id, "!")
         await one.becomes(run.id, RunStatus.RUNNING)
-        one.store.runs.finish(run.id, DONE)
+        one.pool.finish(run.id, DONE)
     assert one.status(run.id) is RunStatus.SUCCESS
 
 
@@ -278,7 +278,7 @@ async def test_a_run_may_tidy_up_after_its_end_is_recorded(one: Server) -> None:
     run = one.pool.submit(replace(SPEC, limits=Limits(run_s=30)))
     async with one.pool.slot(run.id):
         with one.changes.watch({run.id}) as watch:
-            one.store.runs.finish(run.id, DONE)
+            one.pool.finish(run.id, DONE)
             one.store.runs.request_cancel(run.id)
             async with asyncio.timeout(5):
                 await watch.next()
@@ -291,3 +291,37 @@ async def test_a_run_that_is_not_ready_gets_no_slot(one: Server) -> None:
     recorded = one.pool.submit(SPEC)
     async with one.pool.slot(one.pool.submit(SPEC).id):
         assert one.status(recorded.id) is RunStatus.QUEUED
+
+
+async def test_a_run_that_ends_passes_its_slot_on_in_one_write(tmp_path: Path) -> None:
+    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+        first, second = Job(at), Job(at)
+        for job in (first, second):
+            group.create_task(job.perform())
+        await first.working.wait()
+        assert at.pool.finish(first.id, DONE)
+        assert at.status(second.id) is RunStatus.RUNNING
+        assert not at.pool.finish(first.id, DONE)
+        for job in (first, second):
+            job.release.set()
+
+
+async def test_a_run_that_queues_behind_another_process_alone_is_let_in(tmp_path: Path) -> None:
+    """Nothing happens in its own process meanwhile that could wake it."""
+    async with server(tmp_path, 1) as here, server(tmp_path, 1) as there, asyncio.TaskGroup() as group:
+        theirs = Job(there)
+        group.create_task(theirs.perform())
+        await theirs.working.wait()
+        run = here.pool.submit(SPEC)
+        for _ in range(20):
+            await asyncio.sleep(0)  # let the news of its own recording pass by
+
+        async def perform() -> None:
+            async with here.pool.slot(run.id):
+                here.pool.finish(run.id, DONE)
+
+        waiting = group.create_task(perform())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        theirs.release.set()
+        await asyncio.wait_for(waiting, 5)

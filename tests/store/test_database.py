@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -10,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Conflict, Unavailable
-from retinue.core.ids import OwnerId
+from retinue.core.errors import Conflict, InternalError, RunUnknown, Unavailable
+from retinue.core.ids import OwnerId, RunId
+from retinue.core.run import RunStatus
 from retinue.store.database import Database
 from retinue.store.file_lock import FileLock
 from retinue.store.filesystem import filesystem_of, mounted_type, refuse_network
 from retinue.store.folder import DataFolder
 from retinue.store.migrations import MIGRATIONS
 from retinue.store.store import Store
-from tests.store.store_support import SPEC, Bench
+from tests.store.store_support import DONE, SPEC, Bench
 
 WORKER = Path(__file__).with_name("store_worker.py")
 
@@ -102,6 +104,15 @@ def test_a_file_that_is_no_database_is_refused_with_a_reason(tmp_path: Path) -> 
         Store.open(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["retinue.db", "write.lock"])
+def test_a_folder_in_place_of_a_file_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(Unavailable) as refused:
+        Store.open(tmp_path)
+    assert refused.value.hint
+    assert str(tmp_path) not in refused.value.message
+
+
 def test_a_place_that_cannot_be_a_folder_is_refused_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(Unavailable) as refused:
@@ -120,6 +131,27 @@ def test_a_failed_write_changes_nothing_and_tells_nobody(bench: Bench) -> None:
     assert heard == []
     bench.queued()
     assert len(heard) == 1
+
+
+def test_a_write_within_a_write_is_part_of_it(bench: Bench) -> None:
+    heard: list[list[str]] = []
+    bench.store.database.listen(lambda touched: heard.append(list(touched)))
+    run = bench.queued()
+    with bench.store.database.write():
+        bench.admit()
+        bench.store.runs.set_summary(run.id, "both")
+        assert len(heard) == 1
+    assert heard == [[run.id], [run.id]]
+    assert bench.status(run.id) is RunStatus.RUNNING
+
+
+def test_a_part_that_failed_undoes_the_whole_even_when_its_error_was_swallowed(bench: Bench) -> None:
+    run = bench.queued()
+    with pytest.raises(InternalError), bench.store.database.write():
+        bench.admit()
+        with contextlib.suppress(RunUnknown):
+            bench.store.runs.finish(RunId.new(), DONE)
+    assert bench.status(run.id) is RunStatus.QUEUED
 
 
 def test_a_write_does_not_wait_for_ever_for_a_stuck_process(tmp_path: Path) -> None:

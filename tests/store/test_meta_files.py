@@ -51,14 +51,17 @@ def test_the_file_tells_how_the_run_stands(bench: Bench) -> None:
 
 
 def test_what_has_not_happened_yet_is_null(bench: Bench) -> None:
-    queued = shown(bench, bench.queued())
-    assert queued["status"] == "queued"
-    assert (queued["startTime"], queued["endTime"], queued["exitCode"], queued["messages"]) == (
-        None,
-        None,
-        None,
-        [],
-    )
+    running = shown(bench, bench.running())
+    assert (running["status"], running["messages"]) == ("running", [])
+    assert running["startTime"]
+    assert (running["endTime"], running["exitCode"], running["summary"]) == (None, None, None)
+
+
+def test_a_run_has_a_file_from_its_start_or_its_end_on(bench: Bench) -> None:
+    queued, canceled = bench.queued(), bench.queued()
+    bench.store.runs.request_cancel(canceled.id)
+    assert shown(bench, canceled)["startTime"] is None
+    assert not bench.store.folder.meta(queued.id).exists()
 
 
 def test_a_reader_never_sees_half_a_file(bench: Bench) -> None:

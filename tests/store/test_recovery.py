@@ -93,7 +93,7 @@ def test_processes_are_ended_before_their_runs_are_marked(bench: Bench) -> None:
         recover(bench.store, die_half_way)
     [(orphan, status)] = seen
     assert status is RunStatus.RUNNING
-    assert orphan.process and (orphan.process.pid, orphan.process.started_at) == (4321, 12.5)
+    assert orphan.process and (orphan.process.pid, orphan.process.started) == (4321, "12.5")
     assert [again.run_id for again in recover(bench.store, nothing)] == [run.id]
 
 
@@ -154,6 +154,7 @@ def test_two_that_recover_at_once_handle_each_run_once(bench: Bench) -> None:
 def test_the_locks_of_the_dead_are_cleared_away(bench: Bench) -> None:
     dead_owners_run(bench)
     bench.store.folder.owner_lock(OwnerId.new()).touch()
+    (bench.store.folder.owners / "not an owner.lock").touch()
     recover(bench.store, nothing)
     assert owners.known(bench.store.folder) == [bench.owner_id]
     assert bench.store.folder.owner_lock(bench.owner_id).exists()

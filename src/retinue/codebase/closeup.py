@@ -86,11 +86,10 @@ class _NameTerms:
         return self._known[name]
 
     def _value(self, name: str) -> float:
-        split = words(name.encode()).split()
-        shared = sorted({term for word in split for term in self._asked[word]})
+        shared = sorted(self._asked.within(name))
         if not shared:
             return 0.0
-        own = {term for word in split for term in self._vocabulary[word].split()}
+        own = {term for word in words(name.encode()).split() for term in self._vocabulary[word].split()}
         return sum(self._weights[term] for term in shared) * len(shared) / len(own)
 
 

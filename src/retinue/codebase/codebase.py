@@ -153,15 +153,16 @@ class Codebase:
         sized: bool = False,
         folders: list[Entry] | None = None,
     ) -> list[Entry]:
-        found: dict[Entry, None] = {}
         starts = [self._find(path, opener) for path in below] or [
             (Entry(root, ""), True) for root in self.roots
         ]
+        found: dict[Root, set[str]] = {root: set() for root in self.roots}
         for start, is_folder in starts:
             if not is_folder:
-                found[start] = None
+                found[start.root].add(start.path)
                 continue
-            walk = FileWalk(self._rules[start.root], tally, stop, max_files - len(found), sized=sized)
+            room = max_files - sum(map(len, found.values()))
+            walk = FileWalk(self._rules[start.root], tally, stop, room, sized=sized)
             try:
                 ignores = ignores_above(opener, start.root, start.path)
                 walk.gather(opener.folder(start.root, start.path), start.path, ignores)
@@ -169,9 +170,8 @@ class Codebase:
                 tally.counts["unreadable"] += 1
             if folders is not None:
                 folders += (Entry(start.root, path) for path in walk.folders)
-            found.update((Entry(start.root, path), None) for path in self._own(start.root, walk.found))
-        order = {root: index for index, root in enumerate(self.roots)}
-        return sorted(found, key=lambda entry: (order[entry.root], entry.path))
+            found[start.root].update(self._own(start.root, walk.found))
+        return [Entry(root, path) for root in self.roots for path in sorted(found[root])]
 
     def _own(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
         """Without what belongs to another root inside this one, which shows it itself."""

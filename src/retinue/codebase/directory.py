@@ -13,6 +13,9 @@ import sys
 from pathlib import Path
 from typing import Protocol, Self
 
+MAX_DEPTH = 100
+"""Each level holds a folder open, and a process has only so many descriptors."""
+
 POSIX = sys.platform != "win32"
 
 if sys.platform == "win32":

@@ -37,12 +37,14 @@ def stamp_at(path: str | Path) -> Stamped:
         return GONE
 
 
-def changed(roots: Sequence[Path], known: Iterable[tuple[int, str, Stamped]]) -> list[tuple[int, str]]:
-    """Those of the known (root, path, stamp) that are no longer the same."""
+def changed(
+    roots: Sequence[Path], known: Iterable[tuple[int, str, int, int, int, int]]
+) -> list[tuple[int, str]]:
+    """Those of the known (root, path, and the four numbers of the stamp) that are no longer the same."""
     prefixes = [f"{root}{os.sep}" for root in roots]
     lstat = os.lstat
     found: list[tuple[int, str]] = []
-    for root, path, (size, modified, changed_at, inode) in known:
+    for root, path, size, modified, changed_at, inode in known:
         try:
             now = lstat(prefixes[root] + path)
         except OSError:

@@ -31,7 +31,20 @@ def matcher(*globs: str) -> Callable[[str], bool]:
         regex = compile_regex("|".join(map(to_regex, globs)))
     except PatternInvalid:
         raise InvalidInput(f"not a glob: {', '.join(globs)}", hint="use ?, *, **, [a-z], {a,b}") from None
-    return lambda path: regex.fullmatch(path.encode("utf-8", "surrogateescape")) is not None
+    head, tail = literal_ends(globs[0]) if len(globs) == 1 else ("", "")
+    # Walks ask this of every path, and a look at its ends costs a twentieth of a match.
+    return lambda path: (
+        path.startswith(head)
+        and path.endswith(tail)
+        and regex.fullmatch(path.encode("utf-8", "surrogateescape")) is not None
+    )
+
+
+def literal_ends(glob: str) -> tuple[str, str]:
+    """What every path that fits begins and ends with, as far as that is plain to see."""
+    specials = [index for index, char in enumerate(glob) if char in SPECIAL]
+    # The slash of `**/name` may stand for nothing.
+    return glob[: specials[0]], glob[specials[-1] + 1 :].lstrip("/")
 
 
 def to_regex(glob: str) -> str:

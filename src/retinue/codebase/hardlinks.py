@@ -53,7 +53,10 @@ class HardLinks:
     def _look(self, stop: Stop) -> frozenset[Inode]:
         found: set[Inode] = set()
         for root, rules in self._rules.items():
-            top = self._directory_at(root.path)
+            try:
+                top = self._directory_at(root.path)
+            except OSError:
+                continue  # a root that is gone hides nothing any more
             try:
                 _collect(top, "", rules, found, stop)
             finally:
@@ -64,8 +67,12 @@ class HardLinks:
 def _collect(here: Directory, path: str, rules: Rules | None, found: set[Inode], stop: Stop) -> None:
     """Add the hidden files below `here`; without rules everything below is hidden."""
     stop.check()
-    device = here.status(".").st_dev
-    for entry in here.scan():
+    try:
+        device = here.status(".").st_dev
+        entries = here.scan()
+    except OSError:
+        return
+    for entry in entries:
         is_folder = entry.is_dir(follow_symlinks=False)
         below = f"{path}/{entry.name}" if path else entry.name
         hidden = rules is None or rules.hides(below, folder=is_folder)

@@ -7,9 +7,7 @@ means to be searched. Knows nothing of the file system.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 from retinue.codebase.globs import is_literal, matcher
 from retinue.core.errors import InvalidInput
@@ -25,51 +23,55 @@ ALWAYS = "\n".join(
 """Made by tools, never by hand. `!node_modules/` in any ignore file brings one back."""
 
 
-class Rule(NamedTuple):
-    ignores: bool
-    """False for a `!` rule, which takes an ignore back."""
-    folders_only: bool
+Globs = list[tuple[int, bool, Callable[[str], bool]]]
+"""Number, whether it speaks of folders only, and what it fits. Once read, the last rule comes first."""
+
+
+class _Last(dict[str, tuple[int, int]]):
+    """For a plain name: the last rule that speaks of it as a file, and as a folder; -1 if none does."""
+
+    def add(self, name: str, index: int, folders_only: bool) -> None:
+        of_files, _ = self.get(name, (-1, -1))
+        self[name] = (of_files if folders_only else index, index)
 
 
 class IgnoreFile:
-    """The rules of one ignore file, numbered in order. Plain names and `*.extension` need no matching."""
+    """The rules of one ignore file. Plain names and `*.extension`, which most rules are, are looked up."""
 
     def __init__(self, text: str) -> None:
-        self._rules: list[Rule] = []
-        self._names: dict[str, list[int]] = {}
-        self._extensions: dict[str, list[int]] = {}
-        self._paths: dict[str, list[int]] = {}
-        self._name_globs: list[tuple[int, Callable[[str], bool]]] = []
-        self._path_globs: list[tuple[int, Callable[[str], bool]]] = []
+        self._ignores: list[bool] = []
+        """By rule; False for a `!` rule, which takes an ignore back."""
+        self._names = _Last()
+        self._extensions = _Last()
+        self._paths = _Last()
+        self._name_globs: Globs = []
+        self._path_globs: Globs = []
         for line in text.removeprefix("\ufeff").split("\n"):
             self._add(line)
-        self._speaks_of_paths = bool(self._paths or self._path_globs)
-        # The same names come again in folder after folder.
-        self._by_name = functools.lru_cache(maxsize=65_536)(self._last_rule_for_name)
+        self._name_globs.reverse()
+        self._path_globs.reverse()
 
     def __bool__(self) -> bool:
-        return bool(self._rules)
+        return bool(self._ignores)
 
     def verdict(self, path: str, name: str, is_folder: bool) -> bool | None:
         """True: ignored. False: expressly not. None: this file says nothing. The path is relative to it."""
-        last = self._by_name(name, is_folder)
-        if self._speaks_of_paths:
-            last = max(last, self._last_rule_for_path(path, is_folder))
-        return None if last < 0 else self._rules[last].ignores
-
-    def _last_rule_for_name(self, name: str, is_folder: bool) -> int:
-        hits = list(self._names.get(name, ()))
-        hits += self._extensions.get(name[name.rfind(".") :] if "." in name else "", ())
-        hits += (index for index, fits in self._name_globs if fits(name))
-        return self._last(hits, is_folder)
-
-    def _last_rule_for_path(self, path: str, is_folder: bool) -> int:
-        hits = list(self._paths.get(path, ()))
-        hits += (index for index, fits in self._path_globs if fits(path))
-        return self._last(hits, is_folder)
-
-    def _last(self, hits: list[int], is_folder: bool) -> int:
-        return max((hit for hit in hits if is_folder or not self._rules[hit].folders_only), default=-1)
+        last = -1
+        if name in self._names:
+            last = self._names[name][is_folder]
+        if (
+            self._extensions
+            and (dot := name.rfind(".")) >= 0
+            and (extension := name[dot:]) in self._extensions
+        ):
+            last = max(last, self._extensions[extension][is_folder])
+        if path in self._paths:
+            last = max(last, self._paths[path][is_folder])
+        if self._name_globs:
+            last = _last_fit(self._name_globs, name, is_folder, last)
+        if self._path_globs:
+            last = _last_fit(self._path_globs, path, is_folder, last)
+        return None if last < 0 else self._ignores[last]
 
     def _add(self, line: str) -> None:
         if line.startswith("#"):
@@ -89,30 +91,41 @@ class IgnoreFile:
             line = line[:-1].removesuffix("\\")
         if line.endswith("/**"):
             line += "/*"  # what is in the folder, not the folder itself
-        index = len(self._rules)
         try:
             if anchored or "/" in line:
-                self._add_path(index, line)
+                self._add_path(line, folders_only)
             else:
-                self._add_name(index, line)
+                self._add_name(line, folders_only)
         except InvalidInput:
             return  # git and ripgrep pass over a rule they cannot read
-        self._rules.append(Rule(not negated, folders_only))
+        self._ignores.append(not negated)
 
-    def _add_path(self, index: int, glob: str) -> None:
+    def _add_path(self, glob: str, folders_only: bool) -> None:
+        index = len(self._ignores)
         if is_literal(glob):
-            self._paths.setdefault(glob, []).append(index)
+            self._paths.add(glob, index, folders_only)
         else:
-            self._path_globs.append((index, matcher(glob)))
+            self._path_globs.append((index, folders_only, matcher(glob)))
 
-    def _add_name(self, index: int, glob: str) -> None:
+    def _add_name(self, glob: str, folders_only: bool) -> None:
+        index = len(self._ignores)
         extension = glob[1:]
         if is_literal(glob):
-            self._names.setdefault(glob, []).append(index)
+            self._names.add(glob, index, folders_only)
         elif glob[0] == "*" and extension.rfind(".") == 0 and is_literal(extension):
-            self._extensions.setdefault(extension, []).append(index)
+            self._extensions.add(extension, index, folders_only)
         else:
-            self._name_globs.append((index, matcher(glob)))
+            self._name_globs.append((index, folders_only, matcher(glob)))
+
+
+def _last_fit(globs: Globs, text: str, is_folder: bool, last: int) -> int:
+    """The last rule that fits, or the one already known if it comes later."""
+    for index, folders_only, fits in globs:
+        if index <= last:
+            break
+        if (is_folder or not folders_only) and fits(text):
+            return index
+    return last
 
 
 class Ignores:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from array import array
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from retinue.codebase.chronicle import tables as history_tables
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Detail
-from retinue.codebase.freshness import Stamped, changed, stamp_at
+from retinue.codebase.freshness import changed, stamp_at
 from retinue.codebase.history import History
 from retinue.codebase.ignore import IGNORE_FILES
 from retinue.codebase.opener import Opener
@@ -110,18 +110,16 @@ class Index:
 
     def changes(self) -> Changes | None:
         """What changed since the last update; None if there was none yet. Looks at stamps, reads nothing."""
-        folders = self._stamps("folders")
-        if not folders:
+        if not self._db.execute("SELECT 1 FROM folders").fetchone():
             return None
-        if changed(self._roots, folders):
+        if changed(self._roots, self._stamps("folders")):
             return Changes(True, [])
         files = changed(self._roots, self._stamps("files"))
         whole = any(path.rpartition("/")[2] in IGNORE_FILES for _, path in files)
         return Changes(whole, files)
 
-    def _stamps(self, table: str) -> list[tuple[int, str, Stamped]]:
-        rows = self._db.execute(f"SELECT root, path, size, modified, changed, inode FROM {table}")  # noqa: S608
-        return [(row[0], row[1], row[2:]) for row in rows]
+    def _stamps(self, table: str) -> Iterable[tuple[int, str, int, int, int, int]]:
+        return self._db.execute(f"SELECT root, path, size, modified, changed, inode FROM {table}")  # noqa: S608
 
     def update(self, stop: Stop) -> None:
         """Make it true again: only files that changed are read. Others may have done so in the meantime."""
@@ -182,9 +180,9 @@ class Index:
             [(*place, *stamp) for place, stamp in stamps.items()],
         )
         found = {(numbers[one.root], one.path) for one in walked.entries if worth_reading(one.path)}
-        known = {(root, path): stamp for root, path, stamp in self._stamps("files")}
+        known = {row[:2]: row for row in self._stamps("files")}
         self._db.executemany("DELETE FROM files WHERE root=? AND path=?", sorted(known.keys() - found))
-        stale = changed(self._roots, [(*place, stamp) for place, stamp in known.items() if place in found])
+        stale = changed(self._roots, [row for place, row in known.items() if place in found])
         self._renew(sorted({*(found - known.keys()), *stale}), stop)
 
     def _renew(self, places: Sequence[tuple[int, str]], stop: Stop) -> None:

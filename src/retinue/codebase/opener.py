@@ -15,11 +15,12 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from retinue.codebase import refusals
-from retinue.codebase.directory import Directory, NotRegular, is_link, read_fully
+from retinue.codebase.directory import MAX_DEPTH, Directory, NotRegular, is_link, read_fully, require_regular
 from retinue.codebase.entry import Entry
 from retinue.codebase.hardlinks import HardLinks
 from retinue.codebase.policy import Rules
-from retinue.codebase.text import Text, to_text
+from retinue.codebase.text import SNIFFED_BYTES, Text, is_binary, to_text
+from retinue.core.errors import RootUnknown
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
@@ -69,35 +70,42 @@ class Opener:
 
     def read(self, entry: Entry) -> Content:
         """The whole file. Raises PathDenied, PathMissing or LimitExceeded."""
+        return self._read(entry, may_be_binary=True)
+
+    def text(self, entry: Entry) -> Text:
+        """The whole file as text. Raises what `read` raises, and PathDenied if it is binary."""
+        return to_text(self._read(entry, may_be_binary=False).data)
+
+    def _read(self, entry: Entry, *, may_be_binary: bool) -> Content:
         fd, status = self.open(entry)
+        # Never past the size it had: a growing file ends, and the endless ones in /proc have size 0.
+        size = status.st_size
         try:
-            # Never past the size it had: a growing file ends, and the endless ones in /proc have size 0.
-            data = read_fully(fd, status.st_size)
+            data = read_fully(fd, size if may_be_binary else min(size, SNIFFED_BYTES))
+            if not may_be_binary and is_binary(data):
+                raise refusals.binary(entry.path)
+            if len(data) < size:
+                data += read_fully(fd, size - len(data))
         except OSError as error:
             raise refusals.from_os(error, entry.path) from None
         finally:
             os.close(fd)
         return Content(data, _stamp(status))
 
-    def text(self, entry: Entry) -> Text:
-        """The whole file as text. Raises what `read` raises, and PathDenied if it is binary."""
-        text = to_text(self.read(entry).data)
-        if text is None:
-            raise refusals.binary(entry.path)
-        return text
-
     def stamp(self, entry: Entry) -> Stamp:
         """What tells whether the file changed since it was read; a link in its place is refused."""
-        if self._rules[entry.root].hides(entry.path):
+        if self._rules_of(entry).hides(entry.path):
             raise refusals.hidden(entry.path)
         try:
-            return _stamp(self._status(entry.root, entry.path))
+            status = self._status(entry.root, entry.path)
+            require_regular(status)
+            return _stamp(status)
         except OSError as error:
             raise refusals.from_os(error, entry.path) from None
 
     def locate(self, entry: Entry) -> tuple[Entry, bool]:
         """Where something really is once links are followed, and whether it is a folder."""
-        rules = self._rules[entry.root]
+        rules = self._rules_of(entry)
         if rules.hides(entry.path, folder=True):
             raise refusals.hidden(entry.path)
         path = entry.path
@@ -115,7 +123,7 @@ class Opener:
 
     def open(self, entry: Entry) -> tuple[int, os.stat_result]:
         """A descriptor to be closed by the caller, and what it is."""
-        rules = self._rules[entry.root]
+        rules = self._rules_of(entry)
         if rules.hides(entry.path):
             raise refusals.hidden(entry.path)
         try:
@@ -124,7 +132,10 @@ class Opener:
             except OSError as error:
                 if error.errno not in LINK_IN_THE_WAY:
                     raise
-                fd, status = self._open(entry.root, self._real_path(entry))
+                path = self._real_path(entry)
+                if rules.hides(path):
+                    raise refusals.hidden(entry.path) from None
+                fd, status = self._open(entry.root, path)
         except NotRegular:
             raise refusals.not_a_file(entry.path) from None
         except OSError as error:
@@ -147,6 +158,8 @@ class Opener:
             self._folders.append(self._directory_at(root.path))
             self._root = root
         names = path.split("/") if path else []
+        if len(names) > MAX_DEPTH:
+            raise OSError(errno.ENAMETOOLONG, "too deep")
         shared = 0
         while shared < min(len(names), len(self._names)) and names[shared] == self._names[shared]:
             shared += 1
@@ -156,6 +169,14 @@ class Opener:
             self._names.append(name)
         self._parent = path
         return self._folders[-1]
+
+    def _rules_of(self, entry: Entry) -> Rules:
+        rules = self._rules.get(entry.root)
+        if rules is None:
+            raise RootUnknown(
+                "the file is in none of the roots", hint="list the roots to see which there are"
+            )
+        return rules
 
     def _open(self, root: Root, path: str) -> tuple[int, os.stat_result]:
         parent, _, name = path.rpartition("/")
@@ -176,15 +197,12 @@ class Opener:
         return None if is_link(status) else status
 
     def _real_path(self, entry: Entry) -> str:
-        """Where the links of a path lead, if that is a readable place below the same root."""
+        """Where the links of a path lead, if that is below the same root. It may be hidden there."""
         root = entry.root.path
         real = Path(os.path.realpath(root / entry.path))
         if not real.is_relative_to(root):
             raise refusals.outside(entry.path)
-        path = "" if real == root else real.relative_to(root).as_posix()
-        if self._rules[entry.root].hides(path):
-            raise refusals.hidden(entry.path)
-        return path
+        return "" if real == root else real.relative_to(root).as_posix()
 
     def _leads_to_hidden(self, fd: int, status: os.stat_result) -> bool:
         try:

@@ -21,7 +21,7 @@ from retinue.core.root import Root
 SYSTEM_PATHS = tuple(
     Path(path)
     for path in (
-        *("/proc", "/sys", "/dev", "/etc", "/boot", "/run/secrets", "/run/credentials", "/run/user"),
+        *("/proc", "/sys", "/dev", "/etc", "/boot", "/run/secrets", "/run/credentials"),
         *("/private/etc", "/System", "/Library/Keychains", "C:/Windows"),
     )
 )

@@ -19,9 +19,9 @@ from retinue.codebase.kinds import Standing, standing_of
 from retinue.codebase.mentions import mentioned
 from retinue.codebase.neighbours import neighbourhood
 from retinue.codebase.question import Question
-from retinue.codebase.terms import Asked, words
+from retinue.codebase.terms import Asked
 
-SHORTLIST = 120
+SHORTLIST = 80
 _MOST_TERMS = 60
 
 FIRST = {"words": 0.33, "name": 0.12, "folder": 0.05, "said": 0.05, "traced": 0.10, "history": 0.06}
@@ -50,7 +50,7 @@ STANDING: dict[Standing, float] = {
     "package": 0.85,
 }
 """What a bug report is about is seldom a test, a page of documentation or somebody else's code."""
-_TEST_IN_QUESTION, _TEST_ASKED_FOR = 0.75, 0.9
+_TEST_IN_QUESTION, _TEST_ASKED_FOR = 0.8, 0.9
 _TEST_TERMS = ("test", "fixtur", "pytest", "unittest")
 
 
@@ -146,8 +146,8 @@ def _path_words(question: Question, paths: Sequence[str]) -> tuple[Signal, Signa
     for file, path in enumerate(paths):
         folder, _, name = path.rpartition("/")
         if folder not in of_folder:
-            of_folder[folder] = _asked_in(folder, asked)
-        in_name = _asked_in(name.rpartition(".")[0] or name, asked)
+            of_folder[folder] = asked.within(folder)
+        in_name = asked.within(name.rpartition(".")[0] or name)
         if in_name or of_folder[folder]:
             found.append((file, in_name, of_folder[folder]))
             for term in {*in_name, *of_folder[folder]}:
@@ -156,10 +156,6 @@ def _path_words(question: Question, paths: Sequence[str]) -> tuple[Signal, Signa
     names = {file: sum(worth[term] for term in in_name) for file, in_name, _ in found if in_name}
     folders = {file: sum(worth[term] for term in above) for file, _, above in found if above}
     return names, folders
-
-
-def _asked_in(text: str, asked: Asked) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(term for word in words(text.encode()).split() for term in asked[word]))
 
 
 def _history(question: Question, paths: Sequence[str], past: Past) -> Signal:

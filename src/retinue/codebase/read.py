@@ -41,7 +41,7 @@ def excerpt(entry: Entry, text: Text, start: int, lines: int | None, bounds: Bou
     size = 0
     for line in wanted:
         clipped = clip(line, bounds.max_line_chars)
-        size += len(clipped.encode("utf-8", "replace")) + 1
+        size += len(clipped.encode()) + 1
         if len(shown) == bounds.max_lines or size > bounds.max_bytes:
             tally.reached("lines" if len(shown) == bounds.max_lines else "bytes")
             break

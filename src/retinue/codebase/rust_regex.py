@@ -1,8 +1,8 @@
 """From RE2's syntax to Rust's, for ripgrep over raw bytes. The result matches at least what RE2 matches.
 
-RE2 sees text: decoded, without a byte-order mark and with `\\n` line ends. Ripgrep sees the file's bytes. So
-whatever may match a character beyond ASCII may here also match one byte of Latin-1, a line may begin
-with a mark and end with `\\r`. Expects a pattern that RE2 has already accepted.
+RE2 sees text: decoded, with `\\n` line ends. Ripgrep sees the file's bytes. So whatever may match a character
+beyond ASCII may here also match one byte of Latin-1, and a line may end before `\\r`. Files with a byte-order
+mark are not its business. Expects a pattern that RE2 has already accepted.
 """
 
 from __future__ import annotations
@@ -65,11 +65,9 @@ class _Rewriter:
         self.at += 1
         if char == ".":
             return or_latin1(".")
-        if char == "^":
-            return r"(?:^\x{FEFF}?)"
         if char == "$":
-            return r"(?:\r?$)"
-        return char if char in "|)*+?" else literal(ord(char))
+            return "(?R:$)"  # also before `\r\n`; older ripgreps refuse it, and then are not used
+        return char if char in "|)*+?^" else literal(ord(char))
 
     def group(self) -> str:
         if flag := self.take(CASE_FLAG):

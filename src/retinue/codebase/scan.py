@@ -23,30 +23,35 @@ from retinue.core.stop import Stop
 
 
 class Scan:
-    """What one pass over the files says of some terms."""
+    """What one pass over the files says of some terms. Only files looked at closely are cut into chunks."""
 
     def __init__(self, codebase: Codebase, question: Question, ripgrep: Ripgrep | None, stop: Stop) -> None:
+        self._codebase = codebase
+        self._stop = stop
+        self._asked = Asked(question.terms)
         self.entries = [entry for entry in codebase.files(stop).entries if worth_reading(entry.path)]
         self.paths = [entry.path for entry in self.entries]
-        self.sizes = [0] * len(self.entries)
         self.counts: dict[str, dict[int, int]] = {term: {} for term in question.terms}
-        self._details: dict[int, Detail] = {}
-        asked = Asked(question.terms)
         numbers = {entry: number for number, entry in enumerate(self.entries)}
         with codebase.opener(stop) as opener:
             self.sizes = [size_of(opener, entry) for entry in self.entries]
             for entry in _candidates(self.entries, question.needles, ripgrep, stop):
                 stop.check()
                 if (data := text_of(opener, entry)) is not None:
-                    self._add(numbers[entry], entry.path, data, asked)
+                    self._count(numbers[entry], data)
 
-    def _add(self, file: int, path: str, data: bytes, asked: Asked) -> None:
-        self._details[file] = detail = detail_of(path, data, asked)
-        for term, hits in detail.hits.items():
-            self.counts[term][file] = sum(hits.values())
+    def _count(self, file: int, data: bytes) -> None:
+        for found in filter(None, map(self._asked.__getitem__, words(data).split())):
+            for term in found:
+                counts = self.counts[term]
+                counts[file] = counts.get(file, 0) + 1
 
     def details(self, files: Sequence[int]) -> dict[int, Detail]:
-        return {file: self._details.get(file, Detail((), (), {})) for file in files}
+        with self._codebase.opener(self._stop) as opener:
+            return {file: self._detail(opener, self.entries[file]) for file in files}
+
+    def _detail(self, opener: Opener, entry: Entry) -> Detail:
+        return detail_of(entry.path, text_of(opener, entry) or b"", self._asked)
 
 
 def text_of(opener: Opener, entry: Entry) -> bytes | None:

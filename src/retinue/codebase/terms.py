@@ -144,12 +144,19 @@ class Asked(dict[bytes, tuple[str, ...]]):
         super().__init__()
         self._asked = frozenset(terms)
         self._vocabulary = Vocabulary()
-        # Without underscores and in lower case a word holds all of its terms, so most are told at a glance.
-        self._any = re.compile(b"|".join(sorted(map(re.escape, map(str.encode, terms)))) or b"(?!)")
+        self._any = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
+        self._any_bytes = re.compile(self._any.pattern.encode())
 
     def __missing__(self, word: bytes) -> tuple[str, ...]:
         found: tuple[str, ...] = ()
-        if not word.isascii() or self._any.search(word.replace(b"_", b"").lower()):
+        # Without underscores and in lower case a word holds all of its terms, so most are told at a glance.
+        if not word.isascii() or self._any_bytes.search(word.replace(b"_", b"").lower()):
             found = tuple(term for term in self._vocabulary[word].split() if term in self._asked)
         self[word] = found
         return found
+
+    def within(self, text: str) -> tuple[str, ...]:
+        """The asked terms of a name or a path, each once."""
+        if not self._any.search(text.replace("_", "").lower()):
+            return ()
+        return tuple(dict.fromkeys(term for word in words(text.encode()).split() for term in self[word]))

@@ -24,16 +24,19 @@ class Text(NamedTuple):
     """What the file was written in."""
 
 
-def to_text(data: bytes) -> Text | None:
-    """The text of a file, or None if it is binary: a zero byte near its start that no mark explains."""
+def is_binary(data: bytes) -> bool:
+    """A zero byte near the start that no byte-order mark explains. The first `SNIFFED_BYTES` are enough."""
+    return b"\0" in data[:SNIFFED_BYTES] and not data.startswith(tuple(mark for mark, _ in MARKS))
+
+
+def to_text(data: bytes) -> Text:
+    """The text of a file that is not binary. Nothing in it can make this fail."""
     encoding = "utf-8"
     for mark, marked in MARKS:
         if data.startswith(mark):
             data, encoding = data[len(mark) :].decode(marked, "replace").encode(), marked
             break
     else:
-        if b"\0" in data[:SNIFFED_BYTES]:
-            return None
         if not data.isascii() and not _is_utf8(data):
             data, encoding = data.decode("latin-1").encode(), "latin-1"
     return Text(data.replace(b"\r\n", b"\n"), encoding)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from retinue.codebase.directory import Directory, read_fully
+from retinue.codebase.directory import MAX_DEPTH, Directory, read_fully
 from retinue.codebase.ignore import IGNORE_FILES, Ignores
 from retinue.codebase.omitted import Tally
 from retinue.codebase.opener import Opener
@@ -21,9 +21,8 @@ from retinue.core.stop import Stop
 
 MAX_FILES = 200_000
 """A walk ends here: a root this large is a disk, not a project."""
-MAX_DEPTH = 100
-"""Each level holds a folder open."""
-MAX_IGNORE_BYTES = 1_048_576
+MAX_IGNORE_BYTES = 131_072
+"""More than any project writes by hand; every rule costs time on every file."""
 
 
 class Seen(NamedTuple):
@@ -55,6 +54,8 @@ class Walker:
         ignores = ignores.below(path, _ignore_texts(here, (entry.name for entry in entries)))
         seen: list[Seen] = []
         for entry in entries:
+            if self._tally.out_of_time(self._stop):
+                break
             name = entry.name
             below = f"{path}/{name}" if path else name
             try:

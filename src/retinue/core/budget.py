@@ -22,6 +22,9 @@ class BudgetKind(StrEnum):
     SPAWNS = "spawns"
 
 
+_KINDS = tuple(kind.value for kind in BudgetKind)
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """One limit for each kind; None means that this kind is not limited."""
@@ -47,11 +50,11 @@ class Budget:
                 raise InvalidInput(f"the limit of {kind} cannot be negative: {limit}")
 
     def limit(self, kind: BudgetKind) -> int | None:
-        return getattr(self, kind.value)
+        return getattr(self, kind)
 
     def as_dict(self) -> dict[str, int]:
         """The limits that exist."""
-        return {kind.value: limit for kind in BudgetKind if (limit := self.limit(kind)) is not None}
+        return {kind: limit for kind in _KINDS if (limit := getattr(self, kind)) is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ into a path. Plain text from outside may not.
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import threading
 import time
 from typing import Self
@@ -32,7 +32,11 @@ def _next_micros() -> int:
 
 
 def _letters(number: int, count: int) -> str:
-    return "".join(_ALPHABET[number >> 5 * place & 31] for place in reversed(range(count)))
+    letters = [""] * count
+    for place in range(count - 1, -1, -1):
+        letters[place] = _ALPHABET[number & 31]
+        number >>= 5
+    return "".join(letters)
 
 
 class Id(str):
@@ -42,18 +46,22 @@ class Id(str):
 
     @classmethod
     def new(cls) -> Self:
-        chance = secrets.randbits(5 * _RANDOM_LETTERS)
+        chance = int.from_bytes(os.urandom(4), "big")
         return cls(_letters(_next_micros(), _TIME_LETTERS) + _letters(chance, _RANDOM_LETTERS))
 
     @classmethod
     def parse(cls, text: object) -> Self:
         """The one gate for ids from outside."""
-        if isinstance(text, str) and _SHAPE.fullmatch(text):
+        if isinstance(text, str) and cls.is_valid(text):
             return cls(text)
         raise InvalidInput(
             f"not a {cls.noun()} id: {str(text)[:40]!r}",
             hint="use an id exactly as it was returned, fifteen lower-case letters and digits",
         )
+
+    @classmethod
+    def is_valid(cls, text: str) -> bool:
+        return _SHAPE.fullmatch(text) is not None
 
     @classmethod
     def noun(cls) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from retinue.core.executor import Outcome, RunContext, Task
@@ -16,6 +17,10 @@ class Redactor(Protocol):
 
     def redact_value(self, value: Value) -> Value:
         """The same for a JSON-like value, whose names help to find them."""
+        ...
+
+    def lines(self) -> Callable[[str], str]:
+        """The same for a text that comes line by line: it remembers what began in an earlier line."""
         ...
 
 

@@ -56,8 +56,9 @@ class CommandExecutor:
         error: RetinueError | None = None
         try:
             with anyio.move_on_after(ctx.seconds) as limit:
-                async with ProcessGroup.start(program, stdin=stdin, on_output=transcript.take) as group:
-                    await ctx.started(group.identity)
+                async with ProcessGroup.start(
+                    program, stdin=stdin, on_output=transcript.take, on_start=ctx.started
+                ) as group:
                     exit_code = await group.wait()
             error = _late(program, ctx.seconds) if limit.cancelled_caught else _failure(program, exit_code)
         except (LimitExceeded, ProgramFailed) as ended:

@@ -22,7 +22,7 @@ import select
 import sys
 import time
 
-TYPE_CHECKING = False  # known to type checkers by its name; importing `typing` would cost 15 ms
+TYPE_CHECKING = False  # known to type checkers by its name; importing `typing` would cost 14 ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
@@ -36,7 +36,7 @@ KILL_SECONDS = 5.0
 """After this long of killing, whoever still lives cannot be killed."""
 ORPHANED_GRACE = 1.0
 """The longest grace when the server has died: nobody waits for the program's last words."""
-REAPED_AT_ONCE = 100
+REAPED_AT_ONCE = 20
 """A family may die and be born as fast as it is collected; there is more to do than to collect it."""
 PASSES = 4
 """Looks at the process table for each signal: a child may have a lower number than its parent."""
@@ -54,7 +54,11 @@ class Keeper:
     def __init__(self, control: int) -> None:
         self.control = control
         self.child = 0
-        self.wakeups = wake_on_signals()
+        self.wakeups, self.waker = os.pipe()
+        os.set_blocking(self.waker, False)
+        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, note)
 
     def tell(self, *words: object) -> None:
         try:
@@ -86,13 +90,16 @@ class Keeper:
             self.reap()
 
     def end(self, grace: float) -> None:
-        signal_all(signal.SIGTERM)
-        left = self.outlasted(grace)
+        left = self.reap()
+        if left:
+            signal_all(signal.SIGTERM)
+            left = self.outlasted(grace)
         deadline = time.monotonic() + KILL_SECONDS
         while left and time.monotonic() < deadline:
             signal_all(signal.SIGKILL)
             left = self.outlasted(0.02)
-        self.tell("ended", *(f"{each.pid}:{each.started}" for each in descendants() if each.lives))
+        survivors = [each for each in descendants() if each.lives] if left else []
+        self.tell("ended", *(f"{each.pid}:{each.started}" for each in survivors))
 
     def outlasted(self, seconds: float) -> bool:
         """Whether somebody is left after so long; returns as soon as nobody is."""
@@ -119,17 +126,15 @@ class Keeper:
             if pid == self.child:
                 self.child = 0  # its number may now be given to another
                 self.tell("exited", os.waitstatus_to_exitcode(status))
+        self.come_back()
         return True
 
-
-def wake_on_signals() -> int:
-    """A file that becomes readable when a child dies, or when somebody asks the keeper to stop."""
-    wakeups, write_end = os.pipe()
-    os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, note)
-    return wakeups
+    def come_back(self) -> None:
+        """Many deaths may be one signal: see to it that the rest is collected without another."""
+        try:
+            os.write(self.waker, bytes([signal.SIGCHLD]))
+        except BlockingIOError:
+            return  # enough wakes us already
 
 
 def note(number: int, frame: object) -> None:
@@ -181,7 +186,7 @@ class Seen:
     """A process as the process table showed it just now; OSError if it has gone."""
 
     def __init__(self, pid: int) -> None:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs 5 ms to import)
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib costs 14 ms to import)
             fields = file.read().rpartition(b")")[2].split()
         self.pid = pid
         self.lives = fields[0] not in (b"Z", b"X")
@@ -245,6 +250,7 @@ def main() -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     if order := receive(control):
         Keeper(control).keep(order)
+    os._exit(0)  # nothing is left to tidy up, and Python would take 1.6 ms over it
 
 
 if __name__ == "__main__":

@@ -81,8 +81,8 @@ class KeptProcess:
         program = self._program
         order: Order = (
             self._file,
-            list(program.argv),
-            dict(program.env),
+            list(map(str, program.argv)),  # `marshal` takes no subclass of `str`, such as a run's id
+            {str(name): str(value) for name, value in program.env.items()},
             str(program.cwd.absolute()),
             program.grace,
         )

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from retinue.core.executor import Identity, Stream
+from retinue.core.executor import Identity, Started, Stream
 from retinue.executors.program import Program
 from retinue.executors.spawn import Spawned
 
@@ -52,6 +52,10 @@ async def spawn_process(program: Program) -> Process:
     return await WalkedProcess.spawn(program)
 
 
+async def unrecorded(identity: Identity) -> None:
+    """For programs that need not be found again."""
+
+
 class ProcessGroup:
     identity: Identity
     survivors: frozenset[Identity] = frozenset()
@@ -74,15 +78,18 @@ class ProcessGroup:
         *,
         stdin: bytes,
         on_output: OnOutput,
+        on_start: Started = unrecorded,
         spawn: Callable[[Program], Awaitable[Process]] = spawn_process,
     ) -> AsyncGenerator[ProcessGroup]:
         """Run the program, feed it `stdin` and close it, and give each chunk of output to `on_output`.
 
-        Output is read while the scope lasts, and while the tree is being ended: last words are words too.
+        The program is recorded by `on_start` before anything it says is heard. It is heard as long as the
+        scope lasts, and while the tree is being ended: last words are words too.
         """
         group = cls(await spawn(program), stdin, on_output)
         try:
             group.identity = await group._process.begin()
+            await on_start(group.identity)
             group._listen()
             yield group
         finally:

@@ -12,75 +12,73 @@ from retinue.redaction.ordinary import (
     WORDS,
 )
 from retinue.redaction.rule import Allowlist, Rule
-from retinue.redaction.syntax import ANNOTATION, BARE, CLOSE, EQUALS, OPEN, QUOTED
+from retinue.redaction.syntax import ANNOTATION, BARE, EQUALS, QUOTE, QUOTED
 
-PASSWORD = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd)"
-PASSWORD_WORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
-SECRET = (
-    r"(?:secret|token|api[_-]?key|access[_-]?key|auth[_-]?key|account[_-]?key|private[_-]?key|encryption[_-]?key|"
-    r"signing[_-]?key|master[_-]?key|service[_-]?key|license[_-]?key|credentials?|_auth\b)"
+LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd)"
+"""Names of what people choose: anything but a word may be one."""
+LOGIN_WORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
+
+KINDS_OF_KEY = (
+    "api",
+    "access",
+    "auth",
+    "account",
+    "private",
+    "encryption",
+    "signing",
+    "master",
+    "service",
+    "license",
 )
-SECRET_WORDS = (
-    "secret", "token", "apikey", "api_key", "api-key", "access_key", "access-key", "accesskey", "auth_key",
-    "auth-key", "authkey", "account_key", "account-key", "accountkey", "private_key", "private-key", "privatekey",
-    "encryption_key", "encryption-key", "encryptionkey", "signing_key", "signing-key", "signingkey", "master_key",
-    "master-key", "masterkey", "service_key", "service-key", "servicekey", "license_key", "license-key",
-    "licensekey", "credential", "_auth",
-)  # fmt: skip
+CREDENTIAL = rf"(?:secret|token|credentials?|_auth\b|(?:{'|'.join(KINDS_OF_KEY)})[ _.-]?key)"
+"""Names of what machines make: long, and with digits."""
+CREDENTIAL_WORDS = (
+    "secret",
+    "token",
+    "credential",
+    "_auth",
+    *(f"{kind}{joint}key" for kind in KINDS_OF_KEY for joint in ("", " ", "_", ".", "-")),
+)
 SUFFIX = r"[\w-]{0,24}"
-ASSIGNMENT_RULES = (
+
+IN_CODE = (
     Rule(
         id="password",
-        regex=rf"(?i){PASSWORD}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
-        keywords=PASSWORD_WORDS,
+        regex=rf"(?i){LOGIN}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
+        keywords=LOGIN_WORDS,
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     Rule(
         id="password",
-        regex=rf"(?i){PASSWORD}{SUFFIX}{EQUALS}{BARE}",
-        keywords=PASSWORD_WORDS,
+        regex=rf"(?i){LOGIN}{SUFFIX}{EQUALS}{BARE}",
+        keywords=LOGIN_WORDS,
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
     Rule(
         id="secret",
-        regex=rf"(?i){SECRET}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
-        keywords=SECRET_WORDS,
+        regex=rf"(?i){CREDENTIAL}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
+        keywords=CREDENTIAL_WORDS,
         entropy=2.9,
         allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     Rule(
         id="secret",
-        regex=rf"(?i){SECRET}{SUFFIX}{EQUALS}{BARE}",
-        keywords=SECRET_WORDS,
+        regex=rf"(?i){CREDENTIAL}{SUFFIX}{EQUALS}{BARE}",
+        keywords=CREDENTIAL_WORDS,
         entropy=2.9,
         allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
-    # Environment files and shells: no blanks, capitals, one to a line. Here a plain word is a password as well.
+)
+
+IN_FILES = (
+    # Environment files and shells: no blanks, capitals, one to a line. Here a plain word is a password too.
     Rule(
         id="environment-secret",
         regex=r"(?:^|\n)[ \t]*(?:(?:export|set|ENV|-e|-|\+)[ \t]+)?[A-Z0-9_]*"
         r"(?:PASSWORD|PASSWD|PWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
         r"""(?:_[A-Z0-9]{1,12})?=["']?([^\s"']{4,})["']?[ \t]*(?:[\r\n]|$)""",
-        keywords=PASSWORD_WORDS + SECRET_WORDS,
-        allowlists=(
-            PLACEHOLDER,
-            ADDRESS,
-            ABOUT_A_SECRET,
-            Allowlist(regex=r"\(|^\d{1,6}$"),
-        ),
-    ),
-    Rule(
-        id="command-line-secret",
-        regex=r"(?i)(?:^|[\s\"'\x60\[,(])--?(?:[a-z]{1,20}-)?(?:password|passwd|passphrase|pwd|token|secret|api-?key)"
-        rf"(?:=|[ \t]+|{CLOSE},[ \t]*{OPEN}|{CLOSE}:[ \t]*{OPEN})(?:{QUOTED}|{BARE})",
-        keywords=("-password", "-passwd", "-passphrase", "-pwd", "-token", "-secret", "-api-key", "-apikey"),
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
-    ),
-    Rule(
-        id="command-line-secret",
-        regex=r"\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass)\b[^\r\n]{0,200}?[ \t]-p[ \t]?(?:'([^'\r\n]{4,})'|\"([^\"\r\n]{4,})\"|([^\s'\"-][^\s'\"]{3,}))",
-        keywords=("mysql", "mariadb", "sshpass"),
-        allowlists=(PLACEHOLDER,),
+        keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
+        allowlists=(PLACEHOLDER, ADDRESS, ABOUT_A_SECRET, Allowlist(regex=r"\(|^\d{1,6}$")),
     ),
     Rule(
         id="xml-secret",
@@ -92,15 +90,16 @@ ASSIGNMENT_RULES = (
     # A name and its value as two members: container specifications, recorded headers, .NET settings.
     Rule(
         id="secret",
-        regex=rf"(?i)\b(?:name|key){EQUALS}{OPEN}?[\w.-]{{0,40}}(?:{PASSWORD}|{SECRET}|authorization|cookie)[\w.-]{{0,20}}"
-        rf"{CLOSE}?[,\s]{{1,40}}{OPEN}?value{EQUALS}(?:{QUOTED}|{BARE})",
-        keywords=PASSWORD_WORDS + SECRET_WORDS + ("authorization", "cookie"),
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+        regex=rf"(?i)\b(?:name|key){EQUALS}{QUOTE}?[\w.-]{{0,40}}"
+        rf"(?:{LOGIN}|{CREDENTIAL}|authorization|cookie)[\w.-]{{0,20}}"
+        rf"{QUOTE}?[,\s]{{1,40}}{QUOTE}?value{EQUALS}(?:{QUOTED}|{BARE})",
+        keywords=(*LOGIN_WORDS, *CREDENTIAL_WORDS, "authorization", "cookie"),
+        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE),
     ),
     Rule(
         id="netrc-password",
-        regex=r"(?i)\blogin\s{1,10}\S{1,80}\s{1,10}password\s{1,10}(\S{4,})",
-        keywords=("login",),
+        regex=r"(?i)\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?password\s+(\S{4,})",
+        keywords=("machine", "default"),
         allowlists=(PLACEHOLDER,),
     ),
     Rule(
@@ -116,3 +115,23 @@ ASSIGNMENT_RULES = (
         allowlists=(WORDS,),
     ),
 )
+
+ON_COMMAND_LINES = (
+    Rule(
+        id="command-line-secret",
+        regex=r"(?i)(?:^|[\s\"'\x60\[,(])--?(?:[a-z]{1,20}-)?"
+        r"(?:password|passwd|passphrase|pwd|token|secret|api-?key)"
+        rf"(?:=|[ \t]+|{QUOTE}[,:][ \t]*{QUOTE})(?:{QUOTED}|{BARE})",
+        keywords=("-password", "-passwd", "-passphrase", "-pwd", "-token", "-secret", "-api-key", "-apikey"),
+        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+    ),
+    Rule(
+        id="command-line-secret",
+        regex=r"\b(?:(?:mysql|mariadb)\w*\b.*?[ \t]-p|sshpass[ \t]+-p[ \t]?)"
+        r"(?:'([^'\r\n]{4,})'|\"([^\"\r\n]{4,})\"|([^\s'\"-][^\s'\"]{3,}))",
+        keywords=("mysql", "mariadb", "sshpass"),
+        allowlists=(PLACEHOLDER,),
+    ),
+)
+
+ASSIGNMENT_RULES = IN_CODE + IN_FILES + ON_COMMAND_LINES

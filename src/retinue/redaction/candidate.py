@@ -1,4 +1,4 @@
-"""What a rule matched, and what stands around it: all that is looked at to tell a secret from something else."""
+"""What a rule matched, and what stands around it: all that tells a secret from something else."""
 
 from __future__ import annotations
 
@@ -27,13 +27,6 @@ class Candidate:
     @property
     def secret(self) -> bytes:
         return self.text[self.start : self.end]
-
-    @property
-    def entropy(self) -> float:
-        """Shannon's, in bits per byte."""
-        size = self.end - self.start
-        shares = [count / size for count in Counter(self.secret).values()]
-        return -sum(share * log2(share) for share in shares)
 
     @property
     def end_of_token(self) -> int:
@@ -68,3 +61,9 @@ class Candidate:
         line_start = self.text.rfind(b"\n", first, self.start) + 1
         line_end = self.text.find(b"\n", self.end, last)
         return self.text[line_start or first : line_end if line_end >= 0 else last]
+
+
+def entropy(secret: bytes) -> float:
+    """Shannon's, in bits per byte."""
+    shares = [count / len(secret) for count in Counter(secret).values()]
+    return -sum(share * log2(share) for share in shares)

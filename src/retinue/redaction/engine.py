@@ -43,10 +43,10 @@ class Re2Engine:
     """Bytes that one expression may fill with states; beyond it RE2 goes on, only slower."""
 
     SENTINEL = b"\x00retinue-sentinel"
-    """Appended to every text and looked for in it, because a set that ran out of memory finds nothing."""
+    """Appended to every text and looked for in it: a set that runs out of memory reports nothing found."""
 
     def __init__(self) -> None:
-        # Imported here because it costs 10 ms and megabytes that a start without any text to redact does not owe.
+        # Imported here: a start without any text to redact should not pay for it.
         self._re2 = importlib.import_module("re2")
         self._options = self._re2.Options()
         self._options.encoding = self._re2.Options.Encoding.LATIN1
@@ -61,14 +61,12 @@ class Re2Engine:
         for keyword in (*keywords, self.SENTINEL):
             matcher.Add(self._re2.escape(keyword))
         matcher.Compile()
-        everything = range(len(keywords))
-        sentinel = len(keywords)
+        return lambda lowered: present(matcher.Match(lowered + self.SENTINEL), len(keywords))
 
-        def find(lowered: bytes) -> Iterable[int]:
-            found = cast(list[int], matcher.Match(lowered + self.SENTINEL) or [])
-            return (number for number in found if number != sentinel) if sentinel in found else everything
 
-        return find
+def present(found: list[int] | None, count: int) -> Iterable[int]:
+    """The keywords found, or all of them if not even the sentinel after the last one was."""
+    return (number for number in found if number < count) if found and count in found else range(count)
 
 
 class ReEngine:

@@ -7,7 +7,7 @@ from functools import cache
 
 from retinue.redaction import gitleaks
 from retinue.redaction.assignment_rules import ASSIGNMENT_RULES
-from retinue.redaction.candidate import Candidate
+from retinue.redaction.candidate import Candidate, entropy
 from retinue.redaction.engine import Engine, Match, Pattern, best_engine
 from retinue.redaction.key_rules import KEY_RULES
 from retinue.redaction.provider_rules import PROVIDER_RULES
@@ -20,18 +20,24 @@ class Finder:
     """The rules on one engine. An expression is compiled when a text first has one of its keywords."""
 
     def __init__(self, engine: Engine) -> None:
-        vendored, self._everywhere = gitleaks.load()
         self._engine = engine
-        self._rules = (*KEY_RULES, *WEB_RULES, *ASSIGNMENT_RULES, *PROVIDER_RULES, *vendored)
+        self._rules = rules_in_order()
         self.kinds = frozenset(rule.id for rule in self._rules)
-        keywords = sorted({keyword for rule in self._rules for keyword in rule.keywords})
-        self._keywords_present = engine.keyword_finder([keyword.encode() for keyword in keywords])
+        words = sorted({keyword for rule in self._rules for keyword in rule.keywords})
+        self.keywords = [word.encode() for word in words]
+        self._keywords_present = engine.keyword_finder(self.keywords)
         self._rules_by_keyword = [
-            [index for index, rule in enumerate(self._rules) if keyword in rule.keywords]
-            for keyword in keywords
+            [index for index, rule in enumerate(self._rules) if word in rule.keywords] for word in words
         ]
         self._rules_without_keywords = [index for index, rule in enumerate(self._rules) if not rule.keywords]
         self._patterns: dict[str, Pattern] = {}
+
+    @property
+    def expressions(self) -> Iterator[str]:
+        """All that may ever be searched for."""
+        for rule in self._rules:
+            yield rule.regex
+            yield from (allowlist.regex for allowlist in rule.allowlists if allowlist.regex)
 
     def find(self, text: bytes) -> Iterator[Span]:
         """The secrets in `text`, rule by rule; they may overlap."""
@@ -42,7 +48,7 @@ class Finder:
             yield from self._apply(self._rules[index], text)
 
     def _apply(self, rule: Rule, text: bytes) -> Iterator[Span]:
-        pattern = self._pattern(rule.regex)
+        pattern = self.compiled(rule.regex)
         at = 0
         while at < len(text) and (match := pattern.search(text, at)):
             start, end = secret_span(rule, pattern, match)
@@ -56,21 +62,27 @@ class Finder:
 
     def _is_secret(self, candidate: Candidate) -> bool:
         rule = candidate.rule
-        if rule.entropy and candidate.entropy <= rule.entropy:
+        if rule.entropy and entropy(candidate.secret) <= rule.entropy:
             return False
-        return not any(self._allows(each, candidate) for each in (self._everywhere, *rule.allowlists))
+        return not any(self._allows(each, candidate) for each in rule.allowlists)
 
     def _allows(self, allowlist: Allowlist, candidate: Candidate) -> bool:
-        if allowlist.regex and self._pattern(allowlist.regex).search(candidate.seen_as(allowlist.target)):
+        if allowlist.regex and self.compiled(allowlist.regex).search(candidate.seen_as(allowlist.target)):
             return True
         lowered = candidate.secret.lower()
         return any(word in lowered for word in allowlist.stopwords)
 
-    def _pattern(self, regex: str) -> Pattern:
+    def compiled(self, regex: str) -> Pattern:
         pattern = self._patterns.get(regex)
         if pattern is None:
             pattern = self._patterns[regex] = self._engine.compile(regex)
         return pattern
+
+
+def rules_in_order() -> tuple[Rule, ...]:
+    """The most telling first: of two that find the same, the first names its kind."""
+    *by_form, generic = sorted(gitleaks.load(), key=lambda rule: rule.id == gitleaks.GENERIC)
+    return (*KEY_RULES, *PROVIDER_RULES, *by_form, *WEB_RULES, *ASSIGNMENT_RULES, generic)
 
 
 @cache

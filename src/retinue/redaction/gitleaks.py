@@ -34,36 +34,35 @@ GROUPS = {"jwt-base64": 0, "sonar-api-token": 2}
 
 IDENTIFIER = r"[\w.-]{0,50}?"
 OPENINGS = {f"(?i){IDENTIFIER}": "(?i)", f"{IDENTIFIER}(?i:{IDENTIFIER}": "(?i:"}
-"""How rules begin that take the identifier along. Without it RE2 is some 50 times as fast; see `after_identifier`."""
+"""How rules begin that take the identifier before them along, at the price of RE2's speed; `after_identifier`
+says to look at it once something was found."""
 
 TERMINATOR = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 ANY_TERMINATOR = r"(?:[^\w-]|$)"
 """gitleaks looks at source code; in prose, HTML and logs a token ends at a comma, bracket or tag as well."""
 
-STRICT_ABOUT_THE_END = frozenset({"generic-api-key"})
-"""Its value could be any code, such as a call or a subscript, if it did not end like a literal."""
+GENERIC = "generic-api-key"
+"""Goes by the name of a value, not by its form. So the value must end like a literal, lest it be any code."""
 
-
-MORE_ALLOWED = {"generic-api-key": (CODE, NUMBERED_WORDS, ABOUT_A_SECRET)}
+MORE_ALLOWED = {GENERIC: (CODE, NUMBERED_WORDS, ABOUT_A_SECRET)}
 """Its own list knows words that secrets do not contain, but not that `key: Ed25519PrivateKey` is code."""
 
 
-def load() -> tuple[tuple[Rule, ...], Allowlist]:
-    """The rules, and the allowlist that holds for all of them."""
+def load() -> tuple[Rule, ...]:
     # Imported here: only the first text needs it.
     import tomllib
 
     document = tomllib.loads(files("retinue.redaction").joinpath("rules.toml").read_text(encoding="utf-8"))
-    rules = (rule_from(entry) for entry in document["rules"] if entry["id"] not in SUPERSEDED)
-    return tuple(rules), allowlist_from(document["allowlist"])
+    for_all = allowlist_from(document["allowlist"])
+    return tuple(rule_from(entry, for_all) for entry in document["rules"] if entry["id"] not in SUPERSEDED)
 
 
-def rule_from(entry: dict[str, Any]) -> Rule:
+def rule_from(entry: dict[str, Any], for_all: Allowlist) -> Rule:
     name, regex = str(entry["id"]), str(entry["regex"])
     opening = next((opening for opening in OPENINGS if regex.startswith(opening)), "")
     if opening:
         regex = OPENINGS[opening] + regex.removeprefix(opening)
-    if name not in STRICT_ABOUT_THE_END:
+    if name != GENERIC:
         regex = regex.replace(TERMINATOR, ANY_TERMINATOR)
     return Rule(
         id=name,
@@ -74,6 +73,7 @@ def rule_from(entry: dict[str, Any]) -> Rule:
         after_identifier=bool(opening),
         open_ended=True,
         allowlists=(
+            for_all,
             *(allowlist_from(each) for each in entry.get("allowlists", ()) if each.get("condition") != "AND"),
             *MORE_ALLOWED.get(name, ()),
         ),

@@ -23,7 +23,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 POSIX_CLASSES = {"[:alnum:]": "a-zA-Z0-9", "[:alpha:]": "a-zA-Z", "[:digit:]": "0-9", "[:space:]": r"\s"}
-BOUNDED_WILD = ".{0,400}"
+BOUNDED_WILD = ".{0,200}"
 
 
 def to_python(regex: str) -> str:

@@ -9,7 +9,12 @@ KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
 KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
+MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
 KEY_WORDS = ("private key-----", "private key block-----")
+CRYPT_METHODS = (
+    *("1", "2a", "2b", "2x", "2y", "5", "6", "7", "y", "apr1", "scrypt"),
+    *("argon2i", "argon2d", "argon2id", "pbkdf2", "pbkdf2-sha1", "pbkdf2-sha256", "pbkdf2-sha512"),
+)
 
 KEY_RULES = (
     # No two dashes inside: a block that was cut must not reach to the end of the next.
@@ -18,19 +23,20 @@ KEY_RULES = (
         regex=rf"{KEY_BEGIN}((?:[^-]|-[^-])*?{KEY_CHARACTERS}{{16,}}(?:[^-]|-[^-])*)-----END",
         keywords=KEY_WORDS,
     ),
-    # Cut before its end: every line that has a long run of key in it, and one shorter that is nothing else.
-    # Before the run there may be blanks, quotes, a comment sign or `path:line:`.
+    # Cut before its end: every line that has a long run of key in it, whatever stands before it, such as
+    # blanks, a comment sign or `path:line:`, and one shorter that is nothing else.
     Rule(
         id="private-key",
         regex=rf"{KEY_BEGIN}((?:{LINE_BREAK}+[A-Za-z-]+: [^\r\n\\]*)*"
-        rf"(?:[^\r\n]*?(?:{LINE_BREAK}+[^\r\n]*?)?{KEY_CHARACTERS}{{32,}})+"
+        rf"(?:[^A-Za-z0-9\r\n]*{KEY_CHARACTERS}{{32,}}|[\r\n]+[^\r\n]*?{KEY_CHARACTERS}{{32,}})+"
         rf"(?:{LINE_BREAK}+[ \t\"'>#*|]*{KEY_CHARACTERS}+)?)(?:[\"',+ \t\\]*[\r\n]|[^A-Za-z0-9+/=]|$)",
         keywords=KEY_WORDS,
     ),
     # Cut after its beginning.
     Rule(
         id="private-key",
-        regex=rf"((?:{KEY_CHARACTERS}{{32,}}{NO_KEY_CHARACTERS}+n?)+(?:{KEY_CHARACTERS}+{NO_KEY_CHARACTERS}+n?)?){KEY_END}",
+        regex=rf"((?:{KEY_CHARACTERS}{{32,}}{NO_KEY_CHARACTERS}+n?)+"
+        rf"(?:{KEY_CHARACTERS}+{NO_KEY_CHARACTERS}+n?)?){KEY_END}",
         keywords=KEY_WORDS,
     ),
     Rule(
@@ -47,39 +53,26 @@ KEY_RULES = (
     # Every entry of the manifest, whatever its name; `---` begins another document.
     Rule(
         id="kubernetes-secret",
-        regex=rf"(?i)\bkind:[ \t]*[\"']?secret\b[^\n]*\n{MANIFEST_LINE}{{0,40}}?[ \t]*(?:string)?data:[ \t]*\r?\n"
-        r"((?:[ \t]+[^\s][^\n]*(?:\n|$))+)",
+        regex=rf"(?i)\bkind:[ \t]*[\"']?secret\b[^\n]*\n{MANIFEST_LINE}{{0,40}}?"
+        r"[ \t]*(?:string)?data:[ \t]*\r?\n"
+        rf"({MANIFEST_ENTRIES})",
         keywords=("kind:",),
     ),
     Rule(
         id="kubernetes-secret",
-        regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n((?:[ \t]+[^\s][^\n]*\n)+)"
-        rf"{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
+        regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n"
+        rf"({MANIFEST_ENTRIES})\n{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
         keywords=("kind:",),
     ),
     Rule(
         id="jwt",
-        regex=r"\b(ey[IJ][\w-]{8,}\.(?:ey[IJ])?[\w-]{8,}(?:\.[\w-]*){0,3})",
-        keywords=("eyj", "eyi"),
+        regex=r"\b(ey[A-Za-z][\w-]{8,}\.ey[\w-]{8,}(?:\.[\w-]*)?|eyJ[\w-]{8,}\.[\w-]*(?:\.[\w-]+){2,3})",
+        keywords=(".ey", "eyj"),
         entropy=3.0,
     ),
     Rule(
         id="password-hash",
-        regex=r"(\$(?:1|2[abxy]|5|6|7|y|apr1|argon2(?:id?|d)|scrypt|pbkdf2(?:-sha\d{1,3})?)\$[./A-Za-z0-9=$,+-]{20,})",
-        keywords=(
-            "$1$",
-            "$2a$",
-            "$2b$",
-            "$2x$",
-            "$2y$",
-            "$5$",
-            "$6$",
-            "$7$",
-            "$y$",
-            "$apr1$",
-            "$argon2",
-            "$scrypt$",
-            "$pbkdf2",
-        ),
+        regex=rf"(\$(?:{'|'.join(CRYPT_METHODS)})\$[./A-Za-z0-9=$,+-]{{20,}})",
+        keywords=tuple(f"${method}$" for method in CRYPT_METHODS),
     ),
 )

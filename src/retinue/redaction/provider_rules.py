@@ -36,11 +36,13 @@ PROVIDER_RULES = (
     token("pinecone-api-key", r"pcsk_[A-Za-z0-9]{5,8}_[A-Za-z0-9]{30,}", "pcsk_"),
     token("tavily-api-key", r"tvly-[A-Za-z0-9-]{20,}", "tvly-"),
     # Clouds
-    token(
-        "aws-bedrock-api-key",
-        r"ABSK[A-Za-z0-9+/]{80,}={0,2}|bedrock-api-key-[A-Za-z0-9+/=]{20,}",
-        "absk",
-        "bedrock-api-key-",
+    token("aws-bedrock-api-key", r"ABSK[A-Za-z0-9+/]{80,}={0,2}", "absk"),
+    token("aws-bedrock-api-key", r"bedrock-api-key-[A-Za-z0-9+/=]{20,}", "bedrock-api-key-"),
+    Rule(
+        id="aws-secret-access-key",
+        regex=r"\bA[KS]IA[A-Z2-7]{16}[\s,;:|\"']{1,8}([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)",
+        keywords=("akia", "asia"),
+        entropy=3.5,
     ),
     token("google-oauth-access-token", r"ya29\.[\w-]{20,}", "ya29."),
     token("google-oauth-client-secret", r"GOCSPX-[\w-]{20,}", "gocspx-"),
@@ -50,6 +52,7 @@ PROVIDER_RULES = (
     token("neon-api-key", r"napi_[a-z0-9]{40,}", "napi_"),
     token("render-api-key", r"rnd_[A-Za-z0-9]{28,}", "rnd_"),
     token("tailscale-key", r"tskey-[a-z]{3,10}-[\w-]{10,}", "tskey-"),
+    token("vault-token", r"hv[sbr]\.[\w-]{24,}", "hvs.", "hvb.", "hvr."),
     token("doppler-token", r"dp\.(?:st|sa|ct|scim|audit)\.[\w.-]{30,}", "dp."),
     # Building and publishing
     token("docker-access-token", r"dckr_(?:pat|oat)_[\w-]{20,}", "dckr_"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from retinue.redaction.lines import LineRedactor
 from retinue.redaction.spans import Span, joined, outside, within
 from retinue.redaction.values import rewritten
 
@@ -23,14 +24,14 @@ SHORTEST_HIDDEN = 6
 MARKER_START, MARKER_END = b"[redacted:", b"]"
 LONGEST_MARKER = 80
 MAX_ROUNDS = 6
-"""Hiding a secret can bare another, so the search repeats until nothing is found; hostile text ends it here."""
+"""Hiding a secret can bare another, so the search repeats until it finds none; hostile text ends it here."""
 
 
 class Redactor:
     """Replaces each secret by `[redacted:<kind>]`. Redacting twice changes nothing."""
 
     def __init__(self, hidden: Iterable[str] = (), *, finder: Finder | None = None) -> None:
-        """`hidden` are values to take out wherever they occur, such as the tokens a child process was given."""
+        """`hidden` are values to take out wherever they occur, such as tokens given to a child process."""
         self._hidden = frozenset(value for value in hidden if len(value) >= SHORTEST_HIDDEN)
         self._hidden_forms = sorted({form for value in self._hidden for form in forms_of(value)})
         self._given_finder = finder
@@ -47,8 +48,12 @@ class Redactor:
         """A JSON-like value of the same shape, with the secrets taken out of its strings and keys."""
         return rewritten(value, self._redact)
 
+    def lines(self) -> LineRedactor:
+        """The same for a text that comes line by line; one for each stream."""
+        return LineRedactor(self.redact)
+
     def _redact(self, text: str, name: str) -> str:
-        """`name` is what the text is the value of, if anything: under `password` a plain word may be a secret."""
+        """`name` is what the text is the value of, or "": under `password` a short text may be secret."""
         data = original = text.encode("utf-8", "surrogatepass")
         quotation = "'" if '"' in text else '"'
         before = f'"{name}": {quotation}'.encode("utf-8", "surrogatepass") if name else b""

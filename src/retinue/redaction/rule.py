@@ -37,5 +37,5 @@ class Rule:
     after_identifier: bool = False
     """Whether the match begins with the identifier that stands before what `regex` finds."""
     open_ended: bool = False
-    """Whether `regex` knows a least length only, so that what goes on without a break belongs to the secret."""
+    """Whether what goes on after the match without a break belongs to the secret."""
     allowlists: tuple[Allowlist, ...] = ()

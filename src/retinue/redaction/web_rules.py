@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from retinue.redaction.ordinary import ADDRESS, CODE, NUMBERED_WORDS, PLACEHOLDER, WORDS
+from retinue.redaction.ordinary import ADDRESS, CODE, NO_DIGIT, NUMBERED_WORDS, PLACEHOLDER, WORDS
 from retinue.redaction.rule import Allowlist, Rule
-from retinue.redaction.syntax import EQUALS, OPEN
+from retinue.redaction.syntax import EQUALS, QUOTE
+
+SCHEME = r"(?:bearer|basic|token|apikey|api-key|negotiate|key|oauth|bot)(?:[ \t]{1,4}|%20)"
 
 HEADERS = (
     Rule(
         id="authorization-header",
-        regex=rf"(?i)\bauthorization{EQUALS}{OPEN}?(?:(?:bearer|basic|token|apikey|api-key|negotiate|key|oauth|bot)(?:[ \t]{{1,4}}|%20))?"
-        r"""([\w.~+/=%:|@!$^&*-]{8,})""",
+        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?(?:{SCHEME})?([\w.~+/=%:|@!$^&*-]{{8,}})",
         keywords=("authorization",),
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
     ),
     # Digest, AWS4-HMAC-SHA256 and the like: a list of parameters, of which one proves the identity.
     Rule(
         id="authorization-header",
-        regex=rf"(?i)\bauthorization{EQUALS}{OPEN}?[\w-]{{4,30}}[ \t][^\r\n]*?\b(?:signature|response|oauth_signature|mac)=\\{{0,3}}\"?([\w%+/=-]{{16,}})",
+        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?[\w-]{{4,30}}[ \t].*?"
+        r"\b(?:signature|response|oauth_signature|mac)=\\{0,3}\"?([\w%+/=-]{16,})",
         keywords=("authorization",),
     ),
     Rule(
@@ -29,20 +31,21 @@ HEADERS = (
     ),
     Rule(
         id="cookie-header",
-        regex=r"""(?i)\b(?:set-)?cookie2?\\{0,3}["']?[ \t]{0,2}:[ \t]{0,2}\\{0,3}["']?([\w.-]{1,64}=[^\r\n"'\\]{8,})""",
+        regex=r"""(?i)\b(?:set-)?cookie2?\\{0,3}["']?[ \t]{0,2}:[ \t]{0,2}\\{0,3}["']?"""
+        r"""([\w.-]{1,64}=[^\r\n"'\\]{8,})""",
         keywords=("cookie",),
-        allowlists=(PLACEHOLDER, Allowlist(regex=r"^[^0-9]*$")),
+        allowlists=(PLACEHOLDER, NO_DIGIT),
     ),
 )
 
 URLS = (
     Rule(
         id="url-credentials",
-        regex=r"""://([^\s/?#@:"'\x60<>\\]*:[^\s/?#@"'\x60<>\\]+)@[\w\[%]""",
+        regex=r"""://([^\s/?#@:"'\x60<>\\]*:[^\s/@"'\x60<>\\]+)@[\w\[%]""",
         keywords=("://",),
         allowlists=(
-            # A template. `user:password` may be one as well, or someone's password.
-            Allowlist(regex=r":[$%@#]?[{<\[(]|\$\{|\{\{|\{\w*\}|:\$\w+$|%\(|:%s$|:[*.]+$"),
+            # A port, or a template. `user:password` may be one as well, or someone's password.
+            Allowlist(regex=r"^[^:]*:\d{1,5}[?#]|:[$%@#]?[{<\[(]|\$\{|\{\{|\{\w*\}|:\$\w+$|%\(|:%s$|:[*.]+$"),
         ),
     ),
     Rule(
@@ -54,7 +57,8 @@ URLS = (
     ),
     Rule(
         id="url-parameter",
-        regex=r"(?i)(?:[?&]|&amp;)(?:[\w.-]{0,20}(?:token|secret|api_?key|apikey|passw(?:or)?d|passwd|signature)|pwd|auth|sig)"
+        regex=r"(?i)(?:[?&]|&amp;)"
+        r"(?:[\w.-]{0,20}(?:token|secret|api_?key|apikey|passw(?:or)?d|passwd|signature)|pwd|auth|sig)"
         r"""=([^&\s"'\x60<>#)\]}\\,;]{6,})""",
         keywords=("token=", "secret=", "key=", "password=", "passwd=", "pwd=", "auth=", "sig=", "signature="),
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
@@ -68,7 +72,8 @@ URLS = (
     ),
     Rule(
         id="webhook-url",
-        regex=r"(?i)\b(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/(?:v\d+/)?webhooks"
+        regex=r"(?i)\b(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)"
+        r"|discord(?:app)?\.com/api/(?:v\d+/)?webhooks"
         r"|webhook\.office\.com/webhookb2|outlook\.office\.com/webhook)/([\w/@+-]{20,})",
         keywords=("hooks.slack", "/webhooks/", "webhook.office", "office.com/webhook"),
         allowlists=(PLACEHOLDER,),

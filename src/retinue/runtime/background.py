@@ -43,7 +43,7 @@ class Background:
         await self._tasks.__aexit__(kind, error, trace)
 
     def later(self, key: Hashable, work: Callable[[Stop], object]) -> bool:
-        """Do it soon, unless it is being done or was a moment ago. Says whether it will be."""
+        """Do it soon, unless the same work is being done or was done just now. Says whether it will be."""
         if time.monotonic() < self._next.get(key, 0.0):
             return False
         self._next[key] = float("inf")

@@ -7,6 +7,7 @@ number every few milliseconds, but only while somebody waits.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import AsyncExitStack, contextmanager, suppress
 from types import TracebackType
@@ -61,6 +62,7 @@ class Changes:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._version = self._store.database.others_version()
         self._seen = self._store.events.last()
         async with AsyncExitStack() as scope:
@@ -104,7 +106,10 @@ class Changes:
 
     def _hear(self, touched: Iterable[RunId]) -> None:
         """Called in whichever thread has written."""
-        self._loop.call_soon_threadsafe(self._tell, frozenset(touched))
+        if threading.get_ident() == self._thread:
+            self._tell(frozenset(touched))
+        else:
+            self._loop.call_soon_threadsafe(self._tell, frozenset(touched))
 
     def _tell(self, changed: Collection[RunId]) -> None:
         for watch in self._watches:

@@ -20,7 +20,7 @@ from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, Inte
 from retinue.core.executor import Identity, OutputLine, RunContext, Task
 from retinue.core.executor import Outcome as Performed
 from retinue.core.ids import RunId
-from retinue.core.ports import Executor
+from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Outcome, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
@@ -49,10 +49,10 @@ class Work:
 class Supervisor:
     """`async with Supervisor(...)`: runs that are active when the block ends are ended with it."""
 
-    def __init__(self, store: Store, pool: Pool, redact: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, pool: Pool, redactor: Redactor) -> None:
         self._store = store
         self._pool = pool
-        self._redact = redact
+        self._redactor = redactor
         self._meters = Meters(store.ledgers)
         self._scope = AsyncExitStack()
 
@@ -107,9 +107,12 @@ class Supervisor:
                 self._store.runs.request_cancel(run.request)
 
     async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Performed:
+        clean = {stream: self._redactor.lines() for stream in Stream}
+
         async def emit(line: OutputLine) -> None:
-            text = self._redact(line.text)
-            writer.append(Stream(line.stream), text + "\n" if line.complete else text)
+            stream = Stream(line.stream)
+            text = clean[stream](line.text)
+            writer.append(stream, text + "\n" if line.complete else text)
 
         async def started(identity: Identity) -> None:
             self._store.runs.set_process(run.id, identity)
@@ -134,7 +137,7 @@ class Supervisor:
             self._store.events.add(run.id, "survivors", {"pids": pids})
         if performed.error is not None:
             return self._failed(run, performed.error, performed.exit_code)
-        output = self._redact(performed.output)
+        output = self._redactor.redact(performed.output)
         claim = self._store.events.last_of_kind(run.id, "report")
         if claim is not None and claim.data.get("status") == "error":
             error = RetinueError("the run reported that it failed")
@@ -160,11 +163,11 @@ class Supervisor:
         lines = tail(self._store.folder.log(run.id), SUMMARY_LINES).lines
         return Outcome(
             status=status,
-            error={"code": error.code, "message": self._redact(error.message)},
+            error={"code": error.code, "message": self._redactor.redact(error.message)},
             exit_code=exit_code,
-            summary=None if own_summary else self._redact("\n".join(line.text for line in lines)),
+            summary=None if own_summary else self._redactor.redact("\n".join(line.text for line in lines)),
         )
 
     def _finish(self, run: Run, outcome: Outcome) -> None:
         """A cancel from elsewhere may have ended a run that still queued: that ending stands."""
-        self._store.runs.finish(run.id, outcome)
+        self._pool.finish(run.id, outcome)

@@ -6,6 +6,7 @@ tells them apart. Giving up must not lose the work, canceling must end it.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -14,7 +15,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 
@@ -36,16 +36,17 @@ async def signs_of_life(ctx: Context[Any, Any], doing: str) -> AsyncGenerator[No
     async def tell() -> None:
         began = time.monotonic()
         while True:
-            await anyio.sleep(SIGN_OF_LIFE_S)
+            await asyncio.sleep(SIGN_OF_LIFE_S)
             seconds = round(time.monotonic() - began)
             await ctx.report_progress(seconds, None, f"{doing}: {seconds} s")
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(tell)
-        try:
-            yield
-        finally:
-            group.cancel_scope.cancel()
+    # Not a task group: that would hand on the block's errors wrapped in a group.
+    teller = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        teller.cancel()
+        await asyncio.gather(teller, return_exceptions=True)
 
 
 class StartedCalls:

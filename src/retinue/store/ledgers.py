@@ -24,7 +24,7 @@ class Account:
 def open_ledger(tx: Transaction, request: RunId, budget: Budget) -> None:
     """One account for each limited kind; a kind without one is not limited."""
     for kind, limit in budget.as_dict().items():
-        tx.execute("INSERT INTO ledgers (request, kind, most) VALUES (?, ?, ?)", (request, kind, limit))
+        tx.insert("ledgers", {"request": request, "kind": kind, "most": limit})
 
 
 class Ledgers:

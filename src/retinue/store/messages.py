@@ -24,10 +24,9 @@ class Messages:
                 raise RunUnknown(f"no such run: {run_id}", run_id=run_id)
             if row["status"] not in (RunStatus.RUNNING, RunStatus.WAITING):
                 raise Conflict(f"run {run_id} is {row['status']} and cannot ask", run_id=run_id)
-            tx.execute(
-                "INSERT INTO messages (id, run_id, question, asked_at, changed_at) VALUES (?, ?, ?, ?, ?)",
-                (message_id, run_id, storable(question), tx.now, tx.now),
-            )
+            question = storable(question)
+            values = {"id": message_id, "run_id": run_id, "question": question}
+            tx.insert("messages", values | {"asked_at": tx.now, "changed_at": tx.now})
             tx.execute(
                 "UPDATE runs SET status = 'waiting_parent_reply', slot = 0, turn = NULL,"
                 " waiting_since = coalesce(waiting_since, ?1), changed_at = ?1 WHERE id = ?2",
@@ -94,7 +93,7 @@ def _change(
             status=row["status"],
         )
     tx.execute(
-        f"UPDATE messages SET status = :after, {changes}, changed_at = :now WHERE id = :id",  # noqa: S608 - literals above
+        f"UPDATE messages SET status = :after, {changes}, changed_at = :now WHERE id = :id",
         {
             "id": message_id,
             "after": after.value,

@@ -1,7 +1,7 @@
 """`logs/<run-id>.meta.json`: a view of one run for people and scripts. The database is the truth.
 
-Files are written by a thread of their own, a moment after the change: replacing a file costs more than
-everything else the store does for a run, and a short run then costs one file instead of four.
+Files are written by a thread of their own, a moment after the change: a file costs as much as everything
+else the store does for a run, and a short run then costs one instead of three. A run that queues has none.
 
 Each write replaces the whole file. Two processes may write at once; whoever finds that the run has moved
 on since it read it writes again, so the last file to be written is never an old one.
@@ -16,58 +16,55 @@ import os
 import threading
 from collections.abc import Collection, Iterable
 
-from retinue.core.errors import Unavailable
+from retinue.core.errors import RetinueError
 from retinue.core.ids import RunId
 from retinue.core.message import Message
-from retinue.core.run import Run
-from retinue.store.events import Events
-from retinue.store.folder import DataFolder
+from retinue.core.run import RunStatus
+from retinue.store.database import Database, Row
 from retinue.store.logs import iso_time
 from retinue.store.messages import Messages
-from retinue.store.runs import Runs
 
 _log = logging.getLogger(__name__)
-_GATHER_S = 0.05
+_GATHER_S = 0.2
 _CLOCK_MARGIN_S = 1.0
 
 
 class MetaFiles:
-    def __init__(self, folder: DataFolder, runs: Runs, messages: Messages, events: Events) -> None:
-        self._folder = folder
-        self._runs = runs
+    def __init__(self, database: Database, messages: Messages) -> None:
+        self._database = database
+        self._folder = database.folder
         self._messages = messages
-        self._events = events
-        self._news = threading.Condition()
+        self._lock = threading.Lock()
         self._changed: dict[RunId, None] = {}
-        self._closing = False
+        self._news = threading.Event()
+        self._closing = threading.Event()
         self._writer: threading.Thread | None = None
 
     def mark(self, run_ids: Iterable[RunId]) -> None:
         """These runs have changed; returns at once."""
-        with self._news:
+        with self._lock:
             self._changed.update(dict.fromkeys(run_ids))
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_until_closed, daemon=True)
                 self._writer.start()
-            self._news.notify()
+        if not self._news.is_set():
+            self._news.set()
 
     def close(self) -> None:
         """Write what is still to be written."""
-        with self._news:
-            self._closing = True
-            self._news.notify()
+        self._closing.set()
+        self._news.set()
         if self._writer is not None:
             self._writer.join()
 
     def _write_until_closed(self) -> None:
-        while True:
-            with self._news:
-                self._news.wait_for(lambda: self._changed or self._closing)
-                if not self._changed:
-                    return
-                self._news.wait_for(lambda: self._closing, timeout=_GATHER_S)
-                batch = list(self._changed)
-                self._changed.clear()
+        last = False
+        while not last:
+            self._news.wait()
+            last = self._closing.wait(_GATHER_S)
+            self._news.clear()
+            with self._lock:
+                batch, self._changed = self._changed, {}
             for run_id in batch:
                 self.write(run_id)
 
@@ -75,7 +72,7 @@ class MetaFiles:
         """A view that cannot be written must not end the run it shows."""
         try:
             self._replace(run_id)
-        except (OSError, Unavailable) as error:
+        except (OSError, RetinueError) as error:
             _log.warning("run %s: its meta.json was not written: %s", run_id, error)
 
     def is_behind(self, run_id: RunId, changed_at: float) -> bool:
@@ -87,13 +84,25 @@ class MetaFiles:
 
     def _replace(self, run_id: RunId) -> None:
         path = self._folder.meta(run_id)
-        draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-        seen = -1
-        while (newest := self._events.last(run_id)) != seen:
-            seen = newest
-            view = meta(self._runs.get(run_id), self._messages.of_run(run_id))
-            draft.write_text(json.dumps(view, indent=2) + "\n", encoding="utf-8")
-            draft.replace(path)
+        draft = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
+        row = self._state(run_id)
+        while row["status"] != RunStatus.QUEUED:
+            messages = self._messages.of_run(run_id) if row["asked"] else []
+            _write(draft, json.dumps(_view(row, messages)).encode() + b"\n")
+            os.replace(draft, path)  # noqa: PTH105 - as above
+            seen = row["version"]
+            row = self._state(run_id)
+            if row["version"] == seen:
+                return
+
+    def _state(self, run_id: RunId) -> Row:
+        [row] = self._database.rows(
+            "SELECT id, agent, command, status, started_at, ended_at, exit_code, summary,"
+            " EXISTS (SELECT 1 FROM messages WHERE run_id = runs.id) AS asked,"
+            " (SELECT max(seq) FROM events WHERE run_id = runs.id) AS version FROM runs WHERE id = ?",
+            (run_id,),
+        )
+        return row
 
     def remove_drafts(self, run_ids: Collection[RunId]) -> None:
         """What a writer that died left behind."""
@@ -103,32 +112,41 @@ class MetaFiles:
                     draft.unlink()
 
 
-def meta(run: Run, messages: Iterable[Message]) -> dict[str, object]:
-    timing = run.timing
+def _write(path: str, content: bytes) -> None:
+    """Bare system calls: each run pays for this, and each call may cost a change of threads."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
+def _view(row: Row, messages: Iterable[Message]) -> dict[str, object]:
     return {
-        "id": run.id,
-        "agentName": run.spec.agent,
-        "command": run.spec.command,
-        "status": run.status.value,
-        "startTime": _time(timing.started_at),
-        "endTime": _time(timing.ended_at),
-        "exitCode": run.exit_code,
-        "summary": run.summary,
-        "messages": [
-            {
-                "messageId": message.id,
-                "question": message.question,
-                "answer": message.answer,
-                "messageStatus": message.status.value,
-                "askedAt": _time(message.asked_at),
-                "repliedAt": _time(message.replied_at),
-                "acknowledgedAt": _time(message.acknowledged_at),
-                "closedAt": _time(message.closed_at),
-            }
-            for message in messages
-        ],
+        "id": row["id"],
+        "agentName": row["agent"],
+        "command": row["command"],
+        "status": row["status"],
+        "startTime": time_text(row["started_at"]),
+        "endTime": time_text(row["ended_at"]),
+        "exitCode": row["exit_code"],
+        "summary": row["summary"],
+        "messages": [message_view(message) for message in messages],
     }
 
 
-def _time(seconds: float | None) -> str | None:
+def message_view(message: Message) -> dict[str, object]:
+    return {
+        "messageId": message.id,
+        "question": message.question,
+        "answer": message.answer,
+        "messageStatus": message.status.value,
+        "askedAt": time_text(message.asked_at),
+        "repliedAt": time_text(message.replied_at),
+        "acknowledgedAt": time_text(message.acknowledged_at),
+        "closedAt": time_text(message.closed_at),
+    }
+
+
+def time_text(seconds: float | None) -> str | None:
     return None if seconds is None else iso_time(seconds)

@@ -62,13 +62,10 @@ def m001_runs(db: sqlite3.Connection) -> None:
             CHECK (started_at IS NOT NULL OR status NOT IN ('running', 'waiting_parent_reply', 'success')),
             CHECK ((pid IS NULL) = (pid_started_at IS NULL))
         )""")
-    db.execute("CREATE INDEX runs_in_queue ON runs (turn, seq) WHERE turn IS NOT NULL")
-    db.execute("CREATE INDEX runs_in_queue_of_request ON runs (request, turn) WHERE turn IS NOT NULL")
-    db.execute("CREATE INDEX runs_with_slot ON runs (endpoint) WHERE slot = 1")
-    db.execute("CREATE INDEX runs_active ON runs (owner) WHERE ended_at IS NULL")
-    db.execute("CREATE INDEX runs_of_request ON runs (request)")
+    # The queue, the slots and the owners to look after: small, as it holds active runs only.
+    db.execute("CREATE INDEX runs_active ON runs (slot, turn) WHERE ended_at IS NULL")
+    db.execute("CREATE INDEX runs_of_request ON runs (request, turn)")
     db.execute("CREATE INDEX runs_of_parent ON runs (parent) WHERE parent IS NOT NULL")
-    db.execute("CREATE INDEX runs_of_owner ON runs (owner, seq)")
 
     db.execute("""
         CREATE TRIGGER runs_begin_queued BEFORE INSERT ON runs
@@ -145,7 +142,7 @@ def m002_messages(db: sqlite3.Connection) -> None:
 def m003_events(db: sqlite3.Connection) -> None:
     db.execute("""
         CREATE TABLE events (
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            seq INTEGER PRIMARY KEY,
             run_id TEXT NOT NULL REFERENCES runs(id),
             at REAL NOT NULL,
             kind TEXT NOT NULL,

@@ -62,7 +62,8 @@ def dead(folder: DataFolder, owner_id: OwnerId) -> Generator[bool]:
 
 def known(folder: DataFolder) -> list[OwnerId]:
     """Every owner that has a lock file, living or dead."""
-    return [OwnerId.parse(path.stem) for path in sorted(folder.owners.glob("*.lock"))]
+    names = sorted(path.stem for path in folder.owners.glob("*.lock"))
+    return [OwnerId(name) for name in names if OwnerId.is_valid(name)]
 
 
 def _remove(lock: FileLock) -> None:

@@ -18,6 +18,8 @@ from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import RunStatus
 from retinue.store.database import Database, Transaction
 
+_QUEUE = "FROM runs WHERE ended_at IS NULL AND slot = 0 AND turn IS NOT NULL"
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -27,14 +29,18 @@ class Capacity:
     """Runs that may wait for a slot; more are refused."""
 
 
-def check_room(tx: Transaction, capacity: Capacity) -> None:
-    """Raise `Saturated` when one more run could neither start nor queue."""
-    holding, queued = tx.execute(
-        "SELECT (SELECT count(*) FROM runs WHERE slot = 1),"
-        " (SELECT count(*) FROM runs WHERE turn IS NOT NULL)"
+def place(tx: Transaction, request: RunId, capacity: Capacity | None) -> int:
+    """The turn of one more run of the tree; `Saturated` when it could neither start nor queue.
+
+    Behind the other waiting runs of its tree; for a tree that has none, the turn now being served.
+    """
+    holding, queued, served, behind = tx.execute(
+        "SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1),"
+        f" (SELECT count(*) {_QUEUE}), (SELECT min(turn) {_QUEUE}),"
+        " (SELECT max(turn) FROM runs WHERE request = ?)",
+        (request,),
     ).fetchone()
-    free = max(0, capacity.max_concurrent - holding)
-    if queued >= capacity.max_queued + free:
+    if capacity is not None and queued >= capacity.max_queued + max(0, capacity.max_concurrent - holding):
         raise Saturated(
             f"{holding} runs are at work and {queued} wait: the queue is full",
             hint="wait for a run to end, or cancel one",
@@ -42,18 +48,11 @@ def check_room(tx: Transaction, capacity: Capacity) -> None:
             queued=queued,
             limit=capacity.max_queued,
         )
-
-
-def last_turn(tx: Transaction, request: RunId) -> int:
-    """Behind the other waiting runs of its tree; for a tree that has none, the turn now being served."""
-    behind: int | None = tx.execute(
-        "SELECT max(turn) FROM runs WHERE request = ? AND turn IS NOT NULL", (request,)
-    ).fetchone()[0]
-    return served_turn(tx) if behind is None else behind + 1
+    return behind + 1 if behind is not None else served or 1
 
 
 def served_turn(tx: Transaction) -> int:
-    head: int | None = tx.execute("SELECT min(turn) FROM runs WHERE turn IS NOT NULL").fetchone()[0]
+    head: int | None = tx.execute(f"SELECT min(turn) {_QUEUE}").fetchone()[0]
     return 1 if head is None else head
 
 
@@ -92,7 +91,7 @@ class Queue:
         They are running thereafter.
         """
         # A look without the lock: most wake-ups find no free slot, or find that it is another's turn.
-        if not self._next_in_line(owner, capacity, ready):
+        if not (self._database.writing or self._next_in_line(owner, capacity, ready)):
             return []
         with self._database.write() as tx:
             admitted = self._next_in_line(owner, capacity, ready)
@@ -104,20 +103,20 @@ class Queue:
         self, owner: OwnerId, capacity: Capacity, ready: Container[RunId]
     ) -> list[tuple[RunId, RunStatus]]:
         """The owner's ready runs among those that the free slots are meant for."""
-        counts = self._database.rows("SELECT endpoint, count(*) FROM runs WHERE slot = 1 GROUP BY endpoint")
-        held: dict[str | None, int] = {row[0]: row[1] for row in counts}
         waiting = self._database.rows(
-            "SELECT id, owner, status, endpoint, endpoint_slots FROM runs"
-            " WHERE turn IS NOT NULL AND (endpoint IS NULL OR endpoint_slots >"
-            " (SELECT count(*) FROM runs AS held WHERE held.slot = 1 AND held.endpoint = runs.endpoint))"
-            " ORDER BY turn, seq LIMIT ?",
-            (max(0, capacity.max_concurrent - sum(held.values())),),
+            "SELECT id, owner, status, endpoint, endpoint_slots, (SELECT count(*) FROM runs AS held"
+            "  WHERE held.ended_at IS NULL AND held.slot = 1 AND held.endpoint = runs.endpoint) AS busy"
+            f" {_QUEUE} AND (endpoint IS NULL OR busy < endpoint_slots) ORDER BY turn, seq"
+            " LIMIT max(0, ? - (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1))",
+            (capacity.max_concurrent,),
         )
         ours: list[tuple[RunId, RunStatus]] = []
+        before: dict[str | None, int] = {}
         for row in waiting:
             endpoint = row["endpoint"]
-            held[endpoint] = held.get(endpoint, 0) + 1
-            fits = endpoint is None or held[endpoint] <= row["endpoint_slots"]
+            ahead = before.get(endpoint, 0)
+            before[endpoint] = ahead + 1
+            fits = endpoint is None or row["busy"] + ahead < row["endpoint_slots"]
             if fits and row["owner"] == owner and row["id"] in ready:
                 ours.append((RunId(row["id"]), RunStatus(row["status"])))
         return ours
@@ -142,7 +141,8 @@ class Queue:
         with self._database.write() as tx:
             values = {"id": run_id, "turn": served_turn(tx), "now": tx.now}
             changed = tx.execute(sql, values).rowcount == 1
-            tx.touch(run_id)
+            if changed:
+                tx.touch(run_id)
         return changed
 
 

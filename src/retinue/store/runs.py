@@ -6,7 +6,7 @@ Changes of status are compare-and-set: of two processes that race, one wins and 
 from __future__ import annotations
 
 import json
-import socket
+import platform
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +16,9 @@ from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.json_value import Json
 from retinue.core.run import (
+    ACTIVE,
+    CHANGES,
+    ENDED,
     Endpoint,
     Limits,
     Outcome,
@@ -34,33 +37,38 @@ from retinue.store.text import storable
 class Runs:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.host = socket.gethostname()
+        self.host = platform.node()
 
     def record(self, spec: RunSpec, owner: OwnerId, capacity: Capacity | None = None) -> Run:
         """Write down a new run, queued; `Saturated` and nothing written when there is no room for it."""
         run_id = RunId.new()
         with self._database.write() as tx:
             request = run_id if spec.parent is None else _request_of_active(tx, spec.parent)
-            if spec.needs_slot and capacity is not None:
-                queue.check_room(tx, capacity)
+            queue_s = spec.limits.queue_s
+            timing = Timing(enqueued_at=tx.now, deadline_at=None if queue_s is None else tx.now + queue_s)
             values = _columns(spec) | {
                 "id": run_id,
                 "request": request,
                 "owner": owner,
                 "host": self.host,
-                "turn": queue.last_turn(tx, request) if spec.needs_slot else None,
-                "enqueued_at": tx.now,
-                "deadline_at": None if spec.limits.queue_s is None else tx.now + spec.limits.queue_s,
+                "turn": queue.place(tx, request, capacity) if spec.needs_slot else None,
+                "enqueued_at": timing.enqueued_at,
+                "deadline_at": timing.deadline_at,
                 "changed_at": tx.now,
             }
-            tx.execute(
-                f"INSERT INTO runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608 - our own column names
-                tuple(values.values()),
-            )
+            tx.insert("runs", values)
             if spec.parent is None:
                 ledgers.open_ledger(tx, run_id, spec.limits.budget)
             tx.touch(run_id)
-        return self.get(run_id)
+        return Run(
+            id=run_id,
+            request=request,
+            spec=spec,
+            status=RunStatus.QUEUED,
+            timing=timing,
+            owner=owner,
+            host=self.host,
+        )
 
     def get(self, run_id: RunId) -> Run:
         row = self._database.row("SELECT * FROM runs WHERE id = ?", (run_id,))
@@ -87,7 +95,7 @@ class Runs:
                 conditions[f"{column} = ?"] = [value]
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         rows = self._database.rows(
-            f"SELECT * FROM runs {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own column names
+            f"SELECT * FROM runs {where} ORDER BY seq DESC LIMIT ?",
             [*(value for values in conditions.values() for value in values), limit],
         )
         return [_run(row) for row in rows]
@@ -102,12 +110,12 @@ class Runs:
     def finish(self, run_id: RunId, outcome: Outcome) -> bool:
         """End the run and free its slot. False when somebody else ended it first: that ending stands."""
         with self._database.write() as tx:
+            if end(tx, run_id, outcome):
+                return True
             before = _status(tx, run_id)
-            if before.ended:
-                return False
+        if not before.ended:
             check_change(run_id, before, outcome.status)
-            end(tx, run_id, outcome)
-        return True
+        return False
 
     def request_cancel(self, run_id: RunId) -> Run:
         """Cancel the run and its descendants: at once those that queue, the others by asking their owners."""
@@ -138,9 +146,7 @@ class Runs:
         with self._database.write() as tx:
             _set(tx, run_id, summary=storable(summary))
             tx.touch(run_id)
-            tx.execute(
-                "INSERT INTO events (run_id, at, kind, data) VALUES (?, ?, 'summary', '{}')", (run_id, tx.now)
-            )
+            tx.insert("events", {"run_id": run_id, "at": tx.now, "kind": "summary", "data": "{}"})
 
     def set_usage(self, run_id: RunId, usage: Usage) -> None:
         with self._database.write() as tx:
@@ -157,32 +163,38 @@ def _set(tx: Transaction, run_id: RunId, **values: Any) -> None:
         raise Conflict(f"run {run_id} has ended and changes no more", run_id=run_id)
     changes = ", ".join(f"{column} = ?" for column in values)
     tx.execute(
-        f"UPDATE runs SET {changes}, changed_at = ? WHERE id = ?",  # noqa: S608 - our own column names
+        f"UPDATE runs SET {changes}, changed_at = ? WHERE id = ?",
         (*values.values(), tx.now, run_id),
     )
 
 
-def end(tx: Transaction, run_id: RunId, outcome: Outcome) -> None:
-    """Write how an active run ended; its slot, its place in the queue and its messages go with it."""
+_END = {
+    ending: "UPDATE runs SET status = :status, ended_at = :now, changed_at = :now,"
+    " slot = 0, turn = NULL, waiting_since = NULL, result = :result, error = :error, exit_code = :exit_code,"
+    " summary = coalesce(:summary, summary), usage = coalesce(:usage, usage) WHERE id = :id"
+    f" AND status IN ({', '.join(repr(before.value) for before in ACTIVE if ending in CHANGES[before])})"
+    for ending in ENDED
+}
+
+
+def end(tx: Transaction, run_id: RunId, outcome: Outcome) -> bool:
+    """Write how a run ended, if it may end so; its slot, its turn and its open messages go with it."""
     usage = None if outcome.usage is None else json.dumps(outcome.usage.as_dict())
     summary = None if outcome.summary is None else storable(outcome.summary)
-    tx.execute(
-        "UPDATE runs SET status = ?, ended_at = ?, changed_at = ?,"
-        " slot = 0, turn = NULL, waiting_since = NULL, result = ?, error = ?, exit_code = ?,"
-        " summary = coalesce(?, summary), usage = coalesce(?, usage) WHERE id = ?",
-        (
-            outcome.status.value,
-            tx.now,
-            tx.now,
-            _to_json(outcome.result),
-            _to_json(outcome.error),
-            outcome.exit_code,
-            summary,
-            usage,
-            run_id,
-        ),
-    )
+    values = {
+        "id": run_id,
+        "status": outcome.status.value,
+        "now": tx.now,
+        "result": _to_json(outcome.result),
+        "error": _to_json(outcome.error),
+        "exit_code": outcome.exit_code,
+        "summary": summary,
+        "usage": usage,
+    }
+    if not tx.execute(_END[outcome.status], values).rowcount:
+        return False
     tx.touch(run_id)
+    return True
 
 
 def _status(tx: Transaction, run_id: RunId) -> RunStatus:

@@ -29,7 +29,7 @@ class Store:
         self.events = Events(database)
         self.ledgers = Ledgers(database)
         self.child_tokens = ChildTokens(database)
-        self.meta_files = MetaFiles(self.folder, self.runs, self.messages, self.events)
+        self.meta_files = MetaFiles(database, self.messages)
         database.listen(self.meta_files.mark)
 
     @classmethod

@@ -1,0 +1,78 @@
+"""What it costs to run `true` in a process group, against asyncio's own subprocess in the same run.
+
+    python -m benchmarks.process_start [ROUNDS]
+
+Prints, for each way, the median wall time and the mean CPU time (server and children) from start to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+from retinue.core.executor import Stream
+from retinue.executors.kept_process import KeptProcess
+from retinue.executors.process_group import ProcessGroup
+from retinue.executors.program import Program
+from retinue.executors.walked_process import WalkedProcess
+
+TRUE = Program(("true",), {"PATH": "/usr/bin:/bin"}, Path("/"))
+
+
+async def ignore(stream: Stream, chunk: bytes) -> None:
+    return
+
+
+async def bare() -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *TRUE.argv, env=dict(TRUE.env), cwd=TRUE.cwd, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    await process.communicate(b"")
+
+
+async def kept() -> None:
+    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=KeptProcess.spawn) as group:
+        await group.wait()
+
+
+async def walked() -> None:
+    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=WalkedProcess.spawn) as group:
+        await group.wait()
+
+
+WAYS: dict[str, Callable[[], Awaitable[None]]] = {"bare": bare, "kept": kept, "walked": walked}
+
+
+def cpu_ms() -> float:
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) * 1000
+
+
+async def main(rounds: int) -> None:
+    walls: dict[str, list[float]] = {name: [] for name in WAYS}
+    cpus: dict[str, list[float]] = {name: [] for name in WAYS}
+    for way in WAYS.values():
+        await way()  # imports and caches
+    for _ in range(rounds):
+        for name, way in WAYS.items():
+            began, before = time.perf_counter(), cpu_ms()
+            await way()
+            walls[name].append((time.perf_counter() - began) * 1000)
+            cpus[name].append(cpu_ms() - before)
+    for name in WAYS:
+        wall, cpu = statistics.median(walls[name]), statistics.mean(cpus[name])
+        times_wall = wall / statistics.median(walls["bare"])
+        times_cpu = cpu / statistics.mean(cpus["bare"])
+        print(f"{name:7} wall {wall:6.1f} ms ({times_wall:4.1f} x)   CPU {cpu:6.1f} ms ({times_cpu:4.1f} x)")
+
+
+if __name__ == "__main__":
+    anyio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 100)

@@ -1,0 +1,114 @@
+"""How well and how fast secrets are taken out: `python -m benchmarks.redaction [--json]`.
+
+Speed is measured on the standard library's own source code, and given as such and as a ratio to a floor of
+the same run: one pass over the same text that only looks for the rules' keywords.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sysconfig
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate, takewhile
+from pathlib import Path
+
+from benchmarks.redaction_generated import generated
+from benchmarks.redaction_ordinary import Ordinary, ordinary
+from benchmarks.redaction_secrets import Planted, planted
+from retinue.redaction import Redactor
+from retinue.redaction.engine import best_engine
+from retinue.redaction.finder import default_finder
+
+CODE_BYTES = 8_000_000
+REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    engine: str
+    secrets: int
+    kinds: int
+    recall: float
+    generated: int
+    generated_recall: float
+    ordinary: int
+    false_positives: float
+    code_megabytes: float
+    megabytes_per_second: float
+    floor_megabytes_per_second: float
+    share_of_floor: float
+    hits_per_megabyte_of_code: float
+
+
+def survivors(redactor: Redactor, secrets: Iterable[Planted]) -> list[Planted]:
+    """The secrets that redaction lets through."""
+    return [each for each in secrets if each.secret in redactor.redact(each.text)]
+
+
+def mistaken(redactor: Redactor, strings: Iterable[Ordinary]) -> list[Ordinary]:
+    """The ordinary strings that redaction changes."""
+    return [each for each in strings if redactor.redact(each.text) != each.text]
+
+
+def real_code() -> list[str]:
+    files = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("[a-z]*/*.py"))
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+    sizes = accumulate(map(len, texts))
+    return [text for text, _ in takewhile(lambda pair: pair[1] < CODE_BYTES, zip(texts, sizes, strict=True))]
+
+
+def best_speed(work: Callable[[str], object], texts: Sequence[str]) -> float:
+    """Megabytes a second of processor time, in the best of several passes."""
+    size = sum(map(len, texts)) / 1e6
+    passes: list[float] = []
+    for _ in range(REPEATS):
+        began = time.process_time()
+        for text in texts:
+            work(text)
+        passes.append(size / (time.process_time() - began))
+    return max(passes)
+
+
+def measure() -> Figures:
+    redactor, finder, engine = Redactor(), default_finder(), best_engine()
+    secrets, made, strings, code = list(planted()), list(generated()), list(ordinary()), real_code()
+    look_for_keywords = engine.keyword_finder(finder.keywords)
+    floor = best_speed(lambda text: list(look_for_keywords(text.encode("utf-8", "replace").lower())), code)
+    speed = best_speed(redactor.redact, code)
+    hits = sum(1 for text in code for _ in finder.find(text.encode("utf-8", "replace")))
+    size = sum(map(len, code)) / 1e6
+    return Figures(
+        engine=type(engine).__name__,
+        secrets=len(secrets),
+        kinds=len({each.kind for each in secrets}),
+        recall=1 - len(survivors(redactor, secrets)) / len(secrets),
+        generated=len(made),
+        generated_recall=1 - len(survivors(redactor, made)) / len(made),
+        ordinary=len(strings),
+        false_positives=len(mistaken(redactor, strings)) / len(strings),
+        code_megabytes=size,
+        megabytes_per_second=speed,
+        floor_megabytes_per_second=floor,
+        share_of_floor=speed / floor,
+        hits_per_megabyte_of_code=hits / size,
+    )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--json", action="store_true", help="print the figures as JSON")
+    figures = asdict(measure())
+    if options.parse_args().json:
+        print(json.dumps(figures, indent=2))
+        return
+    for name, value in figures.items():
+        print(
+            f"{name.replace('_', ' '):28} {value if isinstance(value, str | int) else format(value, '.4g')}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Listing and globbing show what is there, within bounds, and count what they do not show (P2, P6, P8)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase.bounds import Bounds
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.globs import matcher
+from retinue.codebase.listing import Item
+from retinue.codebase.omitted import Omitted
+from retinue.core.errors import Canceled, InvalidInput, PathDenied, PathMissing
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+from tests.codebase.planting import plant, soon
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return plant(
+        tmp_path,
+        {
+            "README.md": "hello",
+            "src/a.py": "1",
+            "src/deep/b.py": "22",
+            "src/deep/er/c.py": "",
+            ".env": "x",
+            ".gitignore": "out/\n",
+            "out/x.o": "",
+        },
+    )
+
+
+def test_a_folder_shows_names_kinds_and_sizes_and_counts_what_is_hidden(root: Root) -> None:
+    """P6, P8"""
+    listing = Codebase([root]).list("", soon())
+    assert listing.items == (
+        Item(".gitignore", "file", 5),
+        Item("README.md", "file", 5),
+        Item("src", "folder", None),
+    )
+    assert listing.omitted == Omitted(denied=1, ignored=1)
+
+
+@pytest.mark.parametrize(
+    ("path", "depth", "shown"),
+    [
+        ("src", 1, ["src/a.py", "src/deep"]),
+        ("src", 2, ["src/a.py", "src/deep", "src/deep/b.py", "src/deep/er"]),
+        ("src/deep/er", 3, ["src/deep/er/c.py"]),
+        ("./src/", 1, ["src/a.py", "src/deep"]),
+        ("out", 1, ["out/x.o"]),
+    ],
+)
+def test_depth_is_kept_to(root: Root, path: str, depth: int, shown: list[str]) -> None:
+    assert [item.path for item in Codebase([root]).list(path, soon(), depth=depth).items] == shown
+
+
+def test_a_limit_cuts_off_the_depths_first_and_is_named(root: Root) -> None:
+    """P2, P8"""
+    listing = Codebase([root]).list("", soon(), depth=5, bounds=Bounds(max_entries=4))
+    assert [item.path for item in listing.items] == [".gitignore", "README.md", "src", "src/a.py"]
+    assert listing.omitted == Omitted(denied=1, ignored=1, over_limit=1, limits=("entries",))
+
+
+def test_a_folder_of_thousands_is_listed_honestly(tmp_path: Path) -> None:
+    """P2, P8"""
+    root = plant(tmp_path, {f"{number:04}.txt": "" for number in range(5_000)})
+    listing = Codebase([root]).list("", soon())
+    assert len(listing.items) == 1_000
+    assert listing.omitted == Omitted(over_limit=4_000, limits=("entries",))
+    assert listing.omitted.sentence() == "Left out: 4000 past a limit, stopped at the limit of entries."
+
+
+@pytest.mark.parametrize("path", ["README.md", "no-such", ".env", ".ssh", "/etc", "src/../src"])
+def test_what_is_no_readable_folder_is_refused(root: Root, path: str) -> None:
+    with pytest.raises((InvalidInput, PathMissing, PathDenied)):
+        Codebase([root]).list(path, soon())
+
+
+@pytest.mark.parametrize("depth", [0, -1, 11])
+def test_impossible_depths_are_refused(root: Root, depth: int) -> None:
+    with pytest.raises(InvalidInput):
+        Codebase([root]).list("", soon(), depth=depth)
+
+
+def test_a_listing_out_of_time_says_so_and_a_canceled_one_ends(root: Root) -> None:
+    """P2"""
+    assert Codebase([root]).list("", Stop(0)).omitted.limits == ("time",)
+    stop = Stop()
+    stop.cancel()
+    with pytest.raises(Canceled):
+        Codebase([root]).list("", stop)
+
+
+@pytest.mark.parametrize(
+    ("globs", "shown"),
+    [
+        (["*.py"], ["src/a.py", "src/deep/b.py", "src/deep/er/c.py"]),
+        (["/*.md"], ["README.md"]),
+        (["src/*.py"], ["src/a.py"]),
+        (["./src/*.py"], ["src/a.py"]),
+        (["src/**"], ["src/a.py", "src/deep/b.py", "src/deep/er/c.py"]),
+        (["src/**/er/*"], ["src/deep/er/c.py"]),
+        (["**/deep/**"], ["src/deep/b.py", "src/deep/er/c.py"]),
+        (["*.{md,py}", "!**/deep/**"], ["README.md", "src/a.py"]),
+        (["[a-b].py"], ["src/a.py", "src/deep/b.py"]),
+        (["?.py", "!a*"], ["src/deep/b.py", "src/deep/er/c.py"]),
+        (["*.o", ".env", "../*", "/etc/*"], []),
+    ],
+)
+def test_globs_choose_files(root: Root, globs: list[str], shown: list[str]) -> None:
+    found = Codebase([root]).glob(globs, soon())
+    assert [entry.path for entry in found.entries] == shown
+
+
+def test_a_glob_past_its_limit_says_how_many_more_there_are(root: Root) -> None:
+    """P2, P8"""
+    found = Codebase([root]).glob(["*.py"], soon(), bounds=Bounds(max_entries=1))
+    assert [entry.path for entry in found.entries] == ["src/a.py"]
+    assert found.omitted == Omitted(denied=1, ignored=1, over_limit=2, limits=("entries",))
+
+
+@pytest.mark.parametrize("glob", ["{a", "a}", "\\", "[z-a]", "\ud800*"])
+def test_what_is_no_glob_is_refused(root: Root, glob: str) -> None:
+    with pytest.raises(InvalidInput):
+        Codebase([root]).glob([glob], soon())
+
+
+def test_no_glob_at_all_is_refused(root: Root) -> None:
+    with pytest.raises(InvalidInput):
+        Codebase([root]).glob([], soon())
+
+
+@pytest.mark.timeout(10)
+def test_a_glob_made_to_hang_does_not() -> None:
+    """P2: a backtracking matcher needs longer than the universe for this."""
+    assert not matcher("*a" * 30 + "b")("a" * 200)

