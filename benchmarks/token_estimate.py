@@ -52,9 +52,12 @@ def main() -> int:
                 errors[name].append(estimate_tokens(text) / real - 1)
     for name, found in sorted(errors.items(), key=lambda item: -len(item[1])):
         sizes = sorted(map(abs, found))
-        high = sizes[int(0.95 * (len(sizes) - 1))]
+        middle, high = statistics.median(sizes), sizes[int(0.95 * (len(sizes) - 1))]
         bias = statistics.median(found)
+<<<<<<< HEAD
         middle = statistics.median(sizes)
+=======
+>>>>>>> research
         print(f"{name:8} {len(found):4}  median {middle:.1%}  p95 {high:.1%}  bias {bias:+.1%}")
     return 0
 

@@ -15,7 +15,6 @@ from retinue.config.settings import LimitSettings, RuntimeSettings, Settings
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.redaction import Redactor
-from retinue.research.constraints import Constraints
 from retinue.research.inquiry import Inquiry
 from retinue.research.ledger import Ledger
 from retinue.research.question import asked
@@ -158,6 +157,3 @@ def limited(service: Service, **limits: int) -> Service:
         runtime=RuntimeSettings(default_deadline_ms=deadline),
     )
     return replace(service, settings=settings)
-
-
-NO_LIMITS = Constraints()

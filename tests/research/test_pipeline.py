@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from retinue.codebase.policy import Policy
@@ -151,9 +151,7 @@ async def test_cancel_ends_the_thread_before_it_returns() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(InThread(), "locator", work, 60.0)
-        with anyio.fail_after(5):
-            while not started.is_set():
-                await anyio.lowlevel.checkpoint()
+        assert await anyio.to_thread.run_sync(started.wait, 5)
         tasks.cancel_scope.cancel()
     assert ended.is_set()
 

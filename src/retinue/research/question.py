@@ -20,37 +20,11 @@ _EXAMPLES = re.compile(
 )
 _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """What only a name in code has."""
-_GENERIC = frozenset(
-    stem(word)
-    for word in [
-        "implement",
-        "define",
-        "declare",
-        "handle",
-        "locate",
-        "live",
-        "call",
-        "called",
-        "function",
-        "method",
-        "class",
-        "module",
-        "package",
-        "logic",
-        "part",
-        "support",
-        "contain",
-        "place",
-        "exist",
-        "example",
-        "pattern",
-        "similar",
-        "implementation",
-        "definition",
-        "usage",
-        "show",
-    ]
-)
+_GENERIC_WORDS = """
+implement implementation define definition declare handle locate live call called function method class module
+package logic part support contain place exist example pattern similar usage show
+"""
+_GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 """Words that ask about something without saying about what."""
 
 
