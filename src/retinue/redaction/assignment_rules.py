@@ -14,9 +14,9 @@ from retinue.redaction.ordinary import (
 from retinue.redaction.rule import Allowlist, Rule
 from retinue.redaction.syntax import ANNOTATION, BARE, EQUALS, QUOTE, QUOTED
 
-LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd)"
+LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
 """Names of what people choose: anything but a word may be one."""
-LOGIN_WORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
+LOGIN_WORDS = ("pass", "pwd")
 
 KINDS_OF_KEY = (
     "api",
@@ -58,7 +58,7 @@ IN_CODE = (
         id="secret",
         regex=rf"(?i){CREDENTIAL}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
         keywords=CREDENTIAL_WORDS,
-        entropy=2.9,
+        entropy=2.2,
         allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     Rule(
@@ -70,7 +70,15 @@ IN_CODE = (
     ),
 )
 
+SETTERS = r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setItem)"
+
 IN_FILES = (
+    Rule(
+        id="secret",
+        regex=rf"(?i)\b{SETTERS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{LOGIN}|{CREDENTIAL}){SUFFIX}{QUOTE},\s{{0,8}}{QUOTED}",
+        keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
+        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
+    ),
     # Environment files and shells: no blanks, capitals, one to a line. Here a plain word is a password too.
     Rule(
         id="environment-secret",
@@ -86,6 +94,12 @@ IN_FILES = (
         r"\s{0,4}([^<>\s]{4,})\s{0,4}</",
         keywords=("password>", "passwd>", "passphrase>", "secret>", "token>", "key>"),
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+    ),
+    Rule(
+        id="xml-secret",
+        regex=r"""(?i)type=["']?password["']?[^<>]*?\bvalue=["']([^"'<>]{4,})["']""",
+        keywords=("value=",),
+        allowlists=(PLACEHOLDER, WORDS),
     ),
     # A name and its value as two members: container specifications, recorded headers, .NET settings.
     Rule(

@@ -6,6 +6,7 @@ they are adjusted here to cover the whole of it. Knows nothing of how rules are 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -53,7 +54,8 @@ def load() -> tuple[Rule, ...]:
     import tomllib
 
     document = tomllib.loads(files("retinue.redaction").joinpath("rules.toml").read_text(encoding="utf-8"))
-    for_all = allowlist_from(document["allowlist"])
+    # Its stopwords are the alphabet and one UUID: samples that nobody misses when they are hidden.
+    for_all = replace(allowlist_from(document["allowlist"]), stopwords=())
     return tuple(rule_from(entry, for_all) for entry in document["rules"] if entry["id"] not in SUPERSEDED)
 
 
