@@ -16,7 +16,11 @@ from retinue.redaction.syntax import ANNOTATION, BARE, EQUALS, QUOTE, QUOTED
 
 LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
 """Names of what people choose: anything but a word may be one."""
-LOGIN_WORDS = ("pass", "pwd")
+LOGIN_WORDS = (
+    *("password", "passwd", "passphrase", "passcode", "pwd"),
+    # Not "pass" alone, which half of all Python files have.
+    *(f"pass{end}" for end in ("=", ":", '"', "'", "\\", "]", " =", " :", " is ", "  ")),
+)
 
 KINDS_OF_KEY = (
     "api",
@@ -77,7 +81,7 @@ IN_FILES = (
         id="secret",
         regex=rf"(?i)\b{SETTERS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{LOGIN}|{CREDENTIAL}){SUFFIX}{QUOTE},\s{{0,8}}{QUOTED}",
         keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
-        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
+        allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     # Environment files and shells: no blanks, capitals, one to a line. Here a plain word is a password too.
     Rule(
@@ -98,7 +102,7 @@ IN_FILES = (
     Rule(
         id="xml-secret",
         regex=r"""(?i)type=["']?password["']?[^<>]*?\bvalue=["']([^"'<>]{4,})["']""",
-        keywords=("value=",),
+        keywords=("type=password", 'type="password', "type='password"),
         allowlists=(PLACEHOLDER, WORDS),
     ),
     # A name and its value as two members: container specifications, recorded headers, .NET settings.
@@ -113,7 +117,7 @@ IN_FILES = (
     Rule(
         id="netrc-password",
         regex=r"(?i)\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?password\s+(\S{4,})",
-        keywords=("machine", "default"),
+        keywords=("machine ", "default login", "default password"),
         allowlists=(PLACEHOLDER,),
     ),
     Rule(

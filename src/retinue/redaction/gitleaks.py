@@ -16,7 +16,7 @@ from retinue.redaction.rule import Allowlist, Rule, either
 SUPERSEDED = frozenset(
     {
         "jwt",  # leaves one that was cut
-        "hashicorp-tf-password",  # means .tf files only; password-assignment covers it
+        "hashicorp-tf-password",  # means .tf files only; our password rules cover it
         "kubernetes-secret-yaml",  # finds one entry of several
         "microsoft-teams-webhook",  # takes a quarter of an id for the secret
         "pkcs12-file",  # has a path alone
