@@ -38,6 +38,8 @@ class Files:
     entries: tuple[Entry, ...]
     """In the order of the roots, then by path."""
     omitted: Omitted
+    folders: tuple[Entry, ...] = ()
+    """Every folder that was looked into. As long as none of them changes, no file comes or goes."""
 
 
 class Codebase:
@@ -72,7 +74,9 @@ class Codebase:
         """
         tally = Tally()
         with self.opener(stop) as opener:
-            return Files(tuple(self._gather(opener, below, tally, stop, max_files, sized)), tally.omitted())
+            folders: list[Entry] = []
+            entries = tuple(self._gather(opener, below, tally, stop, max_files, sized, folders))
+            return Files(entries, tally.omitted(), tuple(folders))
 
     def glob(self, globs: Sequence[str], stop: Stop, *, bounds: Bounds | None = None) -> Files:
         """The files whose path fits a glob and no `!glob`. Without `/` a glob fits names at any depth."""
@@ -147,6 +151,7 @@ class Codebase:
         stop: Stop,
         max_files: int,
         sized: bool = False,
+        folders: list[Entry] | None = None,
     ) -> list[Entry]:
         found: dict[Entry, None] = {}
         starts = [self._find(path, opener) for path in below] or [
@@ -162,6 +167,8 @@ class Codebase:
                 walk.gather(opener.folder(start.root, start.path), start.path, ignores)
             except OSError:
                 tally.counts["unreadable"] += 1
+            if folders is not None:
+                folders += (Entry(start.root, path) for path in walk.folders)
             found.update((Entry(start.root, path), None) for path in self._own(start.root, walk.found))
         order = {root: index for index, root in enumerate(self.roots)}
         return sorted(found, key=lambda entry: (order[entry.root], entry.path))

@@ -89,12 +89,15 @@ class FileWalk(Walker):
         super().__init__(rules, tally, stop)
         self.found: list[str] = []
         """Root-relative paths. Fewer than there are if the tally names a limit."""
+        self.folders: list[str] = []
+        """Every folder looked into: what is new appears in one of them."""
         self._max_files = max_files
         self._max_bytes = rules.max_file_bytes if sized else None
 
     def gather(self, here: Directory, path: str, ignores: Ignores, depth: int = 1) -> None:
         if self._ended():
             return
+        self.folders.append(path)
         seen, ignores = self.look(here, path, ignores)
         self.found += (one.path for one in seen if one.is_file and self._may_be_opened(one))
         over = len(self.found) - self._max_files

@@ -1,0 +1,78 @@
+"""What is known of a root's files for one question, whether an index or a scan found it.
+
+The two sources must agree to the last number: the ranker cannot tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from retinue.codebase.entry import Entry
+from retinue.codebase.outline import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One file seen closely."""
+
+    chunks: Sequence[Chunk]
+    imports: Sequence[str]
+    hits: dict[str, dict[int, int]]
+    """Term to chunk to how often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A commit that speaks of the question."""
+
+    terms: frozenset[str]
+    words: int
+    """Distinct terms of its message: a long one matches by chance."""
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The commits nearest to the question, best first, and how common its terms are among all."""
+
+    commits: int = 0
+    frequency: dict[str, int] = field(default_factory=dict[str, int])
+    changes: Sequence[Change] = ()
+
+
+class Evidence(Protocol):
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """Every file that may be named, in order."""
+        ...
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The path of each entry."""
+        ...
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Bytes on disk, one for each entry."""
+        ...
+
+    @property
+    def counts(self) -> dict[str, dict[int, int]]:
+        """Term to file to how often."""
+        ...
+
+    def details(self, files: Sequence[int]) -> dict[int, Detail]: ...
+
+
+def together(pasts: Sequence[Past]) -> Past:
+    """The histories of several roots as one."""
+    if len(pasts) == 1:
+        return pasts[0]
+    frequency: Counter[str] = Counter()
+    for past in pasts:
+        frequency.update(past.frequency)
+    changes = [change for past in pasts for change in past.changes]
+    return Past(sum(past.commits for past in pasts), dict(frequency), changes)

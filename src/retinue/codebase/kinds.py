@@ -1,0 +1,70 @@
+"""What sort of file a path names, judged by the path alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Kind = Literal["implementation", "test", "config", "docs", "types", "entry point"]
+Standing = Literal["own", "test", "vendored", "example", "docs", "config", "package"]
+"""What weighs a file down: only `own` code counts in full."""
+
+_TEST_FOLDERS = frozenset(["test", "tests", "testing", "__tests__", "spec", "specs", "testdata", "fixtures"])
+_VENDOR_FOLDERS = frozenset(
+    [
+        *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
+        *("extern", "external", "externals", "packages", "dist", "build"),
+    ]
+)
+_EXAMPLE_FOLDERS = frozenset(
+    [
+        *("examples", "example", "demo", "demos", "sample", "samples", "galleries", "gallery"),
+        *("tutorials", "tutorial", "benchmarks", "benchmark", "asv_bench"),
+    ]
+)
+_DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
+_DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
+_CONFIG_SUFFIXES = (
+    *(".toml", ".cfg", ".ini", ".yml", ".yaml", ".json", ".conf", ".properties", ".lock", ".xml"),
+    *(".gradle", ".mk"),
+)
+_PACKAGE_FILES = frozenset(["__init__.py", "index.js", "index.ts", "mod.rs", "package-info.java", "doc.go"])
+_CONFIG_FILES = frozenset(["makefile", "dockerfile", "setup.py", "conftest.py", "settings.py", "config.py"])
+_ENTRY_FILES = re.compile(r"(?:__main__|main|manage|cli|app|server|wsgi|asgi|index)\.\w{1,5}")
+_TEST_FILE = re.compile(
+    r"(?:test_.*|.*[_.-](?:test|spec)s?|tests?|conftest|.*[a-z]Tests?|Test[A-Z].*)\.\w{1,5}"
+)
+_TYPE_FILE = re.compile(
+    r".*(?:\.d\.ts|\.pyi|\.proto|\.graphql)|(?:types?|typing|interfaces?|schemas?|models?)\.\w{1,5}"
+)
+
+
+def standing_of(path: str) -> Standing:
+    *folders, name = path.split("/")
+    inside = {folder.lower() for folder in folders}
+    base = name.lower()
+    if inside & _TEST_FOLDERS or _TEST_FILE.fullmatch(name):
+        return "test"
+    if inside & _VENDOR_FOLDERS or ".min." in base:
+        return "vendored"
+    if inside & _EXAMPLE_FOLDERS:
+        return "example"
+    if inside & _DOC_FOLDERS or base.endswith(_DOC_SUFFIXES):
+        return "docs"
+    if base.endswith(_CONFIG_SUFFIXES):
+        return "config"
+    return "package" if base in _PACKAGE_FILES else "own"
+
+
+def kind_of(path: str) -> Kind:
+    standing = standing_of(path)
+    base = path.rsplit("/", 1)[-1].lower()
+    if standing == "test":
+        return "test"
+    if standing == "docs":
+        return "docs"
+    if standing == "config" or base in _CONFIG_FILES:
+        return "config"
+    if _TYPE_FILE.fullmatch(base):
+        return "types"
+    return "entry point" if _ENTRY_FILES.fullmatch(base) else "implementation"

@@ -1,0 +1,147 @@
+"""The places that answer a question, best first: from an index where one is kept and true, or from a scan.
+
+Both give the same answer. A scan serves the first question; `prepare` makes the index for the next ones.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.confidence import Confidence, confidence_of
+from retinue.codebase.entry import Entry
+from retinue.codebase.evidence import Evidence, Past, together
+from retinue.codebase.history import History, past
+from retinue.codebase.index import Index, discard_if_damaged
+from retinue.codebase.kinds import Kind, kind_of
+from retinue.codebase.missing import Missing, missing_names
+from retinue.codebase.question import Question, parse
+from retinue.codebase.rank import rank, why
+from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
+from retinue.codebase.scan import Scan
+from retinue.core.errors import InvalidInput
+from retinue.core.stop import Stop
+
+FEW_CHANGES = 200
+"""Files; with more to read again, a scan answers sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    entry: Entry
+    line: int
+    """The definition that answers best, counted from 1."""
+    score: float
+    """Comparable within one answer."""
+    why: tuple[str, ...]
+    kind: Kind
+
+    @property
+    def path(self) -> str:
+        return self.entry.path
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    places: tuple[Place, ...]
+    confidence: Confidence
+    missing: tuple[Missing, ...]
+    """Names that the question mentions and no file has."""
+    files: int
+    """How many files were considered."""
+
+
+class Locator:
+    """Safe to call from many threads: each call opens the index for itself."""
+
+    def __init__(
+        self,
+        codebase: Codebase,
+        index_folder: Path | None = None,
+        ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
+    ) -> None:
+        """Without a folder there is no index, and every answer comes from a scan."""
+        self._codebase = codebase
+        self._folder = index_folder
+        self._ripgrep = ripgrep
+
+    def locate(self, question: str, limit: int, stop: Stop) -> Located:
+        if not question.strip():
+            raise InvalidInput("the question is empty", hint="ask where or how something is done")
+        if limit < 1:
+            raise InvalidInput(f"the limit must be at least 1, not {limit}")
+        asked = parse(question)
+        return self._from_index(asked, limit, stop) or self._from_scan(asked, limit, stop)
+
+    def prepare(self, stop: Stop) -> bool:
+        """Make or renew the index, a damaged one from nothing; False if there is none to be had."""
+        return self._folder is not None and (self._update(stop) or (self._discard() and self._update(stop)))
+
+    def _update(self, stop: Stop) -> bool:
+        try:
+            index = self._open()
+            if index is None:
+                return False
+            try:
+                index.update(stop)
+            finally:
+                index.close()
+        except (sqlite3.Error, OSError):
+            return False
+        return True
+
+    def _discard(self) -> bool:
+        """Remove an index that is no database any more. One that is merely busy is left alone."""
+        if self._folder is None:
+            return False
+        try:
+            return discard_if_damaged(self._folder, self._codebase)
+        except OSError:
+            return False
+
+    def _open(self) -> Index | None:
+        return None if self._folder is None else Index(self._folder, self._codebase)
+
+    def _from_index(self, asked: Question, limit: int, stop: Stop) -> Located | None:
+        """None if there is no index yet, it cannot be used, or much would have to be read again."""
+        try:
+            index = self._open()
+            if index is None:
+                return None
+            try:
+                found = index.changes()
+                if found is None or found.whole or len(found.files) > FEW_CHANGES:
+                    return None
+                if found.files or not all(one.is_current() for one in index.chronicles(stop)):
+                    index.update(stop)
+                with index.reading():
+                    pasts = [chronicle.past(asked.terms) for chronicle in index.chronicles(stop)]
+                    return _located(asked, index.evidence(list(asked.terms)), together(pasts), limit)
+            finally:
+                index.close()
+        except (sqlite3.Error, OSError):
+            return None
+
+    def _from_scan(self, asked: Question, limit: int, stop: Stop) -> Located:
+        pasts = [past(History(root.path, stop), asked.terms) for root in self._codebase.roots]
+        scan = Scan(self._codebase, asked, self._ripgrep(), stop)
+        return _located(asked, scan, together(pasts), limit)
+
+
+def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> Located:
+    ranking = rank(asked, evidence, history)
+    places = [
+        Place(evidence.entries[one.file], one.line, one.score, why(ranking, one.file, asked), kind_of(path))
+        for one in ranking.best[:limit]
+        for path in (evidence.paths[one.file],)
+    ]
+    missing = missing_names(asked, evidence, ranking)
+    return Located(tuple(places), confidence_of(asked, ranking, missing), missing, len(evidence.paths))
+
+
+def locate(codebase: Codebase, question: str, limit: int, stop: Stop) -> list[Place]:
+    """The places alone, from a scan."""
+    return list(Locator(codebase).locate(question, limit, stop).places)

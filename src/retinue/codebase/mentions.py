@@ -1,0 +1,95 @@
+"""Which files a question names outright: by path, by dotted module name, in a stack trace."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from retinue.codebase.question import Question
+
+_SEPARATOR = re.compile(r"\.|::|/|\\")
+_PACKAGE_NAMES = ("__init__", "index", "mod", "lib")
+
+
+class PathTable:
+    """Paths by the end of their name, so that `utils/text.py` finds `django/utils/text.py`."""
+
+    def __init__(self, paths: Iterable[tuple[int, str]]) -> None:
+        self._by_name: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._by_module: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for file, path in paths:
+            lower = path.lower()
+            folder, _, name = lower.rpartition("/")
+            self._by_name[name].append((file, lower))
+            module = name.partition(".")[0]
+            if module in _PACKAGE_NAMES:
+                module = folder.rpartition("/")[2]
+            self._by_module[module].append((file, lower))
+
+    def named(self, path: str) -> list[int]:
+        """The files whose path shares the longest end with `path`."""
+        wanted = path.lower().replace("\\", "/").split("/")
+        return _best(
+            (_shared_end(own.split("/"), wanted), file) for file, own in self._by_name.get(wanted[-1], ())
+        )
+
+    def module(self, name: str) -> list[int]:
+        """The files of the longest module name in `name`: dotted, `::`-separated or a path without suffix."""
+        wanted = [part.lower() for part in _SEPARATOR.split(name) if part]
+        scored: list[tuple[int, int]] = []
+        for end in range(len(wanted), 0, -1):
+            for file, own in self._by_module.get(wanted[end - 1], ()):
+                segments = _module_segments(own)
+                shared = _shared_end(segments, wanted[:end])
+                if shared >= min(2, len(segments)):
+                    scored.append((shared * len(wanted) + end, file))
+        return _best(scored)
+
+
+def _module_segments(path: str) -> list[str]:
+    folder, _, name = path.rpartition("/")
+    module = name.partition(".")[0]
+    segments = folder.split("/") if folder else []
+    return segments if module in _PACKAGE_NAMES and segments else [*segments, module]
+
+
+def _shared_end(left: list[str], right: list[str]) -> int:
+    shared = 0
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one != other:
+            break
+        shared += 1
+    return shared
+
+
+def _best(scored: Iterable[tuple[int, int]]) -> list[int]:
+    best = 0
+    files: list[int] = []
+    for score, file in scored:
+        if score > best:
+            best, files = score, [file]
+        elif score == best and best and file not in files:
+            files.append(file)
+    return files
+
+
+def mentioned(question: Question, paths: Sequence[str]) -> tuple[dict[int, float], dict[int, float]]:
+    """How surely each file is named, in the words and in the stack trace; shared among all that fit."""
+    said: dict[int, float] = defaultdict(float)
+    traced: dict[int, float] = defaultdict(float)
+    if not (question.paths or question.dotted or question.frames):
+        return said, traced
+    table = PathTable(enumerate(paths))
+    for path in dict.fromkeys(frame.path for frame in question.frames):
+        _share(traced, table.named(path))
+    for path in question.paths:
+        _share(said, [file for file in table.named(path) if file not in traced])
+    for dotted in question.dotted:
+        _share(said, [file for file in table.module(dotted) if file not in traced])
+    return said, traced
+
+
+def _share(into: dict[int, float], files: list[int]) -> None:
+    for file in files:
+        into[file] += 1 / len(files)

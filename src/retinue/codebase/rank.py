@@ -1,0 +1,228 @@
+"""Which files answer a question: a weighted sum of simple signals, each of which can say why.
+
+Pure: evidence in, ranked files out. Knows nothing of where the evidence comes from.
+
+Two passes. The first looks at every file through numbers that are cheap to have: words, path, mentions,
+history. The second looks at the shortlist's definitions and at what stands near the strongest of them. Each
+signal is divided by its largest value before the sum, so weights compare.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retinue.codebase.closeup import Signal, close_up, saturated
+from retinue.codebase.evidence import Detail, Evidence, Past
+from retinue.codebase.kinds import Standing, standing_of
+from retinue.codebase.mentions import mentioned
+from retinue.codebase.neighbours import neighbourhood
+from retinue.codebase.question import Question
+from retinue.codebase.terms import Asked, words
+
+SHORTLIST = 120
+_MOST_TERMS = 60
+
+FIRST = {"words": 0.33, "name": 0.12, "folder": 0.05, "said": 0.05, "traced": 0.10, "history": 0.06}
+WEIGHTS = {
+    "words": 0.06,
+    "chunk": 0.18,
+    "chunks": 0.18,
+    "name": 0.12,
+    "folder": 0.05,
+    "symbols": 0.12,
+    "defined": 0.09,
+    "compound": 0.06,
+    "said": 0.05,
+    "traced": 0.10,
+    "history": 0.05,
+}
+NEAR = {"imports": 0.05, "imported": 0.03, "beside": 0.02}
+
+STANDING: dict[Standing, float] = {
+    "own": 1.0,
+    "test": 0.25,
+    "vendored": 0.5,
+    "example": 0.5,
+    "docs": 0.4,
+    "config": 0.5,
+    "package": 0.85,
+}
+"""What a bug report is about is seldom a test, a page of documentation or somebody else's code."""
+_TEST_IN_QUESTION, _TEST_ASKED_FOR = 0.75, 0.9
+_TEST_TERMS = ("test", "fixtur", "pytest", "unittest")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    file: int
+    score: float
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    best: Sequence[Ranked]
+    """Best first; ties by path."""
+    signals: Mapping[str, Signal]
+    details: Mapping[int, Detail]
+    weights: Mapping[str, float]
+    """The terms that were looked for and found, with what each is worth."""
+
+
+def rank(question: Question, evidence: Evidence, past: Past) -> Ranking:
+    paths = evidence.paths
+    weights = term_weights(question, evidence)
+    first = first_signals(question, evidence, past, weights)
+    shortlist = _shortlist(weighed(first, FIRST), paths, question)
+    details = evidence.details(shortlist)
+    close = close_up(question, details, weights, {file: paths[file] for file in shortlist})
+    kept = set(shortlist)
+    signals = {
+        name: {file: value for file, value in signal.items() if file in kept}
+        for name, signal in first.items()
+    } | close.signals
+    scores = weighed(signals, WEIGHTS)
+    standing = {file: _standing(paths[file], question) for file in shortlist}
+    judged = {file: scores[file] * standing[file] for file in scores}
+    signals |= neighbourhood(judged, details, paths)
+    for file, value in weighed(signals, NEAR).items():
+        scores[file] = scores.get(file, 0.0) + value
+    final = {file: score * standing[file] for file, score in scores.items()}
+    order = sorted(final, key=lambda file: (-final[file], paths[file]))
+    best = [Ranked(file, final[file], close.lines.get(file, 1)) for file in order]
+    return Ranking(best, signals, details, weights)
+
+
+def term_weights(question: Question, evidence: Evidence) -> dict[str, float]:
+    """Rarity times where in the question the term stands; the heaviest terms only."""
+    total = len(evidence.paths)
+    found = {
+        term: question.terms[term] * rarity(len(files), total)
+        for term, files in evidence.counts.items()
+        if files
+    }
+    heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MOST_TERMS]
+    return {term: found[term] for term in heaviest}
+
+
+def rarity(having: int, total: int) -> float:
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+
+def first_signals(
+    question: Question, evidence: Evidence, past: Past, weights: Mapping[str, float]
+) -> dict[str, Signal]:
+    name, folder = _path_words(question, evidence.paths)
+    said, traced = mentioned(question, evidence.paths)
+    return {
+        "words": _words(evidence, weights),
+        "name": name,
+        "folder": folder,
+        "said": said,
+        "traced": traced,
+        "history": _history(question, evidence.paths, past),
+    }
+
+
+def _words(evidence: Evidence, weights: Mapping[str, float]) -> Signal:
+    """BM25 over whole files."""
+    sizes = evidence.sizes
+    average = sum(sizes) / max(1, len(sizes)) or 1.0
+    scores: Signal = {}
+    for term, weight in weights.items():
+        for file, count in evidence.counts[term].items():
+            scores[file] = scores.get(file, 0.0) + weight * saturated(count, sizes[file] / average)
+    return scores
+
+
+def _path_words(question: Question, paths: Sequence[str]) -> tuple[Signal, Signal]:
+    """The question's terms in a file's name and in its folders, rarer ones more."""
+    asked = Asked(question.terms)
+    of_folder: dict[str, tuple[str, ...]] = {}
+    having: dict[str, int] = {}
+    found: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
+    for file, path in enumerate(paths):
+        folder, _, name = path.rpartition("/")
+        if folder not in of_folder:
+            of_folder[folder] = _asked_in(folder, asked)
+        in_name = _asked_in(name.rpartition(".")[0] or name, asked)
+        if in_name or of_folder[folder]:
+            found.append((file, in_name, of_folder[folder]))
+            for term in {*in_name, *of_folder[folder]}:
+                having[term] = having.get(term, 0) + 1
+    worth = {term: question.terms[term] * rarity(count, len(paths)) for term, count in having.items()}
+    names = {file: sum(worth[term] for term in in_name) for file, in_name, _ in found if in_name}
+    folders = {file: sum(worth[term] for term in above) for file, _, above in found if above}
+    return names, folders
+
+
+def _asked_in(text: str, asked: Asked) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(term for word in words(text.encode()).split() for term in asked[word]))
+
+
+def _history(question: Question, paths: Sequence[str], past: Past) -> Signal:
+    """Votes of the commits whose message speaks of the same things."""
+    if not past.changes:
+        return {}
+    rare = {
+        term: question.terms[term] * math.log(1 + past.commits / (1 + count))
+        for term, count in past.frequency.items()
+    }
+    by_path: dict[str, float] = {}
+    for change in past.changes:
+        match = sum(sorted(rare[term] for term in change.terms))
+        vote = match * match / (1 + 0.05 * change.words) / len(change.paths) ** 0.5
+        for path in change.paths:
+            by_path[path] = by_path.get(path, 0.0) + vote
+    return {file: by_path[path] for file, path in enumerate(paths) if path in by_path}
+
+
+def weighed(signals: Mapping[str, Signal], weights: Mapping[str, float]) -> Signal:
+    total: Signal = {}
+    for name, weight in weights.items():
+        signal = signals[name]
+        largest = max(signal.values(), default=0.0)
+        if largest > 0:
+            for file, value in signal.items():
+                total[file] = total.get(file, 0.0) + weight * value / largest
+    return total
+
+
+def _shortlist(scores: Signal, paths: Sequence[str], question: Question) -> list[int]:
+    """Standing is looked up for the front alone: it is the costly part when thousands of files match."""
+    front = sorted(scores, key=lambda file: (-scores[file], paths[file]))[: SHORTLIST * 5]
+    judged = {file: scores[file] * _standing(paths[file], question) for file in front}
+    return sorted(judged, key=lambda file: (-judged[file], paths[file]))[:SHORTLIST]
+
+
+def _standing(path: str, question: Question) -> float:
+    standing = standing_of(path)
+    if standing == "test" and not question.is_report:
+        return _TEST_ASKED_FOR if question.asks_for(*_TEST_TERMS) else _TEST_IN_QUESTION
+    return STANDING[standing]
+
+
+def why(ranking: Ranking, file: int, question: Question) -> tuple[str, ...]:
+    """Short reasons why a ranked file is there, strongest first."""
+    signals, detail = ranking.signals, ranking.details[file]
+    reasons: list[str] = []
+    if file in signals["said"]:
+        reasons.append("named in the question")
+    if file in signals["traced"]:
+        reasons.append("in the stack trace")
+    if defined := sorted({chunk.name for chunk in detail.chunks} & question.names.keys()):
+        reasons.append(f"defines {', '.join(defined[:3])}")
+    weights = ranking.weights
+    found = sorted(detail.hits.keys() & weights.keys(), key=lambda term: (-weights[term], term))
+    if found:
+        spoken = ", ".join(question.spoken[term] for term in found[:4])
+        reasons.append(f"{len(found)} of {len(weights)} terms: {spoken}")
+    if file in signals["name"]:
+        reasons.append("its name fits")
+    if file in signals["history"]:
+        reasons.append("changed by commits on this")
+    if file in signals["imports"] or file in signals["imported"]:
+        reasons.append("imports or is imported by other finds")
+    return tuple(reasons)

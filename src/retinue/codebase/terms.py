@@ -1,0 +1,155 @@
+"""Words of code and of questions: identifiers split into stems. Knows nothing of files.
+
+A stem is always a prefix of the word it came from, so a plain substring search for the stem
+finds every line that can hold the word. Cold answers rely on that: ripgrep narrows by stems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+
+_SHORTEST_STEM = 3
+_SHORTEST_AT_STEM = 4
+_LONGEST_WORD = 64
+"""Bytes; longer ones are data: hashes, encoded images."""
+
+
+_AT_SUFFIXES = ("ations", "ation", "ators", "ator", "ating", "ated", "ate")
+_VERB_SUFFIXES = ("ing", "ed")
+_OTHER_SUFFIXES = ("ion", "able", "ible", "ment", "ive", "ly", "er", "or")
+
+
+def stem(word: str) -> str:
+    """A word in lower case without inflection: `retries` and `retry`, `validation` and `validator` agree."""
+    if len(word) <= _SHORTEST_STEM or not word.isascii():
+        return word
+    if word[-1] == "s":
+        word = _without_plural(word)
+    # Asking for all suffixes at once is fast, and most words have none.
+    if word.endswith(_AT_SUFFIXES) and (short := _cut(word, _AT_SUFFIXES, _SHORTEST_AT_STEM)):
+        return short
+    if word.endswith(_VERB_SUFFIXES):
+        word = _undoubled(_cut(word, _VERB_SUFFIXES, _SHORTEST_STEM) or word)
+    if word.endswith(_OTHER_SUFFIXES):
+        word = _undoubled(_cut(word, _OTHER_SUFFIXES, _SHORTEST_STEM + 1) or word)
+    if word[-1] in "ey" and len(word) > _SHORTEST_STEM:
+        word = word[:-1]
+    return word
+
+
+def _cut(word: str, suffixes: tuple[str, ...], shortest: int) -> str:
+    """Without the first suffix that leaves enough; empty if none does."""
+    for suffix in suffixes:
+        if word.endswith(suffix) and len(word) - len(suffix) >= shortest:
+            return word[: -len(suffix)]
+    return ""
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith("ies") and len(word) > 5:
+        return word[:-3]
+    if word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    if word.endswith("s") and word[-2] not in "siu":
+        return word[:-1]
+    return word
+
+
+def _undoubled(word: str) -> str:
+    if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "lsz":
+        return word[:-1]
+    return word
+
+
+_STOP_WORDS = """
+a an the and or but if then else when while for of to in on at by with from into onto as is are was were
+be been being am do does did done doing have has had having i you he she it we they me him her us them my
+your his its our their this that these those there here what which who whom whose why how where not no
+nor so than too very can could should would may might must shall will just only also about above after
+again all any because before below between both down during each few more most other out over own same
+some such through under until up get gets got make makes made use uses used using want wants need needs
+see say says like doesn don didn isn wasn won cannot via within without instead per etc eg ie vs yes ok
+one two first second def class return import self none true false null var let const function public
+private static void new try except catch finally elif pass lambda please thanks hello hi think know find
+found seem seems look looks currently actually really still even though however since way case thing
+things something happen happens happened work works working expected actual behavior behaviour result
+results following example issue bug problem describe description version reproduce steps file line code
+project repository repo codebase http https www com org github html explain mechanism
+"""
+STOP_TERMS = frozenset(_STOP_WORDS.split()) | {stem(word) for word in _STOP_WORDS.split()}
+"""Found nowhere and looked for nowhere: they would match everything."""
+
+
+def parts(identifier: str) -> list[str]:
+    """`getHTTPResponse_code` as `get`, `http`, `response`, `code`."""
+    return [part.lower() for part in _PART.findall(identifier)]
+
+
+class _Stems(dict[str, str]):
+    """Part in lower case to its stem; one that says nothing has none."""
+
+    def __missing__(self, part: str) -> str:
+        found = stem(part) if len(part) > 1 else ""
+        self[part] = found = "" if found in STOP_TERMS else found
+        return found
+
+
+class Vocabulary(dict[bytes, str]):
+    """A word as it stands in a file to what it is found by, each worked out once.
+
+    The terms are the stems of the word's parts and, when there are several, the whole; space between.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stems = _Stems()
+
+    def __missing__(self, word: bytes) -> str:
+        identifier = word.decode(errors="replace") if len(word) <= _LONGEST_WORD else ""
+        if identifier.islower() and identifier.isalpha():
+            terms = self._stems[identifier]
+        else:
+            terms = self._of_parts(identifier)
+        self[word] = terms
+        return terms
+
+    def _of_parts(self, identifier: str) -> str:
+        lower = identifier.lower()
+        pieces = _PART.findall(identifier)
+        if len(pieces) < 2:
+            return self._stems[pieces[0].lower()] if pieces else ""
+        stems = self._stems
+        found = dict.fromkeys([stems[piece.lower()] for piece in pieces])
+        found[lower.replace("_", "")] = None
+        return " ".join(filter(None, found))
+
+
+_BETWEEN_WORDS = bytes(
+    byte if byte >= 128 or chr(byte).isalnum() or chr(byte) == "_" else ord(" ") for byte in range(256)
+)
+
+
+def words(data: bytes) -> bytes:
+    """`data` with a space for every byte that belongs to no identifier; `split()` gives the words."""
+    return data.translate(_BETWEEN_WORDS)
+
+
+class Asked(dict[bytes, tuple[str, ...]]):
+    """A word as it stands in a file to those of its terms that a question has; for most words none."""
+
+    def __init__(self, terms: Collection[str]) -> None:
+        super().__init__()
+        self._asked = frozenset(terms)
+        self._vocabulary = Vocabulary()
+        # Without underscores and in lower case a word holds all of its terms, so most are told at a glance.
+        self._any = re.compile(b"|".join(sorted(map(re.escape, map(str.encode, terms)))) or b"(?!)")
+
+    def __missing__(self, word: bytes) -> tuple[str, ...]:
+        found: tuple[str, ...] = ()
+        if not word.isascii() or self._any.search(word.replace(b"_", b"").lower()):
+            found = tuple(term for term in self._vocabulary[word].split() if term in self._asked)
+        self[word] = found
+        return found

@@ -1,0 +1,277 @@
+"""An index saves work and changes no answer, whatever happens to the files or to itself (P8, P10)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.index import Index
+from retinue.codebase.locate import Located, Locator
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+
+QUESTIONS = [
+    "where is the retry delay computed?",
+    "`parse_invoice` fails\n\nIt raises in billing/invoice.py when the total is empty.",
+    "how are widgets cached?",
+    "which test covers the retry delay?",
+    "größe",
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    for number in range(30):
+        write(
+            root, f"lib/part_{number}.py", f"def widget_{number}():\n    return cache['widget', {number}]\n"
+        )
+    write(root, "net/retry.py", "# Größe\nclass RetryPolicy:\n    def delay(self):\n        return 1\n")
+    write(root, "billing/invoice.py", "def parse_invoice(text):\n    total = compute_total(text)\n")
+    write(root, "tests/test_retry.py", "def test_retry_delay():\n    pass\n")
+    write(root, "data.bin.txt", "a\0b")
+    return root
+
+
+def write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    # As if written long ago: otherwise a stamp is not trusted, and the file is simply read again.
+    os.utime(file, ns=(10**18 + len(text), 10**18 + len(text)))
+
+
+def locators(root: Path, folder: Path) -> tuple[Locator, Locator]:
+    codebase = Codebase([Root.at(root)])
+    return Locator(codebase), Locator(codebase, folder)
+
+
+def ask(locator: Locator, question: str) -> Located:
+    return locator.locate(question, 20, Stop())
+
+
+def paths(located: Located) -> list[str]:
+    return [place.path for place in located.places]
+
+
+def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
+    scan, indexed = locators(project, tmp_path / "index")
+    assert indexed.prepare(Stop())
+    for question in QUESTIONS:
+        assert ask(indexed, question) == ask(scan, question)
+
+
+def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> None:
+    commit(project, "Compute the retry delay anew")
+    scan, indexed = locators(project, tmp_path / "index")
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    write(project, "net/pool.py", "def acquire(): pass\n")
+    commit(project, "Add a pool against slow retries")
+    for question in QUESTIONS:
+        assert ask(indexed, question) == ask(scan, question)
+
+
+def commit(root: Path, message: str) -> None:
+    git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", message], check=True)
+
+
+def change(root: Path) -> None:
+    write(root, "net/retry.py", "class Other:\n    pass\n")
+
+
+def add(root: Path) -> None:
+    write(root, "net/again.py", "def retry_delay(): pass\n")
+
+
+def add_in_new_folder(root: Path) -> None:
+    write(root, "fresh/deep/again.py", "def retry_delay(): pass\n")
+
+
+def remove(root: Path) -> None:
+    (root / "net/retry.py").unlink()
+
+
+def rename(root: Path) -> None:
+    (root / "net").rename(root / "network")
+
+
+def replace_by_same_size_and_time(root: Path) -> None:
+    file = root / "net/retry.py"
+    status = file.stat()
+    swapped = root / "net/swapped"
+    swapped.write_text(
+        file.read_text(encoding="utf-8").replace("RetryPolicy", "QuietPolicy"), encoding="utf-8"
+    )
+    os.utime(swapped, ns=(status.st_atime_ns, status.st_mtime_ns))
+    swapped.replace(file)
+
+
+def ignore(root: Path) -> None:
+    write(root, ".gitignore", "net/\n")
+
+
+def make_empty(root: Path) -> None:
+    write(root, "net/retry.py", "")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [change, add, add_in_new_folder, remove, rename, replace_by_same_size_and_time, ignore, make_empty],
+)
+def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Path, edit: object) -> None:
+    """P8: never stale."""
+    assert callable(edit)
+    scan, indexed = locators(project, tmp_path / "index")
+    assert indexed.prepare(Stop())
+    ask(indexed, QUESTIONS[0])
+    edit(project)
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
+    (project / "hollow").mkdir()
+    _, indexed = locators(project, tmp_path / "index")
+    assert indexed.prepare(Stop())
+    write(project, "hollow/zeppelin.py", "def zeppelin(): pass\n")
+    assert paths(ask(indexed, "zeppelin")) == ["hollow/zeppelin.py"]
+
+
+def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> None:
+    codebase = Codebase([Root.at(project)])
+    index = Index(tmp_path / "index", codebase)
+    index.update(Stop())
+    settle(project)
+    index.update(Stop())
+    found = index.changes()
+    assert found is not None
+    assert not found.whole
+    assert found.files == []
+    change(project)
+    found = index.changes()
+    assert found is not None
+    assert found.files == [(0, "net/retry.py")]
+    index.close()
+
+
+def settle(root: Path) -> None:
+    """Wait until stamps are old enough to be trusted, without sleeping: the clock of a new file tells."""
+    probe = root.parent / "probe"
+    first = None
+    while True:
+        probe.write_text("x")
+        now = probe.stat().st_ctime_ns
+        first = first or now
+        if now - first > 300_000_000:
+            return
+
+
+def test_nothing_is_written_into_the_root(project: Path, tmp_path: Path) -> None:
+    before = sorted(str(path) for path in project.rglob("*"))
+    _, indexed = locators(project, tmp_path / "index")
+    assert indexed.prepare(Stop())
+    ask(indexed, QUESTIONS[0])
+    assert sorted(str(path) for path in project.rglob("*")) == before
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a database at all" * 100])
+def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, damage: bytes) -> None:
+    scan, indexed = locators(project, tmp_path / "index")
+    assert indexed.prepare(Stop())
+    for file in (tmp_path / "index").iterdir():
+        file.write_bytes(damage)
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    scan, indexed = locators(project, tmp_path / "file")
+    assert not indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_a_canceled_update_leaves_the_index_as_it_was(project: Path, tmp_path: Path) -> None:
+    scan, indexed = locators(project, tmp_path / "index")
+    stop = Stop()
+    stop.cancel()
+    with pytest.raises(Exception, match="canceled"):
+        indexed.prepare(stop)
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_threads_may_ask_and_update_at_once(project: Path, tmp_path: Path) -> None:
+    scan, indexed = locators(project, tmp_path / "index")
+    expected = [ask(scan, question) for question in QUESTIONS]
+    answers: list[list[Located]] = []
+
+    def work() -> None:
+        assert indexed.prepare(Stop())
+        answers.append([ask(indexed, question) for question in QUESTIONS])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert answers == [expected] * 4
+
+
+PREPARE = """
+import sys
+from pathlib import Path
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.locate import Locator
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())
+"""
+
+
+def test_processes_may_build_the_same_index_at_once(project: Path, tmp_path: Path) -> None:
+    """P5: none sees a half-made one."""
+    command = [sys.executable, "-c", PREPARE, str(project), str(tmp_path / "index")]
+    running = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait(timeout=30) for process in running] == [0, 0, 0]
+    scan, indexed = locators(project, tmp_path / "index")
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_a_process_killed_while_it_builds_leaves_a_usable_index(project: Path, tmp_path: Path) -> None:
+    """P5"""
+    command = [sys.executable, "-c", PREPARE, str(project), str(tmp_path / "index")]
+    process = subprocess.Popen(command)
+    process.kill()
+    process.wait(timeout=10)
+    scan, indexed = locators(project, tmp_path / "index")
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_an_index_worn_by_many_edits_is_made_anew(project: Path, tmp_path: Path) -> None:
+    codebase = Codebase([Root.at(project)])
+    index = Index(tmp_path / "index", codebase)
+    for number in range(300):
+        write(project, "net/retry.py", f"class RetryPolicy:\n    delay = {number:04}\n" + " " * (number % 9))
+        index.update(Stop())
+    index.close()
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    given = sqlite3.connect(file).execute("SELECT seq FROM sqlite_sequence WHERE name = 'files'").fetchone()
+    assert given[0] < 300
+    scan, indexed = locators(project, tmp_path / "index")
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])

@@ -1,0 +1,139 @@
+"""Definitions are found in many languages, and no text makes that slow."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from retinue.codebase.outline import CHUNK_BYTES, MOST_CHUNKS, Chunk, outline
+
+
+def names(path: str, text: str) -> list[str]:
+    return [chunk.name for chunk in outline(path, text.encode()).chunks if chunk.name]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        (
+            "a.py",
+            "LIMIT = 3\n\nclass Pool:\n    async def get(self):\n        pass\n",
+            ["LIMIT", "Pool", "get"],
+        ),
+        (
+            "a.ts",
+            "export interface Shape {\n}\nexport const area = (s: Shape) => 1\nclass Box {\n"
+            "  size(): number {\n"
+            "    if (x) {\n    }\n  }\n}\nfunction main() {}\n",
+            ["Shape", "area", "Box", "size", "main"],
+        ),
+        (
+            "a.js",
+            "const load = async () => {}\nmodule.exports.run = function () {}\n",
+            ["load", "module.exports.run"],
+        ),
+        (
+            "a.go",
+            "type Pool struct {\n}\nfunc (p *Pool) Get() int {\n}\nfunc main() {\n}\n",
+            ["Pool", "Get", "main"],
+        ),
+        (
+            "a.rs",
+            "pub struct Pool;\nimpl Drop for Pool {\n    fn drop(&mut self) {}\n}\n"
+            "pub(crate) async fn run() {}\n",
+            ["Pool", "Pool", "drop", "run"],
+        ),
+        (
+            "A.java",
+            "public class Pool {\n    private final int get(String key) {\n        return f(key);\n"
+            "    }\n}\n",
+            ["Pool", "get"],
+        ),
+        (
+            "a.c",
+            "#define LIMIT 3\nstruct pool {\n};\nstatic int pool_get(int key)\n{\n    return f(key);\n}\n",
+            ["LIMIT", "pool", "pool_get"],
+        ),
+        ("a.cpp", "class Pool {\n};\nint Pool::get(int key) {\n}\n", ["Pool", "Pool::get"]),
+        (
+            "A.cs",
+            "namespace App {\n    public sealed class Pool {\n"
+            "        public async Task<int> Get(string key) {\n        }\n"
+            "    }\n}\n",
+            ["App", "Pool", "Get"],
+        ),
+        (
+            "a.rb",
+            "module App\n  class Pool\n    def self.get(key)\n    end\n  end\nend\n",
+            ["App", "Pool", "get"],
+        ),
+        (
+            "a.php",
+            "<?php\nfinal class Pool {\n    public static function get($key) {\n    }\n}\n",
+            ["Pool", "get"],
+        ),
+        ("a.md", "# Title\n\ntext\n\n## Part two\n", ["Title", "Part two"]),
+        ("a.toml", "[project]\nname = 1\n[tool.x]\n", ["project", "tool.x"]),
+        ("a.yaml", "jobs:\n  a: 1\non:\n", ["jobs", "on"]),
+        ("Makefile", "test: build\n\tpytest\n", ["test"]),
+        ("a.kt", "data class Pool(val n: Int)\nfun Pool.get(): Int = 1\n", ["Pool", "get"]),
+        ("a.ex", "defmodule App.Pool do\n  def get(key) do\n", ["App.Pool", "get"]),
+    ],
+)
+def test_definitions_are_named_in_each_language(path: str, text: str, expected: list[str]) -> None:
+    assert names(path, text) == expected
+
+
+def test_chunks_cover_the_whole_text_in_order() -> None:
+    data = b"import x\n\n# about f\n@deco\ndef f():\n    pass\n\n\ndef g():\n    pass"
+    found = outline("a.py", data).chunks
+    assert b"".join(data[chunk.start : chunk.end] for chunk in found) == data
+    assert found == [Chunk(0, 10, 1, ""), Chunk(10, 46, 5, "f"), Chunk(46, len(data), 9, "g")]
+
+
+def test_a_long_definition_is_cut_and_keeps_its_name() -> None:
+    data = b"def f():\n" + b"    call(1)\n" * 1_000
+    found = outline("a.py", data).chunks
+    assert len(found) > 3
+    assert {chunk.name for chunk in found} == {"f"}
+    assert all(chunk.end - chunk.start <= CHUNK_BYTES for chunk in found)
+    assert [chunk.line for chunk in found] == sorted(chunk.line for chunk in found)
+
+
+def test_imports_are_read_in_each_style() -> None:
+    assert outline("a.py", b"from app.net import pool\nimport os.path\n").imports == ["app.net", "os.path"]
+    assert outline("a.ts", b"import { a } from './net/pool'\n").imports == ["./net/pool"]
+    assert outline("a.c", b'#include "net/pool.h"\n').imports == ["net/pool.h"]
+    assert outline("a.rs", b"use crate::net::pool;\n").imports == ["crate::net::pool"]
+    assert outline("A.java", b"import com.acme.Pool;\n").imports == ["com.acme.Pool"]
+
+
+def test_empty_and_endless_files_have_bounded_outlines() -> None:
+    assert outline("a.py", b"").chunks == []
+    assert len(outline("a.py", b"def f(): pass\n" * 20_000).chunks) <= MOST_CHUNKS + 1
+
+
+HOSTILE = [
+    b"*" * 50_000,
+    b"a " * 25_000,
+    b"a* " * 20_000,
+    b" " * 50_000,
+    b"x<" * 25_000 + b"(",
+    b"(" * 50_000,
+    b"a.b." * 12_000 + b"\n",
+    (b"\t" * 60 + b"static public " * 20 + b"\n") * 300,
+    (b"a" * 300 + b" (" + b"b" * 400 + b"\n") * 100,
+    b"const x: " + b"y" * 50_000,
+]
+
+
+@pytest.mark.parametrize(
+    "suffix", ["py", "ts", "go", "rs", "java", "c", "rb", "php", "sh", "md", "rst", "toml", "xyz"]
+)
+def test_hostile_text_costs_no_more_than_ordinary_text(suffix: str) -> None:
+    """P2: a file cannot make the outline hang."""
+    before = time.process_time()
+    for data in HOSTILE:
+        outline(f"a.{suffix}", data)
+    assert time.process_time() - before < 5

@@ -1,0 +1,203 @@
+"""The right file comes first, says why, and a wrong question is recognised (P3, P8, P10)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.kinds import kind_of, standing_of
+from retinue.codebase.locate import Located, Locator, locate
+from retinue.core.errors import Canceled, InvalidInput
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+
+PROJECT = {
+    "app/net/retry.py": "class RetryPolicy:\n    '''Backs off between attempts.'''\n\n"
+    "    def delay(self, attempt):\n"
+    "        return 2 ** attempt\n",
+    "app/net/client.py": "from app.net.retry import RetryPolicy\n\nclass Client:\n"
+    "    def fetch(self, url):\n"
+    "        policy = RetryPolicy()\n        return self.send(url, policy.delay(1))\n",
+    "app/store/cache.py": "class Cache:\n    def evict_oldest(self):\n        self.entries.pop()\n",
+    "app/store/__init__.py": "from app.store.cache import Cache\n",
+    "tests/test_retry.py": "from app.net.retry import RetryPolicy\n\n"
+    "def test_delay_doubles_between_attempts():\n"
+    "    assert RetryPolicy().delay(2) == 4\n",
+    "docs/retry.md": "# Retry\n\nThe client backs off between attempts.\n",
+    "web/cart.ts": "export class ShoppingCart {\n  addItem(item: Item): void {\n"
+    "    this.items.push(item)\n  }\n}\n",
+    "svc/pool.go": "package svc\n\n// Acquire waits for a free connection.\n"
+    "func (p *Pool) Acquire() *Conn {\n}\n",
+    "core/lexer.rs": "/// Splits source into tokens.\npub fn tokenize(source: &str) -> Vec<Token> {\n}\n",
+    "srv/OrderService.java": "public class OrderService {\n"
+    "    public Order placeOrder(Basket basket) {\n    }\n}\n",
+    "lib/matrix.c": "/* Multiplies two matrices. */\nint matrix_multiply(int *a, int *b)\n{\n}\n",
+    "Api/UserController.cs": "public class UserController {\n"
+    "    public async Task<User> GetUser(int id) {\n    }\n}\n",
+    "lib/mailer.rb": "class Mailer\n  def deliver_later(message)\n  end\nend\n",
+    "src/Router.php": "<?php\nclass Router {\n    public function matchRoute($path) {\n    }\n}\n",
+    "pyproject.toml": "[project]\nname = 'app'\ndependencies = ['requests']\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for path, text in PROJECT.items():
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return tmp_path
+
+
+def ask(root: Path, question: str, limit: int = 10) -> Located:
+    return Locator(Codebase([Root.at(root)])).locate(question, limit, Stop())
+
+
+@pytest.mark.parametrize(
+    ("question", "path", "line"),
+    [
+        ("where is the delay between retries computed?", "app/net/retry.py", 4),
+        ("how is the oldest cache entry evicted?", "app/store/cache.py", 2),
+        ("where are items added to the shopping cart?", "web/cart.ts", 2),
+        ("how does a pool acquire a free connection?", "svc/pool.go", 4),
+        ("what splits source into tokens?", "core/lexer.rs", 2),
+        ("where are orders placed from a basket?", "srv/OrderService.java", 2),
+        ("multiplying matrices", "lib/matrix.c", 2),
+        ("which controller gets a user by id?", "Api/UserController.cs", 2),
+        ("where does the mailer deliver messages later?", "lib/mailer.rb", 2),
+        ("how are routes matched to a path?", "src/Router.php", 3),
+        ("project dependencies", "pyproject.toml", 1),
+    ],
+)
+def test_the_file_that_answers_comes_first_with_its_line(
+    project: Path, question: str, path: str, line: int
+) -> None:
+    """P10: without a model, in every language."""
+    best = ask(project, question).places[0]
+    assert (best.path, best.line) == (path, line)
+    assert best.why
+
+
+def test_code_comes_before_its_tests_and_its_documentation(project: Path) -> None:
+    paths = [place.path for place in ask(project, "retry policy delay between attempts").places]
+    assert paths.index("app/net/retry.py") < paths.index("tests/test_retry.py")
+    assert paths.index("app/net/retry.py") < paths.index("docs/retry.md")
+
+
+def test_a_test_that_is_asked_for_is_found(project: Path) -> None:
+    paths = [place.path for place in ask(project, "which test checks that the delay doubles?").places]
+    assert paths[0] == "tests/test_retry.py"
+
+
+def test_a_named_definition_says_so(project: Path) -> None:
+    best = ask(project, "what does `RetryPolicy` do?").places[0]
+    assert best.path == "app/net/retry.py"
+    assert "defines RetryPolicy" in best.why
+
+
+def test_a_path_and_a_stack_trace_in_a_report_point_to_their_files(project: Path) -> None:
+    frame = '  File "/site-packages/app/store/cache.py", line 3, in x'
+    report = f"It fails\n\nTraceback (most recent call last):\n{frame}\n"
+    best = ask(project, report).places[0]
+    assert best.path == "app/store/cache.py"
+    assert "in the stack trace" in best.why
+    said = ask(project, "what is in svc/pool.go?").places[0]
+    assert "named in the question" in said.why
+
+
+def test_commits_that_speak_of_the_question_vote_for_their_files(tmp_path: Path) -> None:
+    run = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for name in ("alpha", "beta"):
+        (tmp_path / f"{name}.py").write_text("def handle():\n    pass\n")
+        message = "Fix the flux capacitor" if name == "beta" else "Start"
+        subprocess.run([*run, "add", "."], check=True)
+        subprocess.run([*run, "commit", "-qm", message], check=True)
+    best = ask(tmp_path, "handle the flux capacitor").places[0]
+    assert best.path == "beta.py"
+    assert "changed by commits on this" in best.why
+
+
+def test_a_name_that_does_not_exist_is_missed_with_near_names_and_low_confidence(project: Path) -> None:
+    """P8: nothing is made up."""
+    located = ask(project, "where is `RetryPolici_factory` or `RetryPolice` defined?")
+    near = {one.name: one.near for one in located.missing}
+    assert near.keys() == {"RetryPolici_factory", "RetryPolice"}
+    assert near["RetryPolice"] == ("RetryPolicy",)
+    assert located.confidence.level == "low"
+
+
+def test_a_question_without_any_match_has_no_places(project: Path) -> None:
+    located = ask(project, "xylophone zeppelin quokka")
+    assert located.places == ()
+    assert located.confidence.level == "low"
+    assert located.files == len(PROJECT)
+
+
+def test_the_answer_is_the_same_every_time(project: Path) -> None:
+    question = "how does the client fetch with a retry policy?"
+    assert len({repr(ask(project, question)) for _ in range(3)}) == 1
+
+
+def test_the_limit_bounds_the_answer_and_keeps_its_order(project: Path) -> None:
+    """P2"""
+    question = "retry delay attempt"
+    assert ask(project, question, 2).places == ask(project, question, 10).places[:2]
+
+
+@pytest.mark.parametrize(("question", "limit"), [("", 5), ("  \n", 5), ("where?", 0)])
+def test_bad_input_is_refused(project: Path, question: str, limit: int) -> None:
+    with pytest.raises(InvalidInput):
+        locate(Codebase([Root.at(project)]), question, limit, Stop())
+
+
+def test_a_canceled_question_ends(project: Path) -> None:
+    """P2"""
+    stop = Stop()
+    stop.cancel()
+    with pytest.raises(Canceled):
+        locate(Codebase([Root.at(project)]), "retry", 5, stop)
+
+
+def test_hidden_files_are_never_named(project: Path) -> None:
+    """P6"""
+    (project / ".env").write_text("RETRY_DELAY_SECRET=1\n")
+    (project / ".gitignore").write_text("ignored.py\n")
+    (project / "ignored.py").write_text("retry_delay_secret = 1\n")
+    paths = {place.path for place in ask(project, "retry delay secret", 50).places}
+    assert not paths & {".env", "ignored.py"}
+
+
+def test_several_roots_are_searched_together(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one" / "a.py").write_text("def parse_invoice(): pass\n")
+    (tmp_path / "two" / "b.py").write_text("def send_invoice(): pass\n")
+    codebase = Codebase([Root.at(tmp_path / "one"), Root.at(tmp_path / "two")])
+    found = locate(codebase, "invoice", 10, Stop())
+    assert {(place.entry.root.path.name, place.path) for place in found} == {("one", "a.py"), ("two", "b.py")}
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "standing"),
+    [
+        ("src/app/run.py", "implementation", "own"),
+        ("tests/test_run.py", "test", "test"),
+        ("web/cart.spec.ts", "test", "test"),
+        ("svc/pool_test.go", "test", "test"),
+        ("src/PoolTest.java", "test", "test"),
+        ("docs/guide.md", "docs", "docs"),
+        ("pyproject.toml", "config", "config"),
+        ("src/types.ts", "types", "own"),
+        ("src/__main__.py", "entry point", "own"),
+        ("vendor/lib/x.c", "implementation", "vendored"),
+        ("examples/hello.py", "implementation", "example"),
+        ("src/latest.py", "implementation", "own"),
+        ("src/contest.py", "implementation", "own"),
+    ],
+)
+def test_a_path_tells_its_kind(path: str, kind: str, standing: str) -> None:
+    assert (kind_of(path), standing_of(path)) == (kind, standing)

@@ -1,0 +1,91 @@
+"""Words of code and of questions meet in the same terms."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retinue.codebase.question import parse
+from retinue.codebase.terms import Asked, Vocabulary, parts, stem, words
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        ["retry", "retries"],
+        ["query", "queries"],
+        ["valid", "validate", "validator", "validation", "validated"],
+        ["serialize", "serializer", "serialization"],
+        ["cache", "cached", "caching", "caches"],
+        ["run", "running", "runs"],
+        ["configure", "configuration", "configured"],
+        ["delete", "deletion", "deleted"],
+    ],
+)
+def test_inflections_of_a_word_share_a_stem(family: list[str]) -> None:
+    assert len({stem(word) for word in family}) == 1
+
+
+@given(st.from_regex(r"[a-z]{1,20}", fullmatch=True))
+def test_a_stem_is_a_prefix_so_that_a_substring_search_finds_the_word(word: str) -> None:
+    assert word.startswith(stem(word))
+    assert stem(word)
+
+
+def test_identifiers_are_split_at_case_underscores_and_digits() -> None:
+    assert parts("getHTTPResponse_code2") == ["get", "http", "response", "code", "2"]
+
+
+def test_an_identifier_is_found_by_its_parts_and_as_a_whole_in_either_style() -> None:
+    vocabulary = Vocabulary()
+    snake, camel = vocabulary[b"language_prefix"].split(), vocabulary[b"LanguagePrefix"].split()
+    assert snake == camel == ["languag", "prefix", "languageprefix"]
+
+
+def test_letters_beyond_ascii_stay_in_their_word() -> None:
+    vocabulary = Vocabulary()
+    assert vocabulary["größe".encode()] == vocabulary["Größe".encode()] == "größe"
+
+
+def test_words_that_say_nothing_and_hashes_have_no_terms() -> None:
+    vocabulary = Vocabulary()
+    assert vocabulary[b"the"] == vocabulary[b"self"] == vocabulary[b"x"] == vocabulary[b"a" * 100] == ""
+
+
+@given(st.text(max_size=60), st.sets(st.sampled_from(["cach", "languageprefix", "prefix", "größe"])))
+def test_the_quick_look_for_asked_terms_agrees_with_the_vocabulary(text: str, terms: set[str]) -> None:
+    vocabulary, asked = Vocabulary(), Asked(terms)
+    for word in words((text + " language_prefix CACHING").encode(errors="replace")).split():
+        assert set(asked[word]) == set(vocabulary[word].split()) & terms
+
+
+def test_a_report_weighs_its_title_over_its_text_and_its_text_over_its_code() -> None:
+    question = parse("Widget breaks\n\nThe gadget fails.\n\n```\ncall_gizmo()\n```\n")
+    assert question.is_report
+    assert question.terms["widget"] > question.terms["gadget"] > question.terms["gizmo"]
+
+
+def test_names_paths_modules_and_frames_are_seen_in_a_report() -> None:
+    question = parse(
+        "Crash in `RetryPolicy`\n\nsee src/net/retry.py and app.net.client\n"
+        'Traceback:\n  File "/usr/lib/app/net/pool.py", line 42, in get_conn\n'
+    )
+    assert {"RetryPolicy", "get_conn"} <= question.names.keys()
+    assert "src/net/retry.py" in question.paths
+    assert "app.net.client" in question.dotted
+    assert [(frame.path, frame.line, frame.function) for frame in question.frames] == [
+        ("/usr/lib/app/net/pool.py", 42, "get_conn")
+    ]
+
+
+def test_every_term_has_a_needle_that_its_lines_hold() -> None:
+    question = parse("where does get_class call load_plugins?")
+    assert "get_*class" in question.needles
+    assert "plugin" in question.needles
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_taken_apart(text: str) -> None:
+    question = parse(text)
+    assert question.terms.keys() == question.spoken.keys()
