@@ -36,6 +36,7 @@ def build_service(loaded: Loaded) -> Service:
         roots=_roots(loaded),
         redactor=Redactor(secrets),
         allow_host_roots=settings.allow_host_roots,
+        settings=settings,
         agent_names=tuple(sorted(settings.commands)),
     )
 

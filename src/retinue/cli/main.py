@@ -28,6 +28,10 @@ COMMANDS = {
     "reply": "retinue.cli.run_commands",
     "cancel": "retinue.cli.run_commands",
     "config": "retinue.cli.config_commands",
+    "research": "retinue.cli.research_commands",
+    "locate": "retinue.cli.research_commands",
+    "analyze": "retinue.cli.research_commands",
+    "patterns": "retinue.cli.research_commands",
     "install": "retinue.cli.setup_commands",
     "uninstall": "retinue.cli.setup_commands",
     "doctor": "retinue.cli.setup_commands",
@@ -78,4 +82,5 @@ def main() -> None:
     Examples:
       retinue serve --root ~/project        the server, on stdin and stdout
       retinue config                        every setting and where it comes from
+      retinue research "how are retries done?" --root ~/project
     """

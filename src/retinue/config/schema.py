@@ -132,7 +132,13 @@ def _rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[Row
         elif named := named_kind(hint):
             yield from _rows(named, f"{prefix}{field.name}.*.", only)
         else:
-            yield Row(prefix + field.name, hint, {**field.metadata, "user_only": only})
+            yield Row(prefix + field.name, _given(hint), {**field.metadata, "user_only": only})
+
+
+def _given(hint: Any) -> Any:
+    """The type of a value that was given: a setting that may be absent has None for its default alone."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return kinds[0] if type(None) in get_args(hint) else hint
 
 
 def named_kind(hint: Any) -> type | None:

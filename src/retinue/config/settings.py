@@ -48,7 +48,7 @@ class LimitSettings:
     """Larger files are left out, and said to be."""
 
     max_response_tokens: int = setting(2_000, at_least=100)
-    """Tokens one tool's answer may have; what was cut is said."""
+    """Tokens one tool's answer may have; what was cut is said. A report's frame alone takes up to 400."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,12 @@ class Settings:
 
     data_dir: Path = setting(default_data_dir, user_only=True)
     """Folder for the token, the runs and the index; several servers may share it."""
+
+    artifact_dir: Path | None = setting(None, user_only=True)
+    """Folder for the memos that are asked for; by default `artifacts` in the data folder."""
+
+    thoughts_dir: Path | None = None
+    """Folder of historical documents that research looks through too, after the code."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     """The least serious messages to write to stderr."""

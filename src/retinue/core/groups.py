@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-GROUPS = ("core", "agents", "runs")
+GROUPS = ("core", "research", "agents", "runs")
 """Every group there is, in the order hosts see them."""

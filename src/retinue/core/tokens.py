@@ -14,9 +14,9 @@ _PIECE = re.compile(
     r"|(?P<free>[ ](?:[A-Z]?[a-z]+|[A-Z]+(?![a-z])))"
     r"|(?P<glued>[A-Z]?[a-z]+|[A-Z]+(?![a-z]))"  # a word, or part of one, without a space of its own
     r"|(?P<digit>[0-9])"
-    r"|(?P<line>\s*\n)"
-    r"|(?P<gap>[^\S\n]{2,})"
-    r"|(?P<marks>[^\w\s]{2,}|_{2,})"
+    r"|(?P<line>\s{0,32}\n)"
+    r"|(?P<gap>[^\S\n]{2,32})"
+    r"|(?P<marks>[^\w\s]{2,32}|_{2,32})"
     r"|(?P<mark>[^\w\s]|_)"
     r"|(?P<wide>[^\x00-\x7f]+)"
 )

@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from retinue import __version__
 from retinue.core.groups import GROUPS
 from retinue.core.ids import RunId
-from retinue.server import agent_tools, child_tools, core_tools, run_tools
+from retinue.server import agent_tools, child_tools, core_tools, research_tools, run_tools
 from retinue.server.door import Door
 from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.server.patience import StartedCalls
@@ -48,6 +48,7 @@ def build_server(service: Service, groups: Sequence[str], lifetime: Lifetime) ->
     server, calls = _bare_server(service, lifetime, instructions(service))
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
+        "research": lambda: research_tools.register(server),
         "agents": lambda: agent_tools.register(server, calls),
         "runs": lambda: run_tools.register(server),
     }

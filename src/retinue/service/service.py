@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.service.runs import Runs
+
+if TYPE_CHECKING:  # loaded by the first question, not by the start
+    from retinue.research.perform import Perform
 
 ADD_A_ROOT = (
     "No root is configured, so nothing can be read. Start the server with `--root DIR`, set `RETINUE_ROOTS`, "
@@ -25,6 +30,9 @@ class Service:
     """The surfaces apply it to everything that leaves."""
 
     allow_host_roots: bool = False
+    settings: Settings = field(default_factory=Settings)
+    perform: Perform | None = None
+    """How the roles of research are performed; in worker threads of this process if nothing is said."""
 
     agent_names: tuple[str, ...] = ()
 

@@ -1,0 +1,128 @@
+"""`retinue research`, `locate`, `analyze` and `patterns`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from retinue.cli.output import Command, json_option, print_json
+
+if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
+    from retinue.service.research import Ask
+    from retinue.service.service import Service
+
+Verb = Callable[["Service", "Ask"], Any]
+
+
+def question_options(command: Command) -> Command:
+    """What all four take."""
+    for option in (
+        json_option,
+        click.option("--tokens", type=int, metavar="N", help="Tokens that the answer may have."),
+        click.option("--deadline-ms", type=int, metavar="N", help="Milliseconds that it may take."),
+        click.option("--limit", type=int, metavar="N", help="Most places to find."),
+        click.option("--root", "roots", multiple=True, metavar="DIR", help="Where to look. Repeatable."),
+        click.argument("question"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@question_options
+@click.option("--artifact", is_flag=True, help="Also write a Markdown memo into the artifact folder.")
+@click.option("--previous", metavar="ID", help="Refine an earlier report; with an empty question, show it.")
+def research(artifact: bool, previous: str | None, **options: Any) -> None:
+    """Answer a question about a codebase with a short report whose references are checked.
+
+    \b
+    Examples:
+      retinue research "where are retries handled?" --root ~/project
+      retinue research "examples of custom middleware" --json
+    """
+    from retinue.service.research import research as verb
+
+    run(verb, artifact=artifact, previous=previous, **options)
+
+
+@click.command()
+@question_options
+def locate(**options: Any) -> None:
+    """Find where something is: places in rank order, grouped by kind.
+
+    \b
+    Example:
+      retinue locate "parsing of the configuration file" --root ~/project --limit 20 --json
+    """
+    from retinue.service.research import locate as verb
+
+    run(verb, **options)
+
+
+@click.command()
+@question_options
+def analyze(**options: Any) -> None:
+    """Trace how a component works: where it is defined, who uses it, what it calls and reads.
+
+    \b
+    Example:
+      retinue analyze "Session.send" --root ~/project
+    """
+    from retinue.service.research import analyze as verb
+
+    run(verb, **options)
+
+
+@click.command()
+@question_options
+def patterns(**options: Any) -> None:
+    """Show two to six distinct examples of how something is done.
+
+    \b
+    Example:
+      retinue patterns "a test that uses a temporary database" --root ~/project
+    """
+    from retinue.service.research import find_patterns as verb
+
+    run(verb, **options)
+
+
+def run(
+    verb: Verb,
+    *,
+    question: str,
+    roots: tuple[str, ...],
+    limit: int | None,
+    tokens: int | None,
+    deadline_ms: int | None,
+    as_json: bool,
+    **more: Any,
+) -> None:
+    """Ask, and print the answer; the exit code tells whether there is one."""
+    import anyio
+
+    from retinue.cli.report_view import print_report
+    from retinue.service.research import Ask
+    from retinue.wiring import build_service, read_settings
+
+    loaded = read_settings({"roots": roots})
+    if not loaded.settings.roots:
+        loaded = read_settings({"roots": (".",)})
+    constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
+    given = {name: value for name, value in constraints.items() if value is not None}
+    ask = Ask(question=question, constraints=given, **({} if limit is None else {"limit": limit}), **more)
+    answer: dict[str, Any] = anyio.run(verb, build_service(loaded), ask)
+    if as_json:
+        print_json(answer)
+    else:
+        print_report(answer)
+    if code := exit_code(answer):
+        raise SystemExit(code)
+
+
+def exit_code(answer: dict[str, Any]) -> int:
+    """0 with an answer, 3 if the deadline came first, 1 if the locator failed."""
+    status = answer.get("status") or answer["locator"]["status"]
+    return {"ok": 0, "timeout": 3, "canceled": 3}.get(status, 1)

@@ -1,0 +1,147 @@
+"""A report cut to a token budget (P4): what matters most stays, and what was cut is said.
+
+First come direct answers with evidence, then entry points and call paths, then configuration and constants,
+then examples, then historical notes. Each role orders its own lists by the same priorities.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from retinue.core.reference import Reference
+from retinue.core.report import Report, RoleOutcome
+from retinue.core.tokens import estimate_tokens
+from retinue.core.words import clip, counted
+
+MARGIN = 0.92
+"""The share of the budget that is filled: the estimate of tokens errs a little."""
+FEWEST_TOKENS = 400
+"""The frame of a report, without anything in it, takes most of this."""
+QUESTION_CHARS = 400
+
+ListName = Literal["references", "key_findings"]
+ORDER: tuple[tuple[str, ListName, slice], ...] = (
+    ("locator", "references", slice(5)),
+    ("analyzer", "key_findings", slice(4)),
+    ("patterns", "key_findings", slice(2)),
+    ("locator", "key_findings", slice(None)),
+    ("analyzer", "key_findings", slice(4, None)),
+    ("analyzer", "references", slice(5)),
+    ("locator", "references", slice(5, None)),
+    ("analyzer", "references", slice(5, None)),
+    ("patterns", "references", slice(None)),
+    ("patterns", "key_findings", slice(2, None)),
+    ("thoughtsLocator", "references", slice(None)),
+    ("thoughtsAnalyzer", "key_findings", slice(None)),
+    ("thoughtsLocator", "key_findings", slice(None)),
+    ("thoughtsAnalyzer", "references", slice(None)),
+)
+"""Which part of which list is kept before which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    role: str
+    list: ListName
+    value: Reference | str
+
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(f"\n        {json.dumps(str(self.value), ensure_ascii=False)},")
+
+
+def tokens_of(report: Report) -> int:
+    """Of the JSON as hosts receive it."""
+    return estimate_tokens(json.dumps(report.as_dict(), ensure_ascii=False, indent=2))
+
+
+def fit(report: Report, tokens: int, rest: str) -> Report:
+    """The report within the budget; `rest` tells how to have what was cut."""
+    room = int(tokens * MARGIN)
+    report = replace(report, question=clip(report.question, QUESTION_CHARS))
+    if tokens_of(report) <= room:
+        return report
+    items = list(_items(report))
+    frame = _frame(report, items, rest, room)
+    left = room - tokens_of(_filled(frame, (), items, rest))
+    kept: list[Item] = []
+    for item in items:
+        if item.tokens <= left and item.role in frame.roles:
+            kept.append(item)
+            left -= item.tokens
+    while tokens_of(fitted := _filled(frame, kept, items, rest)) > room and kept:
+        kept.pop()
+    return fitted
+
+
+def _items(report: Report) -> Iterator[Item]:
+    for role, name, part in ORDER:
+        value = report.roles[role].value if role in report.roles else None
+        if value is not None:
+            yield from (Item(role, name, one) for one in getattr(value, name)[part])
+
+
+def _frame(report: Report, items: Sequence[Item], rest: str, room: int) -> Report:
+    """The report with texts short enough to leave half of the room for its lists, if that can be."""
+    frame = report
+    for length in (400, 200, 100, 50):
+        frame = replace(
+            report,
+            question=clip(report.question, length),
+            summary=clip(report.summary, 2 * length),
+            notes=tuple(clip(note, length) for note in report.notes[: length // 50]),
+            roles={role: _shorter(outcome, length) for role, outcome in report.roles.items()},
+            progress=report.progress if length >= 200 else None,
+        )
+        if tokens_of(_filled(frame, (), items, rest)) <= room / 2:
+            return frame
+    while tokens_of(_filled(frame, (), items, rest)) > room and len(frame.roles) > 1:
+        *others, last = frame.roles
+        frame = replace(
+            frame,
+            roles={role: frame.roles[role] for role in others},
+            notes=(*frame.notes, f"The {last} is cut too."),
+        )
+    return frame
+
+
+def _shorter(outcome: RoleOutcome, length: int) -> RoleOutcome:
+    value, error = outcome.value, outcome.error
+    return replace(
+        outcome,
+        value=value
+        and replace(
+            value, summary=clip(value.summary, length), notes=value.notes and clip(value.notes, length)
+        ),
+        error=error and replace(error, message=clip(error.message, length)),
+    )
+
+
+def _filled(frame: Report, kept: Sequence[Item], items: Sequence[Item], rest: str) -> Report:
+    """The frame with these items, and a note about the others."""
+    cut = set(items).difference(kept)
+    amounts = (("references", "reference"), ("key_findings", "finding"))
+    said = [
+        counted(number, noun) for name, noun in amounts if (number := sum(item.list == name for item in cut))
+    ]
+    note = f"Cut to fit: {' and '.join(said)}. {rest}" if said else f"Texts cut to fit. {rest}"
+    roles = {role: _with_lists(role, outcome, kept) for role, outcome in frame.roles.items()}
+    shown = {str(item.value) for item in kept}
+    return replace(
+        frame,
+        roles=roles,
+        notes=(*frame.notes, note),
+        root_of={name: root for name, root in frame.root_of.items() if name in shown},
+    )
+
+
+def _with_lists(role: str, outcome: RoleOutcome, kept: Sequence[Item]) -> RoleOutcome:
+    if outcome.value is None:
+        return outcome
+    own = [item for item in kept if item.role == role]
+    references = tuple(item.value for item in own if isinstance(item.value, Reference))
+    findings = tuple(item.value for item in own if isinstance(item.value, str))
+    return replace(outcome, value=replace(outcome.value, references=references, key_findings=findings))

@@ -1,0 +1,29 @@
+"""One question at work: what was asked, where to look, and with what. What every role is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from retinue.codebase.entry import Entry
+from retinue.core.reference import Reference
+from retinue.research.question import Asked
+from retinue.research.scope import Scope
+from retinue.research.sources import Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    asked: Asked
+    scope: Scope
+    sources: Sources
+    roots_before: int = 0
+    """How many other roots the report names before those of this scope."""
+    root_of: dict[str, int] = field(default_factory=dict[str, int])
+    """Where each reference that was made belongs, by its place among the report's roots."""
+
+    def reference(self, entry: Entry, line: int | None = None) -> Reference:
+        """A place, relative to the folder that was searched."""
+        number, path = self.scope.below(entry)
+        reference = Reference(path, line)
+        self.root_of.setdefault(str(reference), self.roots_before + number)
+        return reference

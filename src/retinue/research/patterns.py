@@ -1,0 +1,133 @@
+"""The pattern finder: how it is done elsewhere. A few distinct examples, each with the code that matters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from retinue.codebase.entry import Entry
+from retinue.codebase.kinds import kind_of
+from retinue.codebase.locate import Place
+from retinue.codebase.references import Claim, words_in
+from retinue.core.report import RoleResult
+from retinue.core.stop import Stop
+from retinue.core.words import counted, joined
+from retinue.research.early import early
+from retinue.research.findings import Finding, verify
+from retinue.research.inquiry import Inquiry
+from retinue.research.source import Definition, Source
+from retinue.research.tracing import uses_of
+
+FEWEST, EXAMPLES = 2, 6
+SNIPPET_LINES = 12
+CANDIDATES = 8
+"""Files that examples are taken from."""
+PER_FILE = 2
+SHORTEST = 3
+"""Lines of an example: a constant or a one-line wrapper shows no pattern."""
+ALIKE = 0.6
+"""Two examples that share this much of their words are one example."""
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    source: Source
+    first: int
+    last: int
+    line: int
+    """The line that the example is about."""
+    definition: Definition | None
+
+    @property
+    def entry(self) -> Entry:
+        return self.source.entry
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(_WORD.findall("\n".join(self.source.lines[self.first - 1 : self.last])))
+
+
+def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
+    examples: list[Example] = []
+    with early(stop) as soon:
+        _collect(examples, _candidates(inquiry, places, soon.stop))
+    tests = [place for place in places if place.kind == "test"]
+    findings = [_finding(inquiry, example) for example in examples]
+    findings += _tests_of(inquiry, examples, tests, stop)
+    verified = verify(inquiry, findings, stop)
+    number = len(examples)
+    return RoleResult(
+        summary=f"{counted(number, 'distinct example')}." if number else "Not found: no example of it.",
+        references=verified.references,
+        key_findings=verified.findings,
+        confidence="med" if number >= FEWEST else "low",
+        notes=joined(
+            verified.notes, soon.note, "Only one example: there may be no pattern." if number == 1 else None
+        ),
+    )
+
+
+def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Uses of what the question names, then the most relevant definitions, one of each file at a time."""
+    near = [place.entry for place in places]
+    for name in inquiry.asked.names[:2]:
+        uses, _ = uses_of(inquiry, Definition(name, 0, 0), near[0], near, CANDIDATES, stop)
+        for use in uses:
+            source = inquiry.sources.open(use.entry, stop)
+            if source is not None and not use.is_test:
+                yield _around(source, use.line, use.within)
+    wanted = [place for place in places if place.kind not in ("test", "docs")][:CANDIDATES]
+    for number in range(PER_FILE):
+        for place in wanted:
+            source = inquiry.sources.open(place.entry, stop)
+            if source is None:
+                continue
+            relevant = source.by_relevance(inquiry.asked.parsed.terms)
+            lasting = [one for one in relevant if one.end - one.top >= SHORTEST - 1]
+            if number < len(lasting):
+                yield _around(source, lasting[number].line, lasting[number])
+
+
+def _around(source: Source, line: int, definition: Definition | None) -> Example:
+    """At most so many lines: of the definition if the line is near its start, else around the line."""
+    top, end = (definition.top, definition.end) if definition else (1, len(source.lines))
+    first = top if line - top < SNIPPET_LINES - 2 else line - SNIPPET_LINES // 3
+    return Example(source, first, min(end, first + SNIPPET_LINES - 1), line, definition)
+
+
+def _collect(kept: list[Example], candidates: Iterator[Example]) -> None:
+    """The first of those that are alike, whether copied or overlapping."""
+    for one in candidates:
+        if one.words and not any(_alike(one, other) for other in kept):
+            kept.append(one)
+        if len(kept) == EXAMPLES:
+            break
+
+
+def _alike(one: Example, other: Example) -> bool:
+    if one.entry == other.entry and one.first <= other.last and other.first <= one.last:
+        return True
+    return len(one.words & other.words) / len(one.words | other.words) >= ALIKE
+
+
+def _finding(inquiry: Inquiry, example: Example) -> Finding:
+    name = f" in `{example.definition.name}`" if example.definition else ""
+    reference = inquiry.reference(example.entry, example.line)
+    code = example.source.snippet(example.first, example.last)
+    return Finding(f"{reference}{name}\n{code}", (Claim(example.entry, example.line),))
+
+
+def _tests_of(
+    inquiry: Inquiry, examples: Sequence[Example], tests: Sequence[Place], stop: Stop
+) -> Iterator[Finding]:
+    """For each example the first of the found tests that names it, each test once."""
+    names = [one.definition.name for one in examples if one.definition and kind_of(one.entry.path) != "test"]
+    seen = words_in(inquiry.scope.codebase, (test.entry for test in tests), names, stop)
+    told: set[Entry] = set()
+    for name in names:
+        entry = next((entry for entry, found in seen.items() if name in found and entry not in told), None)
+        if entry is not None:
+            told.add(entry)
+            yield Finding(f"{inquiry.reference(entry)}: a test of `{name}`", (Claim(entry, None, (name,)),))

@@ -1,0 +1,142 @@
+"""A question becomes a report: the locator first, then the others beside each other on what it found.
+
+One budget and one deadline for all of it. A role that fails leaves a report that says so. Starts no threads
+and knows nothing of runs: roles are performed by whoever is passed in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio
+
+from retinue.codebase.locate import Place
+from retinue.core.report import ROLES, Progress, Report, ReportId, RoleOutcome, RoleResult
+from retinue.core.stop import Stop
+from retinue.research.analyzer import analyze
+from retinue.research.constraints import Constraints
+from retinue.research.inquiry import Inquiry
+from retinue.research.ledger import Ledger
+from retinue.research.locator import find
+from retinue.research.patterns import find_patterns
+from retinue.research.perform import Perform, Work
+from retinue.research.question import Asked
+from retinue.research.scope import Scope
+from retinue.research.sources import Sources
+from retinue.research.synthesis import answer, merge
+
+FOUND = 20
+"""Places that the locator hands on, unless the caller wants another number."""
+
+Second = Callable[[Inquiry, Sequence[Place], Stop], RoleResult]
+SECOND: Mapping[str, Second] = {"analyzer": analyze, "patterns": find_patterns}
+"""The roles that start from the locator's places."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    asked: Asked
+    scope: Scope
+    constraints: Constraints
+    redact: Callable[[str], str]
+    thoughts: Scope | None = None
+    """Historical documents, where there are some."""
+    limit: int = FOUND
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the roles of one request did."""
+
+    request: Request
+    ledger: Ledger
+    outcomes: dict[str, RoleOutcome] = field(default_factory=dict[str, RoleOutcome])
+    root_of: dict[str, int] = field(default_factory=dict[str, int])
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.started + self.request.constraints.deadline_ms / 1000 - time.monotonic())
+
+
+def roles_for(asked: Asked) -> tuple[str, ...]:
+    """The roles of a whole report beside the locator."""
+    return ("analyzer", "patterns") if asked.wants_examples else ("analyzer",)
+
+
+async def investigate(request: Request, roles: Sequence[str], perform: Perform) -> Findings:
+    """The locator and these roles, on the codebase and on the historical documents where there are some."""
+    limits = request.constraints
+    findings = Findings(request, Ledger(limits.max_files_read, limits.max_bytes_read))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(
+            _search, findings, _inquiry(findings, request.scope, 0), ("locator", *roles), perform
+        )
+        if request.thoughts is not None:
+            inquiry = _inquiry(findings, request.thoughts, len(request.scope.folders))
+            tasks.start_soon(_search, findings, inquiry, ("thoughtsLocator", "thoughtsAnalyzer"), perform)
+    return findings
+
+
+def _inquiry(findings: Findings, scope: Scope, roots_before: int) -> Inquiry:
+    request = findings.request
+    sources = Sources(scope.codebase, findings.ledger, request.redact)
+    return Inquiry(request.asked, scope, sources, roots_before, findings.root_of)
+
+
+async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], perform: Perform) -> None:
+    locator, *others = roles
+    places: list[Place] = []
+
+    def locate(stop: Stop) -> RoleResult:
+        result, found = find(inquiry, findings.request.limit, stop)
+        places.extend(found)
+        return result
+
+    async def run(role: str, work: Work) -> None:
+        findings.outcomes[role] = await perform(role, work, findings.seconds_left)
+
+    await run(locator, locate)
+    if places:
+        async with anyio.create_task_group() as tasks:
+            for role in others:
+                second = SECOND["analyzer" if role == "thoughtsAnalyzer" else role]
+                tasks.start_soon(run, role, partial(second, inquiry, tuple(places)))
+
+
+def report_of(findings: Findings) -> Report:
+    """The whole report, not yet cut to any size."""
+    request, ledger = findings.request, findings.ledger
+    roles = merge({role: findings.outcomes[role] for role in ROLES if role in findings.outcomes})
+    return Report(
+        id=ReportId.new(),
+        question=request.asked.text,
+        roots_searched=(*request.scope.searched, *(request.thoughts.searched if request.thoughts else ())),
+        roles=roles,
+        summary=answer(roles),
+        notes=tuple(_notes(ledger)),
+        root_of=_roots_of(roles, findings.root_of),
+        progress=Progress(
+            spawned=len(roles),
+            elapsed_ms=round((time.monotonic() - findings.started) * 1000),
+            files_read=ledger.files,
+            bytes_read=ledger.bytes,
+            keywords=request.asked.keywords,
+        ),
+    )
+
+
+def _notes(ledger: Ledger) -> list[str]:
+    limits = {"files": ledger.max_files, "bytes": ledger.max_bytes}
+    return [
+        f"The limit of {limits[kind]} {kind} was reached: results may be truncated."
+        for kind in ledger.refused
+    ]
+
+
+def _roots_of(roles: Mapping[str, RoleOutcome], root_of: Mapping[str, int]) -> dict[str, int]:
+    shown = [str(one) for outcome in roles.values() if outcome.value for one in outcome.value.references]
+    return {name: root_of[name] for name in shown if root_of.get(name)}

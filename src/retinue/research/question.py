@@ -1,0 +1,106 @@
+"""What was asked: the question checked and cleaned, what it is after, and what sort of answer it wants."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from retinue.codebase.question import Question, parse
+from retinue.codebase.terms import stem
+from retinue.core.errors import InvalidInput
+
+LONGEST = 100_000
+"""Characters: a bug report with its log fits, a pasted file does not."""
+
+_EXAMPLES = re.compile(
+    r"\b(?:examples?|patterns?|similar|elsewhere|precedents?|samples?|conventions?|idioms?"
+    r"|how (?:do|are) (?:we|others?|other \w+)|existing (?:implementations?|uses?|usages?))\b",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
+"""What only a name in code has."""
+_GENERIC = frozenset(
+    stem(word)
+    for word in [
+        "implement",
+        "define",
+        "declare",
+        "handle",
+        "locate",
+        "live",
+        "call",
+        "called",
+        "function",
+        "method",
+        "class",
+        "module",
+        "package",
+        "logic",
+        "part",
+        "support",
+        "contain",
+        "place",
+        "exist",
+        "example",
+        "pattern",
+        "similar",
+        "implementation",
+        "definition",
+        "usage",
+        "show",
+    ]
+)
+"""Words that ask about something without saying about what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    text: str
+    """As it was asked, without control characters."""
+    parsed: Question
+    """Taken apart; with the question it follows up, if there is one."""
+
+    @property
+    def wants_examples(self) -> bool:
+        return _EXAMPLES.search(self.text) is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that can only be those of code: if none of them exists, nothing answers the question."""
+        text = self.parsed.text
+        return tuple(
+            name
+            for name in self.parsed.names
+            if _IDENTIFIER.search(name) or f"`{name}`" in text or f"{name}(" in text
+        )
+
+    @property
+    def aims(self) -> tuple[str, ...]:
+        """What an answer must contain at least one of."""
+        terms = [term for term in self.parsed.terms if term not in _GENERIC]
+        return self.names or tuple(terms) or tuple(self.parsed.terms)
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """What is searched for, the weightiest first."""
+        names, terms = self.parsed.names, self.parsed.terms
+        in_order = (*sorted(names, key=lambda name: (-names[name], name)), *self.aims, *terms)
+        return tuple(dict.fromkeys(in_order))[:8]
+
+
+def asked(question: str, *, follows: str = "") -> Asked:
+    """Raises InvalidInput for a question that cannot be one. `follows` is the question it refines."""
+    if len(question) > LONGEST:
+        raise InvalidInput(
+            f"the question has {len(question)} characters, over the limit of {LONGEST}",
+            hint="ask in a few sentences, and name files instead of pasting them",
+        )
+    text = "".join(char for char in question if char in "\n\t" or not _is_control(char)).strip()
+    if not any(char.isalnum() for char in text):
+        raise InvalidInput("the question is empty", hint="ask where or how something is done")
+    return Asked(text, parse(f"{text}\n{follows}" if follows else text))
+
+
+def _is_control(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cs")

@@ -1,0 +1,68 @@
+"""Where a request looks: whole roots, or folders inside them. Knows nothing of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from retinue.codebase.bounds import Bounds
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.entry import Entry
+from retinue.codebase.policy import Policy
+from retinue.codebase.view import View
+from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RootUnknown
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    codebase: Codebase
+    folders: tuple[Entry, ...]
+    """What is searched; the path `""` is a whole root."""
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """Absolute, for the report."""
+        return tuple(str(folder.root.path / folder.path) for folder in self.folders)
+
+    def below(self, entry: Entry) -> tuple[int, str]:
+        """Which of the searched folders a file is in, and its path from there."""
+        for number, folder in enumerate(self.folders):
+            prefix = f"{folder.path}/" if folder.path else ""
+            if folder.root == entry.root and entry.path.startswith(prefix):
+                return number, entry.path[len(prefix) :]
+        raise RootUnknown("a file outside the searched folders was found")
+
+
+def scope_of(allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop) -> Scope:
+    """The scope that `wanted` names: roots of the allowlist or folders inside them; all roots if nothing."""
+    whole = View(allowed, policy)
+    if not wanted:
+        return Scope(whole, tuple(Entry(root, "") for root in whole.roots))
+    folders: list[Entry] = []
+    for name in wanted:
+        folder = _folder(whole, name, stop)
+        if not any(_holds(other, folder) for other in folders):
+            folders = [other for other in folders if not _holds(folder, other)]
+            folders.append(folder)
+    below = [str(folder.root.path / folder.path) for folder in folders]
+    return Scope(View([folder.root for folder in folders], policy, below), tuple(folders))
+
+
+def _folder(codebase: Codebase, name: str, stop: Stop) -> Entry:
+    unknown = RootUnknown(
+        "a root that was asked for is not on the allowlist, nor a folder inside one of its roots",
+        hint="`list_roots` names what may be searched",
+    )
+    if not name:
+        raise unknown
+    try:
+        return codebase.list(name, stop, bounds=Bounds(max_entries=1)).folder
+    except (PathDenied, PathMissing, InvalidInput):
+        raise unknown from None
+
+
+def _holds(outer: Entry, inner: Entry) -> bool:
+    inside = not outer.path or inner.path == outer.path or inner.path.startswith(f"{outer.path}/")
+    return outer.root == inner.root and inside

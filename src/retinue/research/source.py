@@ -1,0 +1,179 @@
+"""One file as it was when it was read: its definitions, its prose, and quotes without secrets.
+
+Definitions come from the outline; where they end is told by indentation, in any language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from retinue.codebase.entry import Entry
+from retinue.codebase.outline import chunks
+from retinue.core.words import clip
+
+LONGEST_BODY = 400
+"""Lines of a definition that are looked at."""
+CUT_PIECE = 1_500
+"""A chunk of at least this many bytes may be the first piece of a definition that goes on in the next."""
+LONGEST_QUOTE = 120
+CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catch")
+"""What a line at a definition's own indentation begins with when the definition is not over yet."""
+COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
+PROSE_FILES = (".md", ".markdown", ".mdx", ".rst", ".txt")
+HIDDEN = "[redacted]"
+
+_TYPE = re.compile(
+    r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
+)
+_RECEIVER = re.compile(r"\s*func\s*\(\s*\w*\s*\*?\s*(\w+)")
+"""Go names the type that a method belongs to in the method's own line."""
+_TRIPLE = re.compile(r'"""|\'\'\'')
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    name: str
+    line: int
+    """The line that names it. Lines count from 1."""
+    end: int
+    """Its last line."""
+    top: int = 0
+    """Its first line, with the comments and decorators above its name."""
+    owner: str | None = None
+    """The type it belongs to, if it is a method."""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.owner}.{self.name}" if self.owner else self.name
+
+
+class Source:
+    def __init__(self, entry: Entry, data: bytes, redact: Callable[[str], str]) -> None:
+        self.entry = entry
+        self._data = data
+        self._redact = redact
+        self.lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+
+    @cached_property
+    def definitions(self) -> tuple[Definition, ...]:
+        """In the order of the file; those inside others follow them."""
+        found: list[Definition] = []
+        cut = [chunk for chunk in chunks(self.entry.path, self._data) if chunk.line <= len(self.lines)]
+        starts = [*(chunk.line for chunk in cut[1:]), len(self.lines) + 1]
+        before = None
+        for chunk, next_line in zip(cut, starts, strict=True):
+            goes_on = (
+                before is not None and before.name == chunk.name and before.end - before.start > CUT_PIECE
+            )
+            before = chunk
+            if chunk.name and not goes_on:
+                above = chunk.line - 1 - self._data.count(b"\n", 0, chunk.start)
+                end, owner = self._end(chunk.line, next_line), self._owner(found, chunk.line)
+                found.append(Definition(chunk.name, chunk.line, end, chunk.line - max(0, above), owner))
+        return tuple(found)
+
+    def _owner(self, before: Sequence[Definition], line: int) -> str | None:
+        if receiver := _RECEIVER.match(self.lines[line - 1]):
+            return receiver[1]
+        around = [one for one in before if one.end >= line]
+        return around[-1].name if around and self.is_type(around[-1]) else None
+
+    def _end(self, line: int, next_line: int) -> int:
+        if self.entry.path.lower().endswith(PROSE_FILES):
+            return next_line - 1
+        own = indentation(self.lines[line - 1])
+        last = line
+        for number in range(line, len(self.lines)):
+            text = self.lines[number].strip()
+            if not text:
+                continue
+            deeper = indentation(self.lines[number]) - own
+            if deeper <= 0:
+                if deeper < 0 or not text.startswith(CLOSERS):
+                    break
+                if text.rstrip(";,)") in ("}", "end"):
+                    return number + 1
+            last = number + 1
+        return last
+
+    def is_type(self, definition: Definition) -> bool:
+        """Whether it is a class or the like."""
+        return _TYPE.search(self.lines[definition.line - 1]) is not None
+
+    @cached_property
+    def prose(self) -> frozenset[int]:
+        """The lines that are only comment or documentation."""
+        found: list[int] = []
+        inside = ""
+        for number, line in enumerate(self.lines, 1):
+            text = line.strip()
+            if inside:
+                found.append(number)
+                inside = "" if inside in text else inside
+            elif text.startswith(COMMENTS):
+                found.append(number)
+                inside = "*/" if text.startswith("/*") and "*/" not in text else ""
+            elif (quote := _TRIPLE.search(text)) and text.startswith((quote[0], f"r{quote[0]}")):
+                found.append(number)
+                inside = quote[0] if text.count(quote[0]) == 1 else ""
+        return frozenset(found)
+
+    def defining(self, name: str) -> Definition | None:
+        return next((one for one in self.definitions if one.name == name), None)
+
+    def around(self, line: int) -> Definition | None:
+        """The innermost definition that holds the line."""
+        holding = [one for one in self.definitions if one.line <= line <= one.end]
+        return max(holding, key=lambda one: one.line, default=None)
+
+    def inside(self, definition: Definition) -> list[Definition]:
+        return [one for one in self.definitions if definition.line < one.line <= definition.end]
+
+    def code(self, definition: Definition) -> Iterator[tuple[int, str]]:
+        """The numbered lines of its body that are neither prose nor those that name a definition."""
+        naming = {one.line for one in self.inside(definition)} | {definition.line}
+        for number in range(definition.line + 1, min(definition.end, definition.line + LONGEST_BODY) + 1):
+            if number not in self.prose and number not in naming:
+                yield number, self.lines[number - 1]
+
+    def by_relevance(self, terms: Mapping[str, float]) -> list[Definition]:
+        """The definitions that speak of some of the terms, best first. A name says more than a body."""
+        scores: dict[Definition, float] = {}
+        for number, definition in enumerate(self.definitions):
+            # What is inside another definition counts there, not for the class that holds them all.
+            inner = next((one.top for one in self.definitions[number + 1 :]), definition.end + 1)
+            own = "\n".join(self.lines[definition.top - 1 : min(definition.end, inner - 1)]).casefold()
+            name = definition.name.casefold()
+            score = sum(weight * (3 * (term in name) + (term in own)) for term, weight in terms.items())
+            if score:
+                scores[definition] = score
+        return sorted(scores, key=lambda one: (-scores[one], one.line))
+
+    def quote(self, line: int) -> str:
+        """One line without its indentation and secrets, cut if it is long."""
+        return clip(self._safe(self.lines[line - 1]).strip(), LONGEST_QUOTE)
+
+    def snippet(self, first: int, last: int) -> str:
+        """Some lines without their common indentation and secrets."""
+        wanted = [self._safe(text).rstrip() for text in self.lines[first - 1 : last]]
+        shift = min((indentation(text) for text in wanted if text), default=0)
+        return "\n".join(clip(text[shift:], LONGEST_QUOTE) for text in wanted).strip("\n")
+
+    def _safe(self, text: str) -> str:
+        # A secret may be one only in its surroundings, such as a line within a private key.
+        if text in self._safe_lines:
+            return text
+        safe = self._redact(text)
+        return safe if safe != text else HIDDEN
+
+    @cached_property
+    def _safe_lines(self) -> frozenset[str]:
+        """The lines that are left as they are when the whole file is redacted."""
+        return frozenset(self._redact("\n".join(self.lines)).split("\n"))
+
+
+def indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,165 @@
+"""What leads to a definition and what it leads to, told from text alone, in any language.
+
+Reads lines that look like calls, settings and constants; parses nothing. Knows nothing of reports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from retinue.codebase.bounds import Bounds
+from retinue.codebase.entry import Entry
+from retinue.codebase.kinds import kind_of, standing_of
+from retinue.codebase.pattern import Pattern
+from retinue.codebase.search import Match
+from retinue.core.errors import LimitExceeded
+from retinue.core.stop import Stop
+from retinue.research.inquiry import Inquiry
+from retinue.research.source import Definition, Source
+
+USES = Bounds(max_files=60, max_matches=150, max_matches_per_file=5, max_line_chars=300)
+DEFINERS = Bounds(max_files=40, max_matches=80, max_matches_per_file=4, max_line_chars=300)
+MOST_NAMES = 8
+"""Names whose definitions are looked for at once."""
+FAMILIES = (
+    ".py .pyi .pyx",
+    ".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte",
+    ".c .h .cc .cpp .cxx .hpp .hh .hxx .m .mm",
+    ".java .kt .kts .scala .groovy",
+    ".rb .rake .erb",
+)
+"""Suffixes of files that can use each other's definitions; any other suffix keeps to itself."""
+
+_CALL = re.compile(r"(?<![\w$])([A-Za-z_$][\w$]{1,79})\s?(?:<[\w, ]{1,40}>)?\(")
+_CONSTANT = re.compile(r"(?<![\w$])([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,}[A-Z0-9_]*)(?![\w$(])")
+_VARIABLE = re.compile(
+    r"""(?:environ(?:\.get)?|getenv|env::var|process\.env|ENV)(?:\(|\[|\.)\s?['"]?([A-Z][A-Z0-9_]{2,79})"""
+)
+_SETTING = re.compile(
+    r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)\w{2,60})\b(?!\()"
+)
+_DEFINES = (
+    r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
+)
+_STRING = re.compile(r"""(["'`])(?:(?!\1)[^\\]|\\.){0,400}\1""")
+_IMPORT = re.compile(
+    r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
+)
+_NOT_FOLLOWED = """
+if for while switch catch return elif else do try with not and or in is new throw raise await async
+yield assert print len str int float bool list dict set tuple type isinstance super range sizeof
+typeof def class func fn function lambda match case when unless until del except foreach using lock
+defined self this echo sorted enumerate zip map filter min max sum any all open repr hash id iter
+next vars getattr setattr hasattr callable String Number Boolean Array Object append push get format
+join split strip replace items keys values Exception TypeError ValueError KeyError RuntimeError
+"""
+_KEYWORDS = frozenset(_NOT_FOLLOWED.split())
+"""Words before a bracket that name nothing worth following."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A line that uses a definition, and the definition that the line is in."""
+
+    entry: Entry
+    line: int
+    within: Definition | None
+    is_test: bool
+    is_entry_point: bool
+
+
+def uses_of(
+    inquiry: Inquiry, definition: Definition, home: Entry, near: Sequence[Entry], files: int, stop: Stop
+) -> tuple[list[Use], int]:
+    """Where it is used, in so many files, nearby ones first; and in how many it seems to be used at all."""
+    # A method is reached through something; a bare word of its name is another thing.
+    name = re.escape(definition.name)
+    pattern = rf"(?:\.|->|::){name}\b" if definition.owner else rf"\b{name}\b"
+    found = inquiry.scope.codebase.grep(Pattern(pattern), stop, globs=_family(home.path), bounds=USES)
+    stop.check()
+    lines = [match for match in found.matches if not _IMPORT.match(match.text)]
+    rank = {entry: number for number, entry in enumerate((home, *near))}
+    using = sorted(
+        dict.fromkeys(match.entry for match in lines),
+        key=lambda entry: (_minor(entry), rank.get(entry, len(rank)), entry.root.path, entry.path),
+    )
+    uses: list[Use] = []
+    for entry in using[:files]:
+        source = inquiry.sources.open(entry, stop)
+        if source is not None:
+            uses += _uses_in(source, definition, [match for match in lines if match.entry == entry])
+    only_defines = home in using and not any(use.entry == home for use in uses)
+    return uses, len(using) - only_defines
+
+
+def _family(path: str) -> list[str]:
+    suffix = PurePosixPath(path).suffix.lower()
+    family = next((family for family in FAMILIES if suffix in family.split()), suffix)
+    return [f"*{one}" for one in family.split()]
+
+
+def _minor(entry: Entry) -> bool:
+    """Whether a file only exercises, copies or describes the code."""
+    return standing_of(entry.path) not in ("own", "package")
+
+
+def _uses_in(source: Source, used: Definition, matches: Iterable[Match]) -> Iterator[Use]:
+    kind = kind_of(source.entry.path)
+    for match in matches:
+        if match.line > len(source.lines):
+            continue  # the file has changed since it was read
+        within = source.around(match.line)
+        itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
+        spoken_of = used.name not in _STRING.sub("", source.lines[match.line - 1])
+        if match.line not in source.prose and not itself and not spoken_of:
+            yield Use(source.entry, match.line, within, kind == "test", kind == "entry point")
+
+
+def callees_of(source: Source, definition: Definition) -> dict[str, int]:
+    """Names that its body calls, each with the first line that does, in order."""
+    calls: dict[str, int] = {}
+    for number, text in source.code(definition):
+        for call in _CALL.findall(text):
+            if call not in _KEYWORDS and call != definition.name and not call.startswith("__"):
+                calls.setdefault(call, number)
+    return calls
+
+
+def constants_of(source: Source, definition: Definition) -> dict[str, int]:
+    """Constants, environment variables and settings that its body reads, with the first line that does."""
+    read: dict[str, int] = {}
+    for number, text in source.code(definition):
+        for name in (*_VARIABLE.findall(text), *_SETTING.findall(text), *_CONSTANT.findall(text)):
+            if name != definition.name:
+                read.setdefault(name, number)
+    return read
+
+
+def definitions_of(
+    inquiry: Inquiry, names: Sequence[str], near: Source, stop: Stop
+) -> dict[str, tuple[Entry, int]]:
+    """Where some names are defined: in the same file if they are, else in a file of the same language."""
+    found = {name: (near.entry, one.line) for name in names if (one := near.defining(name))}
+    others = [name for name in names if name not in found and name.isidentifier()][:MOST_NAMES]
+    if not others:
+        return found
+    either = "|".join(others)
+    pattern = rf"^\s*(?:[\w()]+\s+)*{_DEFINES}\s+(?:\([^)]*\)\s*)?(?:{either})\b|^(?:{either})\s*(?::[^=]*)?="
+    matches = inquiry.scope.codebase.grep(
+        Pattern(pattern), stop, globs=_family(near.entry.path), bounds=DEFINERS
+    ).matches
+    stop.check()
+    for match in matches:
+        if _minor(match.entry):
+            continue
+        defined = next((name for name in others if re.search(rf"\b{name}\b", match.text)), None)
+        if defined is not None and defined not in found:
+            try:
+                inquiry.sources.ledger.charge(match.entry, len(match.text.encode()))
+            except LimitExceeded:
+                break
+            found[defined] = (match.entry, match.line)
+    return found

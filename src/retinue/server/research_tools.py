@@ -1,0 +1,102 @@
+"""The `research` group: a question about a codebase becomes a small checked answer.
+
+The verbs are imported by the first question: they bring the roles with them, a tenth of the start-up.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from retinue.server.request import RequestService
+from retinue.service.service import Service
+
+READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+WRITES_MEMOS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+
+Roots = Annotated[list[str] | None, Field(description="Roots or folders inside them; default: all roots.")]
+Constraints = Annotated[
+    dict[str, int] | None, Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead.")
+]
+Limit = Annotated[int, Field(description="Most places.")]
+Previous = Annotated[
+    str | None, Field(description="Id of an earlier report to refine; with an empty question, to see whole.")
+]
+Artifact = Annotated[bool, Field(description="Also write a Markdown memo.")]
+
+
+async def research_codebase(
+    service: RequestService,
+    question: str,
+    roots: Roots = None,
+    constraints: Constraints = None,
+    artifact: Artifact = False,
+    previous: Previous = None,
+) -> dict[str, object]:
+    from retinue.service import research
+
+    ask = research.Ask(
+        question=question,
+        roots=roots or (),
+        constraints=constraints or {},
+        artifact=artifact,
+        previous=previous,
+    )
+    return await research.research(service, ask)
+
+
+async def locate_in_codebase(
+    service: RequestService,
+    question: str,
+    roots: Roots = None,
+    constraints: Constraints = None,
+    limit: Limit = 20,
+) -> dict[str, object]:
+    from retinue.service import research
+
+    ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {}, limit=limit)
+    return await research.locate(service, ask)
+
+
+async def analyze_component(
+    service: RequestService, question: str, roots: Roots = None, constraints: Constraints = None
+) -> dict[str, object]:
+    from retinue.service import research
+
+    ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
+    return await research.analyze(service, ask)
+
+
+async def find_patterns(
+    service: RequestService, question: str, roots: Roots = None, constraints: Constraints = None
+) -> dict[str, object]:
+    from retinue.service import research
+
+    ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
+    return await research.find_patterns(service, ask)
+
+
+def register(server: MCPServer[Service]) -> None:
+    server.add_tool(
+        research_codebase,
+        description="Answers a question about the code: a short report with checked file:line references.",
+        annotations=WRITES_MEMOS,
+    )
+    server.add_tool(
+        locate_in_codebase,
+        description="Where something is in the code: references, best first, grouped by kind.",
+        annotations=READ_ONLY,
+    )
+    server.add_tool(
+        analyze_component,
+        description="How a component works: where defined, who uses it, what it calls and reads.",
+        annotations=READ_ONLY,
+    )
+    server.add_tool(
+        find_patterns,
+        description="2-6 distinct examples of how something is done, with short snippets.",
+        annotations=READ_ONLY,
+    )

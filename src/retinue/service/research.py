@@ -1,0 +1,156 @@
+"""The research verbs: a question becomes a small checked answer. Each is asked of a service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+import anyio.to_thread
+
+from retinue.codebase.policy import Policy
+from retinue.config.settings import Settings
+from retinue.core.errors import InvalidInput, RootUnknown, Unavailable
+from retinue.core.report import Report
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+from retinue.core.words import in_every_text
+from retinue.research.artifact import write_artifact
+from retinue.research.constraints import Constraints
+from retinue.research.fitting import FEWEST_TOKENS, fit
+from retinue.research.perform import InThread
+from retinue.research.pipeline import FOUND, Request, investigate, report_of, roles_for
+from retinue.research.question import asked
+from retinue.research.scope import Scope, scope_of
+from retinue.service.service import ADD_A_ROOT, Service
+from retinue.store.reports import Reports
+
+Result = TypeVar("Result")
+
+MOST_PLACES = 200
+SINGLE = {"locator": (), "analyzer": ("analyzer",), "patterns": ("patterns",)}
+"""Each role that can be asked for alone, with the roles that run after the locator for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a caller wants to know, and where, and at what cost."""
+
+    question: str
+    roots: Sequence[str] = ()
+    """Roots of the allowlist or folders inside them; all roots if nothing is named."""
+    constraints: Mapping[str, int] = field(default_factory=dict[str, int])
+    limit: int = FOUND
+    previous: str | None = None
+    """An earlier report to refine; with an empty question, to see whole."""
+    artifact: bool = False
+
+
+async def research(service: Service, ask: Ask) -> dict[str, object]:
+    """A whole report, within its token budget."""
+    settings = service.settings
+    constraints = _limits(settings).narrowed(ask.constraints)
+    reports = Reports(settings.data_dir)
+    before = await _in_thread(partial(reports.get, ask.previous)) if ask.previous else None
+    if before is not None and not ask.question.strip():
+        return _shown(before, constraints)
+    request = await _request(service, ask, constraints, before.question if before else "")
+    findings = await investigate(request, roles_for(request.asked), service.perform or InThread())
+    report = _clean(service, report_of(findings))
+    if before is not None:
+        report = replace(report, notes=(*report.notes, f"Refines the report {before.id}."))
+    if ask.artifact:
+        folder = settings.artifact_dir or settings.data_dir / "artifacts"
+        path = await _in_thread(partial(write_artifact, folder, report, constraints.lines(), service.redact))
+        report = replace(report, artifact=str(path))
+    return _shown(await _in_thread(partial(_kept, reports, report)), constraints)
+
+
+async def locate(service: Service, ask: Ask) -> dict[str, object]:
+    """Where it is: the locator alone."""
+    return await _single(service, ask, "locator")
+
+
+async def analyze(service: Service, ask: Ask) -> dict[str, object]:
+    """How it works: the analyzer on what the locator found."""
+    return await _single(service, ask, "analyzer")
+
+
+async def find_patterns(service: Service, ask: Ask) -> dict[str, object]:
+    """How it is done elsewhere: the pattern finder on what the locator found."""
+    return await _single(service, ask, "patterns")
+
+
+async def _single(service: Service, ask: Ask, role: str) -> dict[str, object]:
+    """One role's result, with what was searched."""
+    constraints = _limits(service.settings).narrowed(ask.constraints)
+    request = replace(await _request(service, ask, constraints), thoughts=None)
+    findings = await investigate(request, SINGLE[role], service.perform or InThread())
+    # Without places there was nothing for the role to start from, and the locator says why.
+    findings.outcomes = {role: findings.outcomes.get(role, findings.outcomes["locator"])}
+    report = replace(_clean(service, report_of(findings)), summary="", progress=None)
+    return fit(report, constraints.tokens, "Raise constraints.tokens to see all.").role_as_dict(role)
+
+
+async def _request(service: Service, ask: Ask, constraints: Constraints, follows: str = "") -> Request:
+    """The ask, checked against what is allowed."""
+    if not 1 <= ask.limit <= MOST_PLACES:
+        raise InvalidInput(f"the limit must be between 1 and {MOST_PLACES}, not {ask.limit}")
+    if not service.roots:
+        raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
+    question = asked(ask.question, follows=follows)
+    return await _in_thread(
+        lambda: Request(
+            asked=question,
+            scope=scope_of(
+                service.roots, _policy(service.settings), ask.roots, Stop(constraints.deadline_ms / 1000)
+            ),
+            thoughts=_thoughts(service.settings),
+            constraints=constraints,
+            limit=ask.limit,
+            redact=service.redact,
+        )
+    )
+
+
+def _limits(settings: Settings) -> Constraints:
+    return Constraints(
+        tokens=max(FEWEST_TOKENS, settings.limits.max_response_tokens),
+        deadline_ms=settings.runtime.default_deadline_ms,
+        max_files_read=settings.limits.max_files_read,
+        max_bytes_read=settings.limits.max_bytes_read,
+    )
+
+
+def _policy(settings: Settings) -> Policy:
+    return Policy(settings.policy.deny, settings.policy.allow, settings.limits.max_file_bytes)
+
+
+def _thoughts(settings: Settings) -> Scope | None:
+    if settings.thoughts_dir is None:
+        return None
+    return scope_of([Root.at(settings.thoughts_dir)], _policy(settings), (), Stop())
+
+
+def _clean(service: Service, report: Report) -> Report:
+    """Without secrets: it is also kept on disk, which no door of a surface sees."""
+    return Report.from_dict(in_every_text(report.as_dict(), service.redact))
+
+
+def _kept(reports: Reports, report: Report) -> Report:
+    """A report that cannot be kept is still an answer."""
+    try:
+        reports.keep(report)
+    except Unavailable as error:
+        return replace(report, notes=(*report.notes, f"{error.message}."))
+    return report
+
+
+def _shown(report: Report, constraints: Constraints) -> dict[str, object]:
+    rest = f"See all: previous={report.id}, an empty question, and more constraints.tokens."
+    return fit(report, constraints.tokens, rest).as_dict()
+
+
+async def _in_thread(work: Callable[[], Result]) -> Result:
+    return await anyio.to_thread.run_sync(work)

@@ -1,0 +1,212 @@
+"""What each role finds, and that each finding carries its evidence (P3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import Canceled, DeadlineExceeded
+from retinue.core.report import RoleResult
+from retinue.core.stop import Stop
+from retinue.research.analyzer import analyze
+from retinue.research.inquiry import Inquiry
+from retinue.research.locator import find
+from retinue.research.patterns import SNIPPET_LINES, find_patterns
+from tests.research.conftest import write
+
+Inquire = Callable[..., Inquiry]
+
+
+def located(inquiry: Inquiry, limit: int = 20) -> RoleResult:
+    return find(inquiry, limit, Stop())[0]
+
+
+def analyzed(inquiry: Inquiry) -> RoleResult:
+    return analyze(inquiry, find(inquiry, 20, Stop())[1], Stop())
+
+
+def patterns_of(inquiry: Inquiry) -> RoleResult:
+    return find_patterns(inquiry, find(inquiry, 20, Stop())[1], Stop())
+
+
+def starts(result: RoleResult, beginning: str) -> list[str]:
+    return [finding for finding in result.key_findings if finding.startswith(beginning)]
+
+
+def test_locator_groups_places_by_kind_with_counts(inquire: Inquire) -> None:
+    """Phase 2, locator output: summary, references, findings and confidence are there and bounded."""
+    result = located(inquire("where is with_retry implemented and tested?"))
+    assert starts(result, "implementation (")
+    assert starts(result, "tests (1): tests/test_retry.py")
+    assert starts(result, "docs (1): docs/retry.md")
+    assert result.confidence in ("low", "med", "high")
+    assert all(len(finding) <= 300 for finding in result.key_findings)
+
+
+def test_locator_references_are_deduped_stable_and_without_excerpts(inquire: Inquire) -> None:
+    """Phase 2, locator evidence."""
+    results = [located(inquire("with_retry")) for _ in range(3)]
+    assert results[0] == results[1] == results[2]
+    references = results[0].references
+    assert len(set(references)) == len(references)
+    assert not any("return call()" in finding for finding in results[0].key_findings)
+
+
+def test_locator_says_why_the_best_places_are_there(inquire: Inquire) -> None:
+    result = located(inquire("where is with_retry implemented?"))
+    assert starts(result, "src/shop/retry.py:18: ")
+
+
+def test_locator_tells_names_that_do_not_exist_from_those_that_do(inquire: Inquire) -> None:
+    """P8: a name that is nowhere is said to be, although others were found."""
+    result = located(inquire("does with_retry call frob_nicate?"))
+    assert result.references
+    assert result.notes is not None
+    assert "frob_nicate" in result.notes
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_locator_keeps_to_its_limit(inquire: Inquire, limit: int) -> None:
+    assert len(located(inquire("with_retry"), limit).references) == limit
+
+
+def test_analyzer_tells_where_defined_who_calls_what_is_called_and_read(inquire: Inquire) -> None:
+    result = analyzed(inquire("how does with_retry work?"))
+    assert starts(result, "src/shop/retry.py:18: `with_retry` is defined: `def with_retry(call, policy):`")
+    assert starts(result, "src/shop/payment.py:5: `charge_card` uses `with_retry`")
+    assert starts(result, "src/shop/stock.py:7: `reserve_items` uses `with_retry`")
+    assert starts(result, "tests/test_retry.py:5: a test of `with_retry`")
+    assert [
+        text
+        for text in result.key_findings
+        if "calls `should_retry`, defined at src/shop/retry.py:11" in text
+    ]
+    assert "used in 3 files" in result.summary
+    assert not [text for text in result.key_findings if text.startswith("src/shop/retry.py:9:")], (
+        "a docstring"
+    )
+
+
+def test_analyzer_follows_the_call_path_up_to_an_entry_point(inquire: Inquire) -> None:
+    """Priority 2: entry points and call paths."""
+    (path,) = starts(analyzed(inquire("how does with_retry work?")), "Call path: ")
+    assert path == (
+        "Call path: `main` (src/shop/cli.py:5) -> `charge_card` (src/shop/payment.py:5) -> `with_retry`"
+    )
+
+
+def test_analyzer_tells_constants_and_settings_with_their_origin(inquire: Inquire) -> None:
+    """Priority 3: high-signal configuration and constants."""
+    constant = analyzed(inquire("how does RetryPolicy.should_retry decide?"))
+    assert starts(
+        constant,
+        "src/shop/retry.py:12: `RetryPolicy.should_retry` reads `MAX_ATTEMPTS`, "
+        "set at src/shop/settings.py:1",
+    )
+    setting = analyzed(inquire("what is RetryPolicy.delay?"))
+    assert starts(setting, "src/shop/retry.py:15: `RetryPolicy.delay` reads `settings.base_delay`")
+
+
+def test_analyzer_finds_a_method_only_where_something_reaches_it(project: Path, inquire: Inquire) -> None:
+    write(project, {"src/shop/other.py": "def delay():\n    pass\n\n\ndelay()\n"})
+    result = analyzed(inquire("what is RetryPolicy.delay?"))
+    assert starts(result, "src/shop/retry.py:27: `with_retry` uses `RetryPolicy.delay`")
+    assert not starts(result, "src/shop/other.py:5")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "question", "defined", "used"),
+    [
+        (
+            "a.go",
+            "package a\n\nfunc (s *Store) Load(key string) int {\n\treturn s.fetch(key)\n}\n\n"
+            "func Run(s *Store) {\n\ts.Load(1)\n}\n",
+            "what does Store.Load do?",
+            "a.go:3: `Store.Load` is defined",
+            "a.go:8: `Run` uses `Store.Load`",
+        ),
+        (
+            "lib.rs",
+            "pub fn parse_header(text: &str) -> Header {\n    split_line(text)\n}\n\n"
+            "fn run() {\n    parse_header(1);\n}\n",
+            "how does parse_header work?",
+            "lib.rs:1: `parse_header` is defined",
+            "lib.rs:6: `run` uses `parse_header`",
+        ),
+        (
+            "tokens.ts",
+            "export function makeToken(user: User): string {\n  return sign(user);\n}\n\n"
+            "export const login = (user: User) => {\n  return makeToken(user);\n}\n",
+            "how does makeToken work?",
+            "tokens.ts:1: `makeToken` is defined",
+            "tokens.ts:6: `login` uses `makeToken`",
+        ),
+        (
+            "Cart.java",
+            "class Cart {\n    int totalPrice(List<Item> items) {\n        return sumOf(items);\n    }\n\n"
+            "    void show(Printer printer) {\n        printer.print(this.totalPrice(items));\n    }\n}\n",
+            "how is totalPrice computed?",
+            "Cart.java:2: `Cart.totalPrice` is defined",
+            "Cart.java:7: `Cart.show` uses `Cart.totalPrice`",
+        ),
+    ],
+    ids=["go", "rust", "typescript", "java"],
+)
+def test_analyzer_reads_other_languages_too(
+    project: Path, inquire: Inquire, name: str, text: str, question: str, defined: str, used: str
+) -> None:
+    write(project, {f"other/{name}": text})
+    result = analyzed(inquire(question))
+    assert starts(result, f"other/{defined}")
+    assert starts(result, f"other/{used}")
+
+
+def test_analyzer_of_prose_quotes_the_telling_lines(project: Path, inquire: Inquire) -> None:
+    write(project, {"docs/zebra.md": "# Stripes\n\nThe zebra migrates in spring.\n"})
+    result = analyzed(inquire("when does the zebra migrate?"))
+    assert starts(result, "docs/zebra.md:3: `The zebra migrates in spring.`")
+
+
+def test_patterns_are_distinct_examples_with_short_snippets(project: Path, inquire: Inquire) -> None:
+    """Phase 4: 2-6 examples; near-duplicates are left out."""
+    copy = (project / "src/shop/stock.py").read_text().replace("reserve_items", "reserve_more")
+    (project / "src/shop/stock_copy.py").write_text(copy)
+    result = patterns_of(inquire("show examples of with_retry"))
+    snippets = [finding for finding in result.key_findings if "\n" in finding]
+    assert 2 <= len(snippets) <= 6
+    assert sum("warehouse.reserve" in snippet for snippet in snippets) == 1
+    assert all(snippet.count("\n") <= SNIPPET_LINES for snippet in snippets)
+    assert any(
+        snippet.startswith("src/shop/payment.py:5 in `charge_card`\ndef charge_card") for snippet in snippets
+    )
+
+
+def test_patterns_name_the_tests_of_their_examples(inquire: Inquire) -> None:
+    result = patterns_of(inquire("examples of retry policies"))
+    assert starts(result, "tests/test_retry.py: a test of `")
+
+
+def test_findings_whose_evidence_is_gone_are_dropped_and_counted(project: Path, inquire: Inquire) -> None:
+    """P3: between the reading and the telling a file was changed."""
+    inquiry = inquire("how does with_retry work?")
+    _, places = find(inquiry, 20, Stop())
+    for place in places:
+        inquiry.sources.open(place.entry, Stop())
+    (project / "src/shop/payment.py").write_text("nothing\n" * 9)
+    result = analyze(inquiry, places, Stop())
+    assert not [text for text in result.key_findings if "payment.py" in text]
+    assert result.notes is None or "dropped" in result.notes
+
+
+@pytest.mark.parametrize("role", [analyze, find_patterns])
+def test_canceled_role_ends(inquire: Inquire, role: Callable[..., RoleResult]) -> None:
+    inquiry = inquire("examples of with_retry")
+    _, places = find(inquiry, 20, Stop())
+    stop = Stop()
+    stop.cancel()
+    with pytest.raises(Canceled):
+        role(inquiry, places, stop)
+    with pytest.raises(DeadlineExceeded):
+        role(inquiry, places, Stop(0))
