@@ -184,6 +184,10 @@ class Mailbox:
                 )
             return store.messages.ask(checked, question)
 
+    def reply(self, message: Message, answer: str) -> None:
+        with Store.open(self._data_dir) as store:
+            store.messages.reply(message.id, answer)
+
     def look(self, message: Message) -> Message:
         with Store.open(self._data_dir) as store:
             return store.messages.get(message.id)

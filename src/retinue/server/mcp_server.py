@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from retinue.server.door import Door
 from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.server.patience import StartedCalls
 from retinue.server.person import Refusals
-from retinue.server.tasks import Tasks
+from retinue.server.tasks import STARTS_WORK, Tasks
 from retinue.service.service import ADD_A_ROOT, Service
 
 Lifetime = Callable[[Service], AbstractAsyncContextManager[Service]]
@@ -46,10 +46,12 @@ class RetinueServer(MCPServer[Service]):
             return fitting(failed(name, error), output_schema)
 
 
-def build_server(service: Service, groups: Sequence[str], lifetime: Lifetime) -> RetinueServer:
+def build_server(
+    service: Service, groups: Sequence[str], lifetime: Lifetime, starts_work: Collection[str] = STARTS_WORK
+) -> RetinueServer:
     """A server for a host, with the tools of these groups."""
-    starts_work = "agents" in groups or "all" in groups
-    extensions = [Tasks()] if starts_work else []
+    can_start = "agents" in groups or "all" in groups
+    extensions = [Tasks(starts_work)] if can_start else []
     server, calls = _bare_server(service, lifetime, instructions(service), extensions)
     refused = Refusals()
     register: dict[str, Callable[[], None]] = {

@@ -14,7 +14,7 @@ Only connections that declare the extension see any of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -72,6 +72,9 @@ def takes_tasks(ctx: Ctx) -> bool:
 class Tasks(Extension):
     identifier = IDENTIFIER
 
+    def __init__(self, starts_work: Collection[str] = STARTS_WORK) -> None:
+        self._starts_work = starts_work
+
     def methods(self) -> Sequence[MethodBinding]:
         return (
             MethodBinding("tasks/get", TaskParams, _checked(get), REVISIONS),
@@ -84,7 +87,11 @@ class Tasks(Extension):
     ) -> HandlerResult:
         """The tool answers as ever; only the answer that its run goes on becomes a task."""
         answer = await call_next(ctx)
-        if params.name not in STARTS_WORK or not takes_tasks(ctx) or not isinstance(answer, CallToolResult):
+        if (
+            params.name not in self._starts_work
+            or not takes_tasks(ctx)
+            or not isinstance(answer, CallToolResult)
+        ):
             return answer
         told: dict[str, Any] = answer.structured_content or {}
         if "run_id" not in told or RunStatus(told["status"]).ended:
