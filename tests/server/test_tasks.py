@@ -39,6 +39,11 @@ class TaskRequest(Request[AnyParams, str]):
     params: AnyParams
 
 
+class Listen(Request[AnyParams, Literal["subscriptions/listen"]]):
+    method: Literal["subscriptions/listen"] = "subscriptions/listen"
+    params: AnyParams
+
+
 class Answer(Result):
     model_config = ConfigDict(extra="allow")
 
@@ -255,6 +260,14 @@ async def test_host_that_declares_nothing_sees_no_task(era: str, code: int) -> N
             with pytest.raises(MCPError) as refused:
                 await request(client.session, method, started["run_id"])
             assert refused.value.error.code == code
+
+
+async def test_host_that_declares_nothing_may_not_listen_to_tasks() -> None:
+    async with host() as client:
+        params = AnyParams.model_validate({"notifications": {"taskIds": ["1k09m8cp19a5a0m"]}})
+        with pytest.raises(MCPError) as refused:
+            await client.session.send_request(Listen(params=params), Answer)
+    assert refused.value.error.code == MISSING_CAPABILITY
 
 
 async def test_host_of_an_older_revision_that_declares_it_sees_no_task_either() -> None:

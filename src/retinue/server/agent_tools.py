@@ -38,7 +38,7 @@ def register(
         wait_s: WaitS = None,
     ) -> dict[str, Any] | InputRequiredResult:
         runs = ctx.request_context.lifespan_context.running
-        as_task = takes_tasks(ctx.request_context)
+        as_task = parent is None and takes_tasks(ctx.request_context)
         # Behind a run there is no person, and a task asks for itself.
         person = Person(ctx, refused, may_be_asked=parent is None and not as_task)
         if as_task and wait_s is None:

@@ -20,7 +20,7 @@ from retinue.server.door import Door
 from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.server.patience import StartedCalls
 from retinue.server.person import Refusals
-from retinue.server.tasks import STARTS_WORK, Tasks
+from retinue.server.tasks import STARTS_WORK, Tasks, refuse_undeclared_listening
 from retinue.service.service import ADD_A_ROOT, Service
 
 Lifetime = Callable[[Service], AbstractAsyncContextManager[Service]]
@@ -50,9 +50,10 @@ def build_server(
     service: Service, groups: Sequence[str], lifetime: Lifetime, starts_work: Collection[str] = STARTS_WORK
 ) -> RetinueServer:
     """A server for a host, with the tools of these groups."""
-    can_start = "agents" in groups or "all" in groups
-    extensions = [Tasks(starts_work)] if can_start else []
-    server, calls = _bare_server(service, lifetime, instructions(service), extensions)
+    tasks = [Tasks(starts_work)] if "agents" in groups or "all" in groups else []
+    server, calls = _bare_server(service, lifetime, instructions(service), tasks)
+    if tasks:
+        server.middleware.append(refuse_undeclared_listening)
     refused = Refusals()
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),

@@ -103,6 +103,17 @@ class Tasks(Extension):
         return {"resultType": "task", **task_views.task(run, messages, forms=forms)}
 
 
+async def refuse_undeclared_listening(ctx: Ctx, call_next: CallNext) -> HandlerResult:
+    """Middleware. News of tasks is not sent, only fetched; but who may ask for it is the protocol's word."""
+    if ctx.method == "subscriptions/listen":
+        match ctx.params:
+            case {"notifications": {"taskIds": _}}:
+                require_client_extension(ctx, IDENTIFIER)
+            case _:
+                pass
+    return await call_next(ctx)
+
+
 async def get(ctx: Ctx, params: TaskParams) -> dict[str, Any]:
     runs = _runs(ctx)
     run, messages = runs.with_messages(params.task_id)
