@@ -71,7 +71,11 @@ class Messages:
 
     def pending(self, run_id: RunId) -> list[Message]:
         """The questions that nobody has answered yet."""
-        return [message for message in self.of_run(run_id) if message.status is MessageStatus.PENDING]
+        rows = self._database.rows(
+            "SELECT * FROM messages WHERE run_id = ? AND status = 'pending_parent_reply' ORDER BY seq",
+            (run_id,),
+        )
+        return [_message(row) for row in rows]
 
 
 _SOURCE = {
