@@ -29,8 +29,8 @@ class Messages:
             tx.insert("messages", values | {"asked_at": tx.now, "changed_at": tx.now})
             tx.execute(
                 "UPDATE runs SET status = 'waiting_parent_reply', slot = 0, turn = NULL,"
-                " waiting_since = coalesce(waiting_since, ?1), changed_at = ?1 WHERE id = ?2",
-                (tx.now, run_id),
+                " waiting_since = coalesce(waiting_since, :now), changed_at = :now WHERE id = :id",
+                {"id": run_id, "now": tx.now},
             )
             tx.touch(run_id)
         return self.get(message_id)
