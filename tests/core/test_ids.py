@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retinue.core.errors import InvalidInput
@@ -55,6 +55,7 @@ def test_anything_else_is_refused(text: object) -> None:
         RunId.parse(text)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_whatever_is_accepted_cannot_leave_its_folder(text: str) -> None:
     """P6"""

@@ -138,10 +138,10 @@ def test_the_database_itself_refuses_an_illegal_change_of_a_message(bench: Bench
 
     def change(message_id: MessageId, status: MessageStatus) -> None:
         database.execute(
-            "UPDATE messages SET status = ?1, answer = 'x', replied_at = 1,"
-            " acknowledged_at = CASE ?1 WHEN 'acknowledged_by_subagent' THEN 1 END,"
-            " closed_at = CASE ?1 WHEN 'closed' THEN 1 END WHERE id = ?2",
-            (status, message_id),
+            "UPDATE messages SET status = :status, answer = 'x', replied_at = 1,"
+            " acknowledged_at = CASE :status WHEN 'acknowledged_by_subagent' THEN 1 END,"
+            " closed_at = CASE :status WHEN 'closed' THEN 1 END WHERE id = :id",
+            {"id": message_id, "status": status},
         )
 
     for before, after in product(MessageStatus, MessageStatus):

@@ -40,7 +40,7 @@ class Mailroom:
             return message
         if message.status is MessageStatus.PENDING:
             return None
-        if self._store.runs.get(message.run_id).status is not RunStatus.RUNNING:
+        if self._store.queue.standing(message.run_id).status is not RunStatus.RUNNING:
             return None  # answered, but its slot is not free yet
         try:
             return self._store.messages.acknowledge(message_id)

@@ -29,8 +29,8 @@ class Messages:
             tx.insert("messages", values | {"asked_at": tx.now, "changed_at": tx.now})
             tx.execute(
                 "UPDATE runs SET status = 'waiting_parent_reply', slot = 0, turn = NULL,"
-                " waiting_since = coalesce(waiting_since, ?1), changed_at = ?1 WHERE id = ?2",
-                (tx.now, run_id),
+                " waiting_since = coalesce(waiting_since, :now), changed_at = :now WHERE id = :id",
+                {"id": run_id, "now": tx.now},
             )
             tx.touch(run_id)
         return self.get(message_id)
@@ -71,7 +71,11 @@ class Messages:
 
     def pending(self, run_id: RunId) -> list[Message]:
         """The questions that nobody has answered yet."""
-        return [message for message in self.of_run(run_id) if message.status is MessageStatus.PENDING]
+        rows = self._database.rows(
+            "SELECT * FROM messages WHERE run_id = ? AND status = 'pending_parent_reply' ORDER BY seq",
+            (run_id,),
+        )
+        return [_message(row) for row in rows]
 
 
 _SOURCE = {

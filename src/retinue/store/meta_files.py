@@ -15,6 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Collection, Iterable
+from queue import SimpleQueue
 
 from retinue.core.errors import RetinueError
 from retinue.core.ids import RunId
@@ -34,39 +35,39 @@ class MetaFiles:
         self._database = database
         self._folder = database.folder
         self._messages = messages
-        self._lock = threading.Lock()
-        self._changed: dict[RunId, None] = {}
-        self._news = threading.Event()
+        self._news: SimpleQueue[RunId | None] = SimpleQueue()
         self._closing = threading.Event()
+        self._starting = threading.Lock()
         self._writer: threading.Thread | None = None
 
     def mark(self, run_ids: Iterable[RunId]) -> None:
         """These runs have changed; returns at once."""
-        with self._lock:
-            self._changed.update(dict.fromkeys(run_ids))
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write_until_closed, daemon=True)
-                self._writer.start()
-        if not self._news.is_set():
-            self._news.set()
+        for run_id in run_ids:
+            self._news.put(run_id)
+        if self._writer is None:
+            with self._starting:
+                if self._writer is None:
+                    self._writer = threading.Thread(target=self._write_until_closed, daemon=True)
+                    self._writer.start()
 
     def close(self) -> None:
         """Write what is still to be written."""
         self._closing.set()
-        self._news.set()
+        self._news.put(None)
         if self._writer is not None:
             self._writer.join()
 
     def _write_until_closed(self) -> None:
         last = False
         while not last:
-            self._news.wait()
-            last = self._closing.wait(_GATHER_S)
-            self._news.clear()
-            with self._lock:
-                batch, self._changed = self._changed, {}
-            for run_id in batch:
-                self.write(run_id)
+            changed: dict[RunId | None, None] = {self._news.get(): None}
+            self._closing.wait(_GATHER_S)
+            while not self._news.empty():
+                changed[self._news.get()] = None
+            for run_id in changed:
+                if run_id is not None:
+                    self.write(run_id)
+            last = None in changed
 
     def write(self, run_id: RunId) -> None:
         """A view that cannot be written must not end the run it shows."""

@@ -115,7 +115,7 @@ def m002_messages(db: sqlite3.Connection) -> None:
             CHECK ((acknowledged_at IS NOT NULL) = (status = 'acknowledged_by_subagent')),
             CHECK ((closed_at IS NOT NULL) = (status = 'closed'))
         )""")
-    db.execute("CREATE INDEX messages_of_run ON messages (run_id)")
+    db.execute("CREATE INDEX messages_of_run ON messages (run_id, status)")
     db.execute("""
         CREATE TRIGGER messages_begin_pending BEFORE INSERT ON messages
         WHEN NEW.status <> 'pending_parent_reply'

@@ -85,11 +85,13 @@ class Runs:
         owner: OwnerId | None = None,
         limit: int = 100,
     ) -> list[Run]:
-        """The newest first."""
+        """The newest first; all of them with a limit of -1."""
         conditions: dict[str, list[Any]] = {}
         if statuses is not None:
-            wanted = [status.value for status in statuses]
-            conditions[f"status IN ({', '.join('?' * len(wanted))})"] = wanted
+            wanted = set(statuses)
+            conditions[f"status IN ({', '.join('?' * len(wanted))})"] = [status.value for status in wanted]
+            if not wanted & ENDED:
+                conditions["ended_at IS NULL"] = []  # the database has an index for these
         for column, value in (("request", request), ("parent", parent), ("owner", owner)):
             if value is not None:
                 conditions[f"{column} = ?"] = [value]
@@ -134,9 +136,9 @@ class Runs:
                     end(tx, each, Outcome(status=RunStatus.CANCELED, error=error))
                 else:
                     tx.execute(
-                        "UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, ?1),"
-                        " changed_at = ?1 WHERE id = ?2",
-                        (tx.now, each),
+                        "UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now),"
+                        " changed_at = :now WHERE id = :id",
+                        {"id": each, "now": tx.now},
                     )
                     tx.touch(each)
         return self.get(run_id)
