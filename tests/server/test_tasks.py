@@ -9,7 +9,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 from mcp import Client
-from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim, advertise
 from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, Request, RequestParams, Result
@@ -271,7 +271,7 @@ async def test_host_that_declares_nothing_may_not_listen_to_tasks() -> None:
 
 
 async def test_host_of_an_older_revision_that_declares_it_sees_no_task_either() -> None:
-    async with host(mode="legacy", **TASKS) as client:
+    async with host(mode="legacy", extensions=[advertise(IDENTIFIER)]) as client:
         started = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         assert started["status"] in ("queued", "running")
 

@@ -1,0 +1,57 @@
+"""What leaves passes the door once, and a structured answer stays one with its text (P6)."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import pytest
+from mcp.server.context import ServerRequestContext
+
+from retinue.server.door import Door
+
+pytestmark = pytest.mark.anyio
+Value = TypeVar("Value")
+
+
+class ByName:
+    """Finds a secret by the name it stands under alone, which a text does not show."""
+
+    def redact(self, text: str) -> str:
+        return text
+
+    def redact_value(self, value: Value) -> Value:
+        return cast("Value", self._cleaned(value))
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            found = cast("dict[str, Any]", value)
+            return {name: "***" if name == "pin" else self._cleaned(each) for name, each in found.items()}
+        if isinstance(value, list):
+            return [self._cleaned(each) for each in cast("list[Any]", value)]
+        return value
+
+
+async def through_the_door(method: str, answer: dict[str, Any]) -> Any:
+    async def call_next(_: object) -> dict[str, Any]:
+        return answer
+
+    ctx = cast("ServerRequestContext[Any, Any]", SimpleNamespace(method=method))
+    return await Door(ByName())(ctx, call_next)
+
+
+def told(pin: str) -> dict[str, Any]:
+    return {
+        "content": [{"type": "text", "text": json.dumps({"pin": pin})}],
+        "structuredContent": {"pin": pin},
+    }
+
+
+async def test_text_says_no_more_than_the_structure() -> None:
+    assert await through_the_door("tools/call", told("1234")) == told("***")
+
+
+async def test_answer_inside_a_task_is_cleaned_in_the_same_way() -> None:
+    task = await through_the_door("tasks/get", {"status": "completed", "result": told("1234")})
+    assert task == {"status": "completed", "result": told("***")}
