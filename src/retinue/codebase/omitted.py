@@ -26,7 +26,7 @@ class Omitted:
     over_limit: int = 0
     """Files, lines or matches known to lie past a limit; there may be more."""
     limits: tuple[str, ...] = ()
-    """Which limits were reached: files, bytes, lines, line length, matches, entries, depth, time."""
+    """Which limits were reached: files, bytes, lines, line length, matches, entries, depth, time ..."""
 
     def __bool__(self) -> bool:
         return self != Omitted()
