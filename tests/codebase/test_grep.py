@@ -12,6 +12,7 @@ from planting import SECRET, plant, soon
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.directory import HeldDirectory
 from retinue.codebase.linear_regex import Regex
 from retinue.codebase.lines import matching_lines, pieces
 from retinue.codebase.omitted import Omitted
@@ -303,6 +304,22 @@ def test_a_deadline_in_the_middle_keeps_what_was_found(grep: Grep) -> None:
 
     codebase = grep.codebase({f"{name}.txt": "foo\n" for name in "abcd"})
     found = codebase.grep(Pattern("foo"), stop, on_read=time_passes)
+    assert as_lines(found) == ["a.txt:1:1:foo"]
+    assert found.omitted == Omitted(limits=("time",))
+
+
+def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path: Path) -> None:
+    """P2, P8"""
+    root = plant(tmp_path / "root", {"a.txt": "foo\n", "b.txt": "foo\n", "folder/c.txt": "foo\n"})
+    os.link(root.path / "b.txt", root.path / "d.txt")
+    stop = Clockwork()
+
+    class Slow(HeldDirectory):
+        def status(self, name: str) -> os.stat_result:
+            stop.time_is_up = stop.time_is_up or name == "."  # asked only when links are looked up
+            return super().status(name)
+
+    found = Codebase([root], directory_at=Slow.at).grep(Pattern("foo"), stop)
     assert as_lines(found) == ["a.txt:1:1:foo"]
     assert found.omitted == Omitted(limits=("time",))
 

@@ -147,7 +147,7 @@ class Codebase:
         stop: Stop,
         max_files: int,
         sized: bool = False,
-    ) -> list[Entry]:
+    ) -> Sequence[Entry]:
         starts = [self._find(path, opener) for path in below] or [
             (Entry(root, ""), True) for root in self.roots
         ]

@@ -21,7 +21,7 @@ def pieces(text: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 
 def matching_lines(text: bytes, regex: Regex, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """For each line with a match between `start` and `end`: where it begins, and where its first match does."""
+    """For each line with a match from `start` to `end`: where it begins, and where its first match does."""
     while start < end:
         hit = regex.search(text, start, end)
         if hit is None or (hit.start() == end and text[end - 1 : end] == b"\n"):

@@ -21,7 +21,7 @@ from retinue.codebase.opener import Opener
 from retinue.codebase.pattern import Pattern
 from retinue.codebase.ripgrep import Ripgrep, batches
 from retinue.codebase.text import clip
-from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
+from retinue.core.errors import DeadlineExceeded, LimitExceeded, PathDenied, PathMissing
 from retinue.core.stop import Stop
 
 
@@ -101,6 +101,9 @@ class Searcher:
             # Counting a hidden file here would tell that it matches: ripgrep may have picked it.
             if reason_of(error) != "denied":
                 self.tally.refused(error)
+            return [], 0
+        except DeadlineExceeded:
+            self.tally.reached("time")  # while the other names of a hard link were looked up
             return [], 0
         found: list[Match] = []
         unseen, number, counted = 0, 1, 0
