@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase.policy import Policy, Rules, fold, is_windows_trap
-from retinue.core.errors import ConfigInvalid, InvalidInput
+from retinue.core.errors import ConfigInvalid
 from retinue.core.root import Root
 from tests.codebase.planting import plant, shown_files
 
@@ -76,7 +76,7 @@ def test_allow_makes_exceptions_and_deny_wins_over_it(tmp_path: Path) -> None:
 
 
 def test_deny_and_allow_must_be_globs(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(ConfigInvalid):
         Policy(deny=("{a",)).rules_for(Root.at(tmp_path))
 
 

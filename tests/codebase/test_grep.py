@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.directory import HeldDirectory
+from retinue.codebase.linear_regex import Regex
+from retinue.codebase.lines import matching_lines, pieces
 from retinue.codebase.omitted import Omitted
 from retinue.codebase.pattern import Pattern
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
-from retinue.codebase.search import FEW_FILES, Found, matching_lines
+from retinue.codebase.search import FEW_FILES, Found
 from retinue.codebase.text import to_text
 from retinue.core.errors import Canceled, InvalidInput, LimitExceeded
 from retinue.core.stop import Stop
@@ -28,6 +31,9 @@ FILLER: Files = {f"zz/{number:03}.filler": "" for number in range(FEW_FILES)}
 @pytest.fixture(params=["ripgrep", "pure"])
 def ripgrep(request: pytest.FixtureRequest) -> Ripgrep | None:
     return find_ripgrep() if request.param == "ripgrep" else None
+
+
+LINES = st.text(alphabet="abkKéßẞλx1_ .-]&[#~{}\t\r\u212a\ufeff", max_size=8)
 
 
 class Grep:
@@ -217,6 +223,25 @@ def test_an_enormous_line_is_cut_around_the_match(grep: Grep) -> None:
     assert match.text.endswith("é …[631 characters cut]")
 
 
+@pytest.mark.timeout(30)
+def test_a_pattern_made_to_be_slow_is_kept_to_its_effort(grep: Grep) -> None:
+    """P2, P8: on one line of a megabyte RE2 would need minutes for it."""
+    codebase = grep.codebase({"a.min.js": "ab " * 300_000 + "\nab 7\n", "b.py": "ab ab 7\n"})
+    found = codebase.grep(Pattern(r"(\w+\s+){0,900}\d"), Stop(20))
+    assert as_lines(found) == ["a.min.js:2:1:ab 7", "b.py:1:1:ab ab 7"]
+    assert found.omitted == Omitted(over_limit=1, limits=("pattern effort",))
+
+
+@given(st.lists(LINES, max_size=6).map("\n".join), st.integers(1, 12))
+def test_pieces_are_whole_lines_and_together_the_text(text: str, size: int) -> None:
+    data = text.encode()
+    cut = list(pieces(data, size))
+    assert b"".join(data[start:end] for start, end in cut) == data
+    for start, end in cut:
+        assert end == len(data) or data[end - 1 : end] == b"\n"
+        assert end - start <= size or b"\n" not in data[start : end - 1]
+
+
 @pytest.mark.parametrize(
     ("bounds", "shown", "omitted"),
     [
@@ -279,6 +304,22 @@ def test_a_deadline_in_the_middle_keeps_what_was_found(grep: Grep) -> None:
 
     codebase = grep.codebase({f"{name}.txt": "foo\n" for name in "abcd"})
     found = codebase.grep(Pattern("foo"), stop, on_read=time_passes)
+    assert as_lines(found) == ["a.txt:1:1:foo"]
+    assert found.omitted == Omitted(limits=("time",))
+
+
+def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path: Path) -> None:
+    """P2, P8"""
+    root = plant(tmp_path / "root", {"a.txt": "foo\n", "b.txt": "foo\n", "folder/c.txt": "foo\n"})
+    os.link(root.path / "b.txt", root.path / "d.txt")
+    stop = Clockwork()
+
+    class Slow(HeldDirectory):
+        def status(self, name: str) -> os.stat_result:
+            stop.time_is_up = stop.time_is_up or name == "."  # asked only when links are looked up
+            return super().status(name)
+
+    found = Codebase([root], directory_at=Slow.at).grep(Pattern("foo"), stop)
     assert as_lines(found) == ["a.txt:1:1:foo"]
     assert found.omitted == Omitted(limits=("time",))
 
@@ -370,13 +411,16 @@ PATTERNS = st.lists(
     min_size=1,
     max_size=5,
 ).map("".join)
-LINES = st.text(alphabet="abkKéßẞλx1_ .-]&[#~{}\t\r\u212a\ufeff", max_size=8)
 TEXTS = st.lists(LINES, max_size=4)
 
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("searched")
+
+
+def has_match(text: bytes, regex: Regex) -> bool:
+    return any(matching_lines(text, regex, 0, len(text)))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -412,7 +456,7 @@ def test_ripgrep_never_sieves_out_a_file_that_matches(
     data = line_end.join(lines).encode(encoding, "replace")
     (searched / "file").write_bytes(data)
     rewritten = pattern.for_ripgrep()
-    if rewritten is None or not list(matching_lines(to_text(data).utf8, regex)):
+    if rewritten is None or not has_match(to_text(data).utf8, regex):
         return
     candidates = ripgrep.candidates(searched, ["file"], rewritten, ignore_case=ignore_case, stop=soon())
     assert candidates is None or candidates == {"file"}

@@ -71,7 +71,7 @@ def test_a_folder_of_thousands_is_listed_honestly(tmp_path: Path) -> None:
     listing = Codebase([root]).list("", soon())
     assert len(listing.items) == 1_000
     assert listing.omitted == Omitted(over_limit=4_000, limits=("entries",))
-    assert listing.omitted.sentence() == "Left out: 4000 past a limit, stopped at the limit of entries."
+    assert listing.omitted.sentence() == "Left out: 4000 past a limit. Limits reached: entries."
 
 
 @pytest.mark.parametrize("path", ["README.md", "no-such", ".env", ".ssh", "/etc", "src/../src"])
@@ -132,6 +132,36 @@ def test_what_is_no_glob_is_refused(root: Root, glob: str) -> None:
 def test_no_glob_at_all_is_refused(root: Root) -> None:
     with pytest.raises(InvalidInput):
         Codebase([root]).glob([], soon())
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "fits"),
+    [
+        ("a[!b]c", "axc", True),
+        ("a[!b]c", "a/c", False),
+        ("a[ -~]c", "a/c", False),
+        ("a[ -~]c", "a.c", True),
+        ("a[ -~]c", "a0c", True),
+        ("a[/]c", "a/c", False),
+        ("a?c", "a/c", False),
+        ("a?c", "aéc", True),
+        ("[]]", "]", True),
+        ("[!]]", "]", False),
+        ("[a-]", "-", True),
+        ("[^a]", "b", True),
+        ("**", "a/b", True),
+        ("**/", "a/b", True),
+        ("a/**", "a", False),
+        ("a/**/b", "a/b", True),
+        ("a**b", "a/b", False),
+        ("{a,b/**}/c", "b/x/c", True),
+        ("x{,y}", "x", False),
+        ("\\*", "*", True),
+        ("\\*", "a", False),
+    ],
+)
+def test_what_globs_fit(glob: str, path: str, fits: bool) -> None:
+    assert matcher(glob)(path) is fits
 
 
 @pytest.mark.timeout(10)

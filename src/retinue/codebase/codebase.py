@@ -152,7 +152,7 @@ class Codebase:
         max_files: int,
         sized: bool = False,
         folders: list[Entry] | None = None,
-    ) -> list[Entry]:
+    ) -> Sequence[Entry]:
         starts = [self._find(path, opener) for path in below] or [
             (Entry(root, ""), True) for root in self.roots
         ]

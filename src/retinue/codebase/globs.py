@@ -1,7 +1,7 @@
 """Globs to regular expressions: `?`, `*`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\\` as an escape.
 
-One reading of globs for ignore files, policies and callers alike. It follows ripgrep: `*` and `?` stop
-at `/`, `**` crosses it only as a whole component, an unclosed `[` is an ordinary character.
+One reading of globs for ignore files, policies and callers alike. It follows ripgrep, and git where the two
+differ: nothing but `**` as a whole component crosses a `/`, an unclosed `[` is an ordinary character.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from retinue.core.errors import InvalidInput
 
 PREFIX, MIDDLE, SUFFIX = "(?:/?|.*/)", "(?:/|/.*/)", "/.*"
 ANY_NAME = "[^/]*"
+NOTHING = r"[^\x00-\x{10FFFF}]"
 SPECIAL = frozenset("?*[]{}\\")
 
 
@@ -48,7 +49,7 @@ def literal_ends(glob: str) -> tuple[str, str]:
 
 
 def to_regex(glob: str) -> str:
-    return ".*" if glob == "**" else _Translator(glob).translate()
+    return _Translator(glob).translate()
 
 
 class _Translator:
@@ -87,7 +88,7 @@ class _Translator:
                 self.push(re.escape(char))
         if self.opened:
             raise self.invalid("a { is never closed")
-        return "".join(self.branches[0])
+        return ".*" if self.branches[0] == [PREFIX] else "".join(self.branches[0])
 
     def push(self, piece: str) -> None:
         self.branches[-1].append(piece)
@@ -133,9 +134,12 @@ class _Translator:
                 index += 2
             if high < low:
                 raise self.invalid(f"the range {low}-{high} runs backwards")
-            pieces += f"\\x{{{ord(low):x}}}-\\x{{{ord(high):x}}}"
+            pieces += _members(ord(low), ord(high))
             index += 1
-        self.push(f"[{'^' if negated else ''}{pieces}]")
+        if negated:
+            self.push(f"[^/{pieces}]")
+        else:
+            self.push(f"[{pieces}]" if pieces else NOTHING)
         self.at = end + 1
 
     def close_alternatives(self) -> None:
@@ -147,3 +151,12 @@ class _Translator:
         kept = [choice for choice in choices if choice]
         if kept:
             self.push(f"(?:{'|'.join(kept)})")
+
+
+def _members(low: int, high: int) -> str:
+    """A range of a character class, without the `/` that no class matches."""
+    slash = ord("/")
+    parts = ((low, min(high, slash - 1)), (max(low, slash + 1), high))
+    if not low <= slash <= high:
+        parts = ((low, high),)
+    return "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in parts if first <= last)

@@ -7,13 +7,14 @@ long as it can be true.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from retinue.codebase.directory import POSIX, Directory
+from retinue.codebase.directory import MAX_DEPTH, POSIX, Directory
 from retinue.codebase.policy import Rules
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -39,7 +40,10 @@ class HardLinks:
         with self._lock:
             if not self._still_knows(status):
                 looked_ns = time.time_ns()
-                self._hidden = self._look(stop)
+                try:
+                    self._hidden = self._look(stop)
+                except OSError:
+                    return True  # part of a root cannot be looked into: what cannot be ruled out is denied
                 self._looked_ns = looked_ns
             return (status.st_dev, status.st_ino) in self._hidden
 
@@ -55,8 +59,8 @@ class HardLinks:
         for root, rules in self._rules.items():
             try:
                 top = self._directory_at(root.path)
-            except OSError:
-                continue  # a root that is gone hides nothing any more
+            except FileNotFoundError:
+                continue
             try:
                 _collect(top, "", rules, found, stop)
             finally:
@@ -65,22 +69,20 @@ class HardLinks:
 
 
 def _collect(here: Directory, path: str, rules: Rules | None, found: set[Inode], stop: Stop) -> None:
-    """Add the hidden files below `here`; without rules everything below is hidden."""
+    """Add the hidden files below `here`, all if there are no rules. OSError if one may have been missed."""
     stop.check()
-    try:
-        device = here.status(".").st_dev
-        entries = here.scan()
-    except OSError:
-        return
-    for entry in entries:
+    device = here.status(".").st_dev
+    for entry in here.scan():
         is_folder = entry.is_dir(follow_symlinks=False)
         below = f"{path}/{entry.name}" if path else entry.name
         hidden = rules is None or rules.hides(below, folder=is_folder)
         if is_folder:
+            if below.count("/") == MAX_DEPTH:
+                raise OSError(errno.ENAMETOOLONG, "too deep")
             try:
                 folder = here.enter(entry.name)
-            except OSError:
-                continue  # what cannot be entered cannot be read under its hidden name either
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # gone, or replaced, since the folder was scanned
             try:
                 _collect(folder, below, None if hidden else rules, found, stop)
             finally:

@@ -16,11 +16,14 @@ class PatternInvalid(ValueError):
 class Hit(Protocol):
     def start(self) -> int: ...
 
-    def end(self) -> int: ...
-
 
 class Regex(Protocol):
-    def search(self, text: bytes, pos: int = 0) -> Hit | None: ...
+    @property
+    def programsize(self) -> int:
+        """How much there is to do for each byte at worst."""
+        ...
+
+    def search(self, text: bytes, pos: int, endpos: int) -> Hit | None: ...
 
     def fullmatch(self, text: bytes) -> Hit | None: ...
 
@@ -33,6 +36,7 @@ def compile_regex(pattern: str, *, ignore_case: bool = False, within_lines: bool
     options.log_errors = False
     options.case_sensitive = not ignore_case
     options.never_nl = within_lines
+    options.never_capture = True
     flags = "(?m)" if within_lines else "(?s)"
     try:
         return re2.compile(f"{flags}{pattern}".encode(), options)

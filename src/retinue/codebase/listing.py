@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
+from retinue.codebase import refusals
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.entry import Entry
 from retinue.codebase.omitted import Omitted, Tally
@@ -39,10 +40,17 @@ def list_folder(
 ) -> Listing:
     """Breadth first, so that a limit cuts off the depths and not half of what lies on top."""
     items: list[Item] = []
-    waiting = deque([(folder.path, ignores_above(opener, folder.root, folder.path), 1)])
+    try:
+        waiting = deque([(folder.path, ignores_above(opener, folder.root, folder.path), 1)])
+    except OSError as error:
+        raise refusals.from_os(error, folder.path) from None
     while waiting and "entries" not in tally.limits and not tally.out_of_time(stop):
         path, ignores, level = waiting.popleft()
-        here = opener.folder(folder.root, path)
+        try:
+            here = opener.folder(folder.root, path)
+        except OSError:
+            tally.counts["unreadable"] += 1
+            continue
         seen, below = walker.look(here, path, ignores)
         for one in sorted(seen):
             if len(items) == bounds.max_entries:

@@ -26,7 +26,7 @@ class Omitted:
     over_limit: int = 0
     """Files, lines or matches known to lie past a limit; there may be more."""
     limits: tuple[str, ...] = ()
-    """Which limits were reached: files, bytes, lines, line length, matches, entries, depth, time."""
+    """Which limits were reached: files, bytes, lines, line length, matches, entries, depth, time ..."""
 
     def __bool__(self) -> bool:
         return self != Omitted()
@@ -42,9 +42,9 @@ class Omitted:
             "past a limit": self.over_limit,
         }
         parts = [f"{count} {reason}" for reason, count in counted.items() if count]
-        if self.limits:
-            parts.append(f"stopped at the limit of {' and '.join(self.limits)}")
-        return f"Left out: {', '.join(parts)}." if parts else ""
+        left_out = [f"Left out: {', '.join(parts)}."] if parts else []
+        reached = [f"Limits reached: {', '.join(self.limits)}."] if self.limits else []
+        return " ".join(left_out + reached)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from retinue.codebase.globs import matcher
 from retinue.codebase.secret_names import EXAMPLES, SECRET_FILES, SECRETS
-from retinue.core.errors import ConfigInvalid
+from retinue.core.errors import ConfigInvalid, InvalidInput
 from retinue.core.root import Root
 
 SYSTEM_PATHS = tuple(
@@ -43,7 +43,10 @@ class Policy:
             raise ConfigInvalid(f"max_file_bytes must be at least 1, not {self.max_file_bytes}")
 
     def rules_for(self, root: Root) -> Rules:
-        return Rules(self, root)
+        try:
+            return Rules(self, root)
+        except InvalidInput as error:
+            raise ConfigInvalid(f"deny or allow: {error.message}", hint=error.hint) from None
 
 
 class Rules:

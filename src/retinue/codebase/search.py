@@ -15,12 +15,13 @@ from operator import attrgetter
 from retinue.codebase.bounds import Bounds, OnRead
 from retinue.codebase.entry import Entry
 from retinue.codebase.linear_regex import Regex
+from retinue.codebase.lines import line_end, lines_after, lines_before, matching_lines, pieces
 from retinue.codebase.omitted import Omitted, Tally, reason_of
 from retinue.codebase.opener import Opener
 from retinue.codebase.pattern import Pattern
 from retinue.codebase.ripgrep import Ripgrep, batches
 from retinue.codebase.text import clip
-from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
+from retinue.core.errors import DeadlineExceeded, LimitExceeded, PathDenied, PathMissing
 from retinue.core.stop import Stop
 
 
@@ -48,6 +49,12 @@ class Found:
 
 FEW_FILES = 100
 """Below this, looking into the files costs less than starting ripgrep."""
+
+MAX_EFFORT = 100_000_000
+"""Bytes times the pattern's size. At worst RE2 needs a second or two for this, and cannot be interrupted.
+
+A line too long for so large a pattern is passed over and counted. Everyday patterns allow megabytes.
+"""
 
 
 @dataclass(slots=True)
@@ -95,14 +102,31 @@ class Searcher:
             if reason_of(error) != "denied":
                 self.tally.refused(error)
             return [], 0
+        except DeadlineExceeded:
+            self.tally.reached("time")  # while the other names of a hard link were looked up
+            return [], 0
         found: list[Match] = []
-        unseen = 0
-        for number, start, hit in matching_lines(text, regex):
+        unseen, number, counted = 0, 1, 0
+        for start, hit in self._hits(text, regex):
+            number += text.count(b"\n", counted, start)
+            counted = start
             if len(found) < self.bounds.max_matches_per_file:
                 found.append(self._match(entry, text, number, start, hit, context))
             else:
                 unseen += 1
         return found, unseen
+
+    def _hits(self, text: bytes, regex: Regex) -> Iterator[tuple[int, int]]:
+        """Matching lines, looked for in pieces of bounded effort so that a stop is heeded in between."""
+        size = MAX_EFFORT // regex.programsize
+        for start, end in pieces(text, size):
+            if self.tally.out_of_time(self.stop):
+                return
+            if end - start > size:
+                self.tally.reached("pattern effort")
+                self.tally.counts["over_limit"] += 1
+            else:
+                yield from matching_lines(text, regex, start, end)
 
     def _match(self, entry: Entry, text: bytes, number: int, start: int, hit: int, context: int) -> Match:
         limit = self.bounds.max_line_chars
@@ -163,44 +187,6 @@ class _Page:
         self._tally.reached(limit)
         self._tally.counts["over_limit"] += left_out
         return False
-
-
-def matching_lines(text: bytes, regex: Regex) -> Iterator[tuple[int, int, int]]:
-    """For each line with a match: its number, where it begins, where its first match begins."""
-    number, counted, position = 1, 0, 0
-    while position < len(text):
-        hit = regex.search(text, position)
-        if hit is None or (hit.start() == len(text) and text.endswith(b"\n")):
-            return
-        start = text.rfind(b"\n", 0, hit.start()) + 1
-        number += text.count(b"\n", counted, start)
-        counted = start
-        yield number, start, hit.start()
-        position = line_end(text, start) + 1
-
-
-def line_end(text: bytes, start: int) -> int:
-    end = text.find(b"\n", start)
-    return len(text) if end < 0 else end
-
-
-def lines_before(text: bytes, start: int, count: int) -> list[bytes]:
-    found: list[bytes] = []
-    while start > 0 and len(found) < count:
-        end = start - 1
-        start = text.rfind(b"\n", 0, end) + 1
-        found.insert(0, text[start:end])
-    return found
-
-
-def lines_after(text: bytes, start: int, count: int) -> list[bytes]:
-    found: list[bytes] = []
-    start = line_end(text, start) + 1
-    while start < len(text) and len(found) < count:
-        end = line_end(text, start)
-        found.append(text[start:end])
-        start = end + 1
-    return found
 
 
 def _size(match: Match) -> int:
