@@ -54,10 +54,6 @@ def main() -> int:
         sizes = sorted(map(abs, found))
         middle, high = statistics.median(sizes), sizes[int(0.95 * (len(sizes) - 1))]
         bias = statistics.median(found)
-<<<<<<< HEAD
-        middle = statistics.median(sizes)
-=======
->>>>>>> research
         print(f"{name:8} {len(found):4}  median {middle:.1%}  p95 {high:.1%}  bias {bias:+.1%}")
     return 0
 
