@@ -52,6 +52,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     from retinue.runtime.recovery import recovering
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
+    from retinue.service.waiting import Waiting
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
     from retinue.store.store import Store
@@ -70,6 +71,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 store=store,
                 changes=changes,
                 mailroom=Mailroom(store, changes),
+                waiting=Waiting(store, changes),
                 supervisor=supervisor,
                 performers=_performers(loaded),
                 cwd=service.roots[0].path if service.roots else Path.cwd(),

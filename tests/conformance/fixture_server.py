@@ -13,15 +13,16 @@ from retinue.server.http import Address, serve_http
 from retinue.server.logs import start_logging
 from retinue.server.mcp_server import RetinueServer, build_server
 from retinue.wiring import build_service, lifetime, read_settings
-from tests.conformance import fixture_content, fixture_input
+from tests.conformance import fixture_content, fixture_input, fixture_tasks
 
 
 def build() -> RetinueServer:
     loaded = read_settings({})
     service = build_service(loaded)
     start_logging("info", "text", service.redactor.redact)
-    server = build_server(service, loaded.settings.tools.groups, lifetime(loaded))
-    for tool in (*fixture_content.TOOLS, *fixture_input.TOOLS):
+    starts_work = {tool.__name__ for tool in fixture_tasks.START_WORK}
+    server = build_server(service, loaded.settings.tools.groups, lifetime(loaded), starts_work)
+    for tool in (*fixture_content.TOOLS, *fixture_input.TOOLS, *fixture_tasks.TOOLS):
         server.add_tool(tool, description="For the conformance suite.")
     fixture_content.add_prompts(server)
     fixture_content.add_resources(server)

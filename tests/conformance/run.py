@@ -1,6 +1,6 @@
-"""The official MCP conformance suite against Retinue's server, once for each revision that the suite knows.
+"""The official MCP conformance suite against Retinue's server: each revision that it knows, and tasks.
 
-    python -m tests.conformance.run [REVISION]...
+    python -m tests.conformance.run [REVISION|tasks]...
 
 Ends non-zero when a check fails that `baseline.yml` does not explain, and when one that it explains passes.
 """
@@ -22,6 +22,13 @@ from threading import Thread
 from tests.node.tools import PROJECT, SUITE, install
 
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+TASKS = "tasks"
+TASK_SCENARIOS = (
+    *("lifecycle", "capability-negotiation", "wire-fields", "request-state-removal", "mrtr-input"),
+    *("request-headers", "dispatch-and-envelope", "status-notifications", "required-task-error"),
+    "mrtr-composition",
+)
+"""Of the extension; the suite runs them only by name."""
 BASELINE = Path(__file__).with_name("baseline.yml")
 LOGS = PROJECT / ".cache" / "conformance"
 SCENARIO_SECONDS = 120
@@ -31,6 +38,7 @@ SCENARIO_SECONDS = 120
 @dataclass(frozen=True, slots=True)
 class Outcome:
     revision: str
+    """Or `tasks`."""
     scenarios: int
     passed: int
     """Checks, of which a scenario has one or many."""
@@ -77,29 +85,47 @@ def fixture_server() -> Generator[str]:
 
 
 def run_suite(url: str, revision: str) -> Outcome:
-    chosen = ["--suite", "all", "--spec-version", revision, "--expected-failures", str(BASELINE)]
+    code, said = ask_suite(url, "--suite", "all", "--spec-version", revision)
+    (LOGS / f"{revision}.log").write_text(said, encoding="utf-8")
+    _, _, summary = said.partition("=== SUMMARY ===")
+    counts = re.findall(r"^[✓✗] \S+: (\d+) passed, \d+ failed$", summary, re.MULTILINE)
+    return outcome(revision, summary, counts, code)
+
+
+def run_tasks(url: str) -> Outcome:
+    ran: list[tuple[int, str]] = []
+    for name in TASK_SCENARIOS:
+        ran.append(ask_suite(url, "--scenario", f"tasks-{name}", "--force", "--spec-version", "2026-07-28"))
+    said = "\n".join(text for _, text in ran)
+    (LOGS / f"{TASKS}.log").write_text(said, encoding="utf-8")
+    counts = re.findall(r"^Passed: (\d+)/\d+, \d+ failed", said, re.MULTILINE)
+    return outcome(TASKS, said, counts, max(code for code, _ in ran))
+
+
+def ask_suite(url: str, *chosen: str) -> tuple[int, str]:
+    allowed = ["--expected-failures", str(BASELINE), "--timeout", str(SCENARIO_SECONDS * 1000)]
     done = subprocess.run(
-        [*SUITE, "server", "--url", url, *chosen, "--timeout", str(SCENARIO_SECONDS * 1000)],
+        [*SUITE, "server", "--url", url, *chosen, *allowed],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
     )
-    (LOGS / f"{revision}.log").write_text(done.stdout, encoding="utf-8")
-    _, _, summary = done.stdout.partition("=== SUMMARY ===")
-    counts = re.findall(r"^[✓✗] \S+: (\d+) passed, \d+ failed$", summary, re.MULTILINE)
+    return done.returncode, done.stdout
 
+
+def outcome(name: str, said: str, counts: Sequence[str], exit_code: int) -> Outcome:
     def marked(mark: str) -> list[str]:
-        return re.findall(rf"^  {mark} (\S+)$", summary, re.MULTILINE)
+        return re.findall(rf"^  {mark} (\S+)$", said, re.MULTILINE)
 
     return Outcome(
-        revision,
+        name,
         scenarios=len(counts),
         passed=sum(map(int, counts)),
         expected=marked("~"),
         unexpected=marked("✗"),
         stale=marked("✓"),
-        exit_code=done.returncode,
+        exit_code=exit_code,
     )
 
 
@@ -107,7 +133,10 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     install()
     with fixture_server() as url:
-        outcomes = [run_suite(url, revision) for revision in sys.argv[1:] or REVISIONS]
+        outcomes = [
+            run_tasks(url) if name == TASKS else run_suite(url, name)
+            for name in sys.argv[1:] or (*REVISIONS, TASKS)
+        ]
     print(f"{'revision':12}{'scenarios':>10}{'passed':>8}{'expected':>10}{'failed':>8}{'stale':>7}")
     for each in outcomes:
         expected, failed, stale = len(each.expected), len(each.unexpected), len(each.stale)

@@ -36,6 +36,33 @@ def test_the_secret_goes_and_its_surroundings_stay(redactor: Redactor, text: str
 
 
 @pytest.mark.parametrize(
+    "template",
+    [
+        "password: {}",
+        "--password={}",
+        "SMTP_PASS={}",
+        "ansible_ssh_pass: {}",
+        'dbPass = "{}"',
+        "pass: '{}'",
+        "spring.datasource.password={}",
+        "the password is {}.",
+        "define('DB_PASSWORD', '{}');",
+        'os.environ["PASSWORD"] = "{}"',
+        '<input type="password" value="{}">',
+        "<password>{}</password>",
+        "Authorization: Bearer {}",
+        "Server=db;Password={};",
+        "password: str = '{}'",
+        "password=&quot;{}&quot;",
+        "curl -u admin:{} https://host.test/",
+    ],
+)
+def test_a_weak_password_goes_by_its_name(redactor: Redactor, template: str) -> None:
+    """P6: what people choose is short; the name beside it tells."""
+    assert "hunter2" not in redactor.redact(template.format("hunter2"))
+
+
+@pytest.mark.parametrize(
     "text",
     [
         KEY_BLOCK,

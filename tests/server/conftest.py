@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import httpx2
 import pytest
@@ -18,7 +21,12 @@ from mcp_types import ListRootsResult
 from mcp_types import Root as OfferedRoot
 from pydantic import FileUrl
 
+from retinue.core.ids import RunId
+from retinue.core.message import Message
+from retinue.core.run import RunStatus
+from retinue.runtime.changes import Changes
 from retinue.server.mcp_server import build_server
+from retinue.store.store import Store
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
 
@@ -109,3 +117,82 @@ def connect(
                 yield client
 
     return open_client
+
+
+ASKS = Path(__file__).parent / "programs" / "asks.py"
+SECRET = "ghp_" + "x9Kq2LmZ7tRw4VbN8cYd3FgH6jPs1A5eUoIl"
+
+DAEMON, SLEEPER = (str(number + os.getpid()) for number in (1_000_000, 2_000_000))
+"""Seconds nobody else sleeps, by which these processes are recognised."""
+
+COMMANDS = f"""
+[commands.echo]
+argv = ["cat"]
+[commands.fails]
+argv = ["sh", "-c", "seq 1 70; echo token={SECRET} >&2; exit 7"]
+[commands.sleeps]
+argv = ["sleep", "1000"]
+[commands.late]
+argv = ["sleep", "1000"]
+timeout_ms = 300
+[commands.daemon]
+argv = ["sh", "-c", "setsid sleep {DAEMON} & echo $!; sleep {SLEEPER}"]
+[commands.asks]
+argv = ["{sys.executable}", "{ASKS}"]
+[commands.spawns]
+argv = ["{sys.executable}", "{ASKS}"]
+spawns = 1
+"""
+
+
+@pytest.fixture
+def commands(own_folders: Path) -> None:
+    """Agents that are real programs."""
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(COMMANDS)
+
+
+@asynccontextmanager
+async def host(groups: Sequence[str] = ("all",), **client: Any) -> AsyncGenerator[Client]:
+    """A server of its own, and a client of it: what it declares, and in which era."""
+    loaded = read_settings({})
+    async with Client(build_server(build_service(loaded), groups, lifetime(loaded)), **client) as connected:
+        yield connected
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert result.structured_content is not None
+    assert json.loads(result.content[0].model_dump()["text"]) == result.structured_content
+    return result.structured_content
+
+
+class Mailbox:
+    """Questions of runs, asked and looked at on the data folder, as a run's own processes do it."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+
+    async def ask(self, run_id: str, question: str) -> Message:
+        """As soon as the run has started."""
+        checked = RunId.parse(run_id)
+        with Store.open(self._data_dir) as store:
+            async with Changes(store) as changes:
+                await changes.until(
+                    lambda: store.runs.get(checked).status is not RunStatus.QUEUED or None, {checked}, 5
+                )
+            return store.messages.ask(checked, question)
+
+    def reply(self, message: Message, answer: str) -> None:
+        with Store.open(self._data_dir) as store:
+            store.messages.reply(message.id, answer)
+
+    def look(self, message: Message) -> Message:
+        with Store.open(self._data_dir) as store:
+            return store.messages.get(message.id)
+
+
+@pytest.fixture
+def mailbox(own_folders: Path) -> Mailbox:
+    return Mailbox(own_folders)

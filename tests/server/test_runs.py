@@ -6,68 +6,19 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import psutil
 import pytest
-from mcp import Client
 
-from retinue.server.mcp_server import build_server
-from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
+from tests.server.conftest import DAEMON, SECRET, SLEEPER, call, host
 
-pytestmark = pytest.mark.anyio
-ASKS = Path(__file__).parent / "programs" / "asks.py"
-SECRET = "ghp_" + "x9Kq2LmZ7tRw4VbN8cYd3FgH6jPs1A5eUoIl"
-
-DAEMON, SLEEPER = (str(number + os.getpid()) for number in (1_000_000, 2_000_000))
-"""Seconds nobody else sleeps, by which these processes are recognised."""
-
-COMMANDS = f"""
-[commands.echo]
-argv = ["cat"]
-[commands.fails]
-argv = ["sh", "-c", "seq 1 70; echo token={SECRET} >&2; exit 7"]
-[commands.sleeps]
-argv = ["sleep", "1000"]
-[commands.late]
-argv = ["sleep", "1000"]
-timeout_ms = 300
-[commands.daemon]
-argv = ["sh", "-c", "setsid sleep {DAEMON} & echo $!; sleep {SLEEPER}"]
-[commands.asks]
-argv = ["{sys.executable}", "{ASKS}"]
-[commands.spawns]
-argv = ["{sys.executable}", "{ASKS}"]
-spawns = 1
-"""
-
-
-@pytest.fixture(autouse=True)
-def commands(own_folders: Path) -> None:
-    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text(COMMANDS)
-
-
-@asynccontextmanager
-async def host(**settings: Any) -> AsyncGenerator[Client]:
-    loaded = read_settings(settings)
-    async with Client(build_server(build_service(loaded), ("all",), lifetime(loaded))) as client:
-        yield client
-
-
-async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    result = await client.call_tool(tool, arguments)
-    assert result.structured_content is not None
-    assert json.loads(result.content[0].model_dump()["text"]) == result.structured_content
-    return result.structured_content
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
 
 
 async def test_task_that_is_quick_answers_with_its_result() -> None:

@@ -14,9 +14,13 @@ from retinue.redaction.ordinary import (
 from retinue.redaction.rule import Allowlist, Rule
 from retinue.redaction.syntax import ANNOTATION, BARE, EQUALS, QUOTE, QUOTED
 
-LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd)"
+LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
 """Names of what people choose: anything but a word may be one."""
-LOGIN_WORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
+LOGIN_WORDS = (
+    *("password", "passwd", "passphrase", "passcode", "pwd"),
+    # Not "pass" alone, which half of all Python files have.
+    *(f"pass{end}" for end in ("=", ":", '"', "'", "\\", "]", " =", " :", " is ", "  ")),
+)
 
 KINDS_OF_KEY = (
     "api",
@@ -58,7 +62,7 @@ IN_CODE = (
         id="secret",
         regex=rf"(?i){CREDENTIAL}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
         keywords=CREDENTIAL_WORDS,
-        entropy=2.9,
+        entropy=2.2,
         allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     Rule(
@@ -70,7 +74,15 @@ IN_CODE = (
     ),
 )
 
+SETTERS = r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setItem)"
+
 IN_FILES = (
+    Rule(
+        id="secret",
+        regex=rf"(?i)\b{SETTERS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{LOGIN}|{CREDENTIAL}){SUFFIX}{QUOTE},\s{{0,8}}{QUOTED}",
+        keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
+        allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
+    ),
     # Environment files and shells: no blanks, capitals, one to a line. Here a plain word is a password too.
     Rule(
         id="environment-secret",
@@ -87,6 +99,12 @@ IN_FILES = (
         keywords=("password>", "passwd>", "passphrase>", "secret>", "token>", "key>"),
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
+    Rule(
+        id="xml-secret",
+        regex=r"""(?i)type=["']?password["']?[^<>]*?\bvalue=["']([^"'<>]{4,})["']""",
+        keywords=("type=password", 'type="password', "type='password"),
+        allowlists=(PLACEHOLDER, WORDS),
+    ),
     # A name and its value as two members: container specifications, recorded headers, .NET settings.
     Rule(
         id="secret",
@@ -99,7 +117,7 @@ IN_FILES = (
     Rule(
         id="netrc-password",
         regex=r"(?i)\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?password\s+(\S{4,})",
-        keywords=("machine", "default"),
+        keywords=("machine ", "default login", "default password"),
         allowlists=(PLACEHOLDER,),
     ),
     Rule(

@@ -82,7 +82,7 @@ class Finder:
 def rules_in_order() -> tuple[Rule, ...]:
     """The most telling first: of two that find the same, the first names its kind."""
     *by_form, generic = sorted(gitleaks.load(), key=lambda rule: rule.id == gitleaks.GENERIC)
-    return (*KEY_RULES, *PROVIDER_RULES, *by_form, *WEB_RULES, *ASSIGNMENT_RULES, generic)
+    return (*KEY_RULES, *by_form, *PROVIDER_RULES, *WEB_RULES, *ASSIGNMENT_RULES, generic)
 
 
 @cache

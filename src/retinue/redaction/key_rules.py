@@ -8,6 +8,8 @@ LINE_BREAK = r"(?:\\{1,4}[nr]|[\r\n])"
 KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
 KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
+INSIDE = "(?:[^-]|-[^-])"
+"""Never two dashes: a block that was cut must not reach to the end of the next."""
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
 MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
 KEY_WORDS = ("private key-----", "private key block-----")
@@ -17,10 +19,9 @@ CRYPT_METHODS = (
 )
 
 KEY_RULES = (
-    # No two dashes inside: a block that was cut must not reach to the end of the next.
     Rule(
         id="private-key",
-        regex=rf"{KEY_BEGIN}((?:[^-]|-[^-])*?{KEY_CHARACTERS}{{16,}}(?:[^-]|-[^-])*)-----END",
+        regex=rf"{KEY_BEGIN}([ \t]*{LINE_BREAK}{INSIDE}+|{INSIDE}*?{KEY_CHARACTERS}{{16,}}{INSIDE}*)-----END",
         keywords=KEY_WORDS,
     ),
     # Cut before its end: every line that has a long run of key in it, whatever stands before it, such as
@@ -66,7 +67,7 @@ KEY_RULES = (
     ),
     Rule(
         id="jwt",
-        regex=r"\b(ey[A-Za-z][\w-]{8,}\.ey[\w-]{8,}(?:\.[\w-]*)?|eyJ[\w-]{8,}\.[\w-]*(?:\.[\w-]+){2,3})",
+        regex=r"\b(eyJ[\w-]{8,}(?:\.[\w-]*){1,4}|ey[A-Za-z][\w-]{8,}\.ey[\w-]{8,}(?:\.[\w-]*)?)",
         keywords=(".ey", "eyj"),
         entropy=3.0,
     ),

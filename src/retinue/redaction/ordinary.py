@@ -8,10 +8,10 @@ PLACEHOLDER = Allowlist(
     regex=either(
         r"^\{.*\}$|^<.*>$|^\[.*\]$|^\(.*\)$|^[{<]\w+$",
         r"^[)\]}]*[,;]",  # what stands between two literals
-        r"^\$[A-Za-z_][\w.-]*$|^%\w+%$|^%[sdrv]$|^@\w+@$",
+        r"^\$[A-Za-z_][\w.-]*$|^%\w+%$|^(?:%[sdrv][:/@]?)+$|^@\w+@$",
         r"\$\{|\{\{|\{\w*\}|%\(\w+\)|\$\([^)]*\)|\$S?\d|<[\w -]+>",  # something is filled in later
         r"^[*.xX_#\x80-\xff-]+$|^(?:\*{3}|\.{3})|(?:\*{3}|\.{3})$|x{5}|X{5}",
-        r"(?i)^(?:your|my|some|the|an?)[_-]|(?:change|replace)[_-]?(?:me|this|it)\b|example|placeholder|dummy|redacted",
+        r"(?i)^(?:your|my|some|the|an?)[_-]|(?:change|replace)[_-]?(?:me|this|it)\b|\b_?example|placeholder|dummy|redacted",
         r"(?i)^(?:none|null|nil|true|false|undefined|string|required|optional|(?:password|secret|token)\d{0,3})$",
     )
 )
@@ -21,7 +21,7 @@ WORDS = Allowlist(regex=rf"^[_.:/-]*{WORD}(?:[_.:/-]+{WORD})*[:*?.]{{0,3}}$|^{CA
 """Words are an identifier, a label or a translation far more often than a secret."""
 
 NUMBERED_WORDS = Allowlist(
-    regex=rf"^(?:{WORD}\d{{0,3}}|\d{{1,4}})(?:[_.:/ -]{{1,2}}(?:{WORD}\d{{0,3}}|\d{{1,4}}))*$",
+    regex=rf"^[_.:/-]*(?:{WORD}\d{{0,3}}|\d{{1,4}})(?:[_.:/ -]{{1,2}}(?:{WORD}\d{{0,3}}|\d{{1,4}}))*$",
 )
 """`db-secret-v2`, `AWS4-HMAC-SHA256`, `urn:oauth:2.0`."""
 
@@ -45,7 +45,7 @@ CODE = Allowlist(
         rf"^{CAMEL_CASE}$",
         r"^[\w.]*(?:Key|Password|Token|Secret|Credential)(?:s|Types?)?$",  # x509.Ed448PrivateKey
         r"^\^|\)$|^--?[a-z][a-z-]*$",  # a pattern, a call, an option
-        r"^!+[A-Za-z_$][\w$.]*$|^=|\|\||&&|\?\.|^\d+\?",  # an operation
+        r"^!+[A-Za-z_$][\w$.]*$|^=|\|\||&&|\?\.|^\d+\?|^!\d|^0x[0-9A-Fa-f]+:?$",  # an operation, a number
     )
 )
 ABOUT_A_SECRET = Allowlist(

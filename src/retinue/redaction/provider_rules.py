@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from retinue.redaction.rule import Allowlist, Rule, either
 
-WORDS_ONLY = Allowlist(regex=either(r"^[A-Za-z_-]+$", r"(?i)(?:x{6}|your[_-]|example)"))
-"""A token has digits; `sk-proj-your-key-here` is a placeholder."""
+NO_TOKEN = Allowlist(
+    regex=either(
+        r"^[A-Za-z_-]+$",  # the name of a style sheet's class
+        r"(?i)x{6}|your[_-]|-example",  # a placeholder
+        r"(?i)^sk-(?:[a-z]+|\d{1,3})(?:[_-]+(?:[a-z]+\d{0,3}|\d{1,3}))*$",  # sk-spinner-2
+    )
+)
 
 
 def token(kind: str, regex: str, *keywords: str) -> Rule:
@@ -18,14 +23,14 @@ def token(kind: str, regex: str, *keywords: str) -> Rule:
         keywords=keywords,
         entropy=2.5,
         open_ended=True,
-        allowlists=(WORDS_ONLY,),
+        allowlists=(NO_TOKEN,),
     )
 
 
 PROVIDER_RULES = (
     # Language models
     token("anthropic-api-key", r"sk-ant-[a-z0-9]{3,12}-[\w-]{20,}", "sk-ant-"),
-    token("openai-api-key", r"sk-(?:proj|svcacct|admin|None)-[\w-]{20,}|sk-[A-Za-z0-9]{32,}", "sk-"),
+    token("openai-api-key", r"sk-[\w-]{16,}", "sk-"),
     token("openrouter-api-key", r"sk-or-v\d-[a-f0-9]{32,}", "sk-or-v"),
     token("langfuse-secret-key", r"sk-lf-[a-f0-9-]{30,}", "sk-lf-"),
     token("langsmith-api-key", r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{8,}", "lsv2_"),
@@ -44,6 +49,7 @@ PROVIDER_RULES = (
         keywords=("akia", "asia"),
         entropy=3.5,
     ),
+    token("gcp-api-key", r"AIza[\w-]{30,}", "aiza"),
     token("google-oauth-access-token", r"ya29\.[\w-]{20,}", "ya29."),
     token("google-oauth-client-secret", r"GOCSPX-[\w-]{20,}", "gocspx-"),
     token("google-oauth-refresh-token", r"1//0[\w-]{30,}", "1//0"),
@@ -54,7 +60,29 @@ PROVIDER_RULES = (
     token("tailscale-key", r"tskey-[a-z]{3,10}-[\w-]{10,}", "tskey-"),
     token("vault-token", r"hv[sbr]\.[\w-]{24,}", "hvs.", "hvb.", "hvr."),
     token("doppler-token", r"dp\.(?:st|sa|ct|scim|audit)\.[\w.-]{30,}", "dp."),
+    token("aws-access-token", r"A[KS]IA[A-Z0-9]{16}\b", "akia", "asia"),
     # Building and publishing
+    token(
+        "github-token",
+        r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+    ),
+    token(
+        "gitlab-token",
+        r"gl[a-z]{2,6}-[\w-]{20,}",
+        "glpat-",
+        "gldt-",
+        "glrt-",
+        "glptt-",
+        "glcbt-",
+        "gloas-",
+        "glft-",
+    ),
     token("docker-access-token", r"dckr_(?:pat|oat)_[\w-]{20,}", "dckr_"),
     token("artifactory-token", r"AKCp[A-Za-z0-9]{60,}|cmVmd[A-Za-z0-9]{50,}", "akcp", "cmvmd"),
     token("nuget-api-key", r"oy2[a-z0-9]{43}\b", "oy2"),
@@ -71,5 +99,6 @@ PROVIDER_RULES = (
     token("posthog-api-key", r"phx_[A-Za-z0-9]{40,}", "phx_"),
     token("square-secret", r"sq0csp-[\w-]{40,}", "sq0csp-"),
     token("stripe-webhook-secret", r"whsec_[A-Za-z0-9+/=]{24,}", "whsec_"),
+    token("slack-token", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}", "xox"),
     token("telegram-bot-api-token", r"\d{8,10}:AA[\w-]{32,33}", ":aa"),
 )

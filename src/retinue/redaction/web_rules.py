@@ -11,7 +11,13 @@ SCHEME = r"(?:bearer|basic|token|apikey|api-key|negotiate|key|oauth|bot)(?:[ \t]
 HEADERS = (
     Rule(
         id="authorization-header",
-        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?(?:{SCHEME})?([\w.~+/=%:|@!$^&*-]{{8,}})",
+        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?{SCHEME}([\w.~+/=%:|@!$^&*-]{{4,}})",
+        keywords=("authorization",),
+        allowlists=(PLACEHOLDER, WORDS),
+    ),
+    Rule(
+        id="authorization-header",
+        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?([\w.~+/=%:|@!$^&*-]{{8,}})",
         keywords=("authorization",),
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
     ),

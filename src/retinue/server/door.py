@@ -32,13 +32,19 @@ class Door:
         return self._clean(answer)
 
     def _clean(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """A structured result and its text are one JSON, and stay one: names in it help to find secrets."""
-        structured = answer.get("structuredContent")
         clean = self._redactor.redact_value(answer)
-        match answer.get("content"):
-            case [{"type": "text", "text": str() as text}] if structured is not None and text.startswith("{"):
-                shown = json.dumps(clean["structuredContent"], ensure_ascii=False)
-                clean["content"] = [{**clean["content"][0], "text": shown}]
-            case _:
-                pass
+        _keep_one_json(answer, clean)
+        if isinstance(answer.get("result"), dict):  # a task carries the answer of its tool
+            _keep_one_json(answer["result"], clean["result"])
         return clean
+
+
+def _keep_one_json(answer: dict[str, Any], clean: dict[str, Any]) -> None:
+    """A structured result and its text are one JSON, and stay one: names in it help to find secrets."""
+    structured = answer.get("structuredContent")
+    match answer.get("content"):
+        case [{"type": "text", "text": str() as text}] if structured is not None and text.startswith("{"):
+            shown = json.dumps(clean["structuredContent"], ensure_ascii=False)
+            clean["content"] = [{**clean["content"][0], "text": shown}]
+        case _:
+            pass

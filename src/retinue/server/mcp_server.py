@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
+from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, InputRequiredResult
@@ -18,6 +19,8 @@ from retinue.server import agent_tools, child_tools, core_tools, research_tools,
 from retinue.server.door import Door
 from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.server.patience import StartedCalls
+from retinue.server.person import Refusals
+from retinue.server.tasks import STARTS_WORK, Tasks, refuse_undeclared_listening
 from retinue.service.service import ADD_A_ROOT, Service
 
 Lifetime = Callable[[Service], AbstractAsyncContextManager[Service]]
@@ -43,14 +46,20 @@ class RetinueServer(MCPServer[Service]):
             return fitting(failed(name, error), output_schema)
 
 
-def build_server(service: Service, groups: Sequence[str], lifetime: Lifetime) -> RetinueServer:
+def build_server(
+    service: Service, groups: Sequence[str], lifetime: Lifetime, starts_work: Collection[str] = STARTS_WORK
+) -> RetinueServer:
     """A server for a host, with the tools of these groups."""
-    server, calls = _bare_server(service, lifetime, instructions(service))
+    tasks = [Tasks(starts_work)] if "agents" in groups or "all" in groups else []
+    server, calls = _bare_server(service, lifetime, instructions(service), tasks)
+    if tasks:
+        server.middleware.append(refuse_undeclared_listening)
+    refused = Refusals()
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
         "research": lambda: research_tools.register(server),
-        "agents": lambda: agent_tools.register(server, calls),
-        "runs": lambda: run_tools.register(server),
+        "agents": lambda: agent_tools.register(server, calls, refused),
+        "runs": lambda: run_tools.register(server, refused),
     }
     for group in GROUPS:
         if group in groups or "all" in groups:
@@ -64,11 +73,13 @@ def build_child_server(service: Service, run_id: RunId, lifetime: Lifetime, *, s
     server, calls = _bare_server(service, lifetime, about)
     child_tools.register(server, run_id)
     if spawns:
-        agent_tools.register(server, calls, parent=run_id)
+        agent_tools.register(server, calls, Refusals(), parent=run_id)
     return server
 
 
-def _bare_server(service: Service, lifetime: Lifetime, about: str) -> tuple[RetinueServer, StartedCalls]:
+def _bare_server(
+    service: Service, lifetime: Lifetime, about: str, extensions: Sequence[Extension] = ()
+) -> tuple[RetinueServer, StartedCalls]:
     up: list[Service] = []
     is_down = anyio.Event()
 
@@ -89,6 +100,7 @@ def _bare_server(service: Service, lifetime: Lifetime, about: str) -> tuple[Reti
         instructions=about,
         lifespan=lifespan,
         middleware=[Door(service.redactor), calls],
+        extensions=extensions,
     )
     server.is_down = is_down
     return server, calls

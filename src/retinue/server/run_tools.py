@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import InputRequiredResult
 from pydantic import Field
 
 from retinue.server.core_tools import READ_ONLY
 from retinue.server.patience import signs_of_life
+from retinue.server.person import Person, Refusals
 from retinue.server.request import RequestService
 from retinue.service.service import Service
 
@@ -27,17 +29,6 @@ async def get_subagent_logs(
     tokens: int | None = None,
 ) -> dict[str, Any]:
     return service.running.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
-
-
-async def wait_for_runs(
-    run_ids: list[str],
-    service: RequestService,
-    ctx: Context[Service, Any],
-    mode: Literal["any", "all"] = "any",
-    wait_s: float | None = None,
-) -> dict[str, Any]:
-    async with signs_of_life(ctx, f"waiting for {mode} of {len(run_ids)} runs"):
-        return await service.running.wait(run_ids, mode, wait_s)
 
 
 async def list_runs(service: RequestService, active: bool = False, limit: int = 20) -> dict[str, Any]:
@@ -61,7 +52,22 @@ async def update_subagent_status(
     return service.running.report(runId, status, summary)
 
 
-def register(server: MCPServer[Service]) -> None:
+def register(server: MCPServer[Service], refused: Refusals) -> None:
+    async def wait_for_runs(
+        run_ids: list[str],
+        ctx: Context[Service, Any],
+        mode: Literal["any", "all"] = "any",
+        wait_s: float | None = None,
+    ) -> dict[str, Any] | InputRequiredResult:
+        person = Person(ctx, refused)
+        for message, filled in person.answers().items():
+            if message.run_id in run_ids:
+                person.deliver(message, filled)
+        runs = ctx.request_context.lifespan_context.running
+        async with signs_of_life(ctx, f"waiting for {mode} of {len(run_ids)} runs"):
+            standing = await runs.wait(run_ids, mode, wait_s, person)
+        return person.required or standing
+
     server.add_tool(
         check_subagent_status, description="A run's status, result and open questions.", annotations=READ_ONLY
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from retinue.core.agent import Agent
 from retinue.core.budget import Budget
@@ -22,6 +22,7 @@ from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.service import run_views
+from retinue.service.waiting import NOBODY, Asker, Mode, Waiting
 from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
 from retinue.store.store import Store
 
@@ -45,6 +46,7 @@ class Runs:
     store: Store
     changes: Changes
     mailroom: Mailroom
+    waiting: Waiting
     supervisor: Supervisor
     performers: Mapping[str, Performer]
     cwd: Path
@@ -61,22 +63,6 @@ class Runs:
             {"name": name, "description": performer.agent.description, "executor": performer.agent.executor}
             for name, performer in sorted(self.performers.items())
         ]
-
-    async def run_agent(
-        self,
-        name: str,
-        prompt: str,
-        context: str | None = None,
-        *,
-        wait_s: float | None = None,
-        parent: RunId | None = None,
-        started: Callable[[RunId], None] = lambda _: None,
-    ) -> dict[str, Any]:
-        """Start the agent on a task; its result if it is ready in time, else where the run stands."""
-        run = self.start(name, prompt, context, parent=parent)
-        started(run.id)
-        await self._until([run.id], "all", self.patience(wait_s))
-        return self.outcome(run.id)
 
     def start(
         self, name: str, prompt: str, context: str | None = None, *, parent: RunId | None = None
@@ -96,11 +82,22 @@ class Runs:
             raise RootUnknown("the folder that commands work in is gone", hint="check the roots: list_roots")
         return self.supervisor.start(Work(spec, performer.executor, self.cwd, self.child_env))
 
+    async def finish(
+        self, run_id: RunId, wait_s: float | None = None, asker: Asker = NOBODY
+    ) -> dict[str, Any]:
+        """The result of a run that was started, if it is ready in time, else where it stands."""
+        await self.waiting.until([run_id], "all", self.patience(wait_s), asker)
+        return self.outcome(run_id)
+
     def outcome(self, run_id: RunId) -> dict[str, Any]:
-        return run_views.outcome(*self._with_messages(run_id), self.tokens)
+        return run_views.outcome(*self.with_messages(run_id), self.tokens)
+
+    def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
+        checked = RunId.parse(run_id)
+        return self.store.runs.get(checked), self.store.messages.of_run(checked)
 
     def status(self, run_id: str) -> dict[str, Any]:
-        return run_views.full(*self._with_messages(RunId.parse(run_id)), self.tokens)
+        return run_views.full(*self.with_messages(run_id), self.tokens)
 
     def list(self, *, active: bool = False, limit: int = 20) -> dict[str, Any]:
         """The newest runs first."""
@@ -108,10 +105,14 @@ class Runs:
             raise InvalidInput(f"cannot list {limit} runs", hint="limit is 1 to 500")
         wanted = [status for status in RunStatus if not status.ended] if active else None
         found = self.store.runs.list(statuses=wanted, limit=limit)
-        return {"runs": [run_views.brief(run, self._asked(run)) for run in found]}
+        return {"runs": [run_views.brief(run, self.waiting.asked(run)) for run in found]}
 
     async def wait(
-        self, run_ids: Sequence[str], mode: Literal["any", "all"] = "any", wait_s: float | None = None
+        self,
+        run_ids: Sequence[str],
+        mode: Mode = "any",
+        wait_s: float | None = None,
+        asker: Asker = NOBODY,
     ) -> dict[str, Any]:
         """Return when one run (or each of them) has ended or asks, or when patience ends."""
         if not run_ids:
@@ -119,9 +120,9 @@ class Runs:
         ids = [RunId.parse(run_id) for run_id in dict.fromkeys(run_ids)]
         for run_id in ids:
             self.store.runs.get(run_id)
-        await self._until(ids, mode, self.patience(wait_s))
+        await self.waiting.until(ids, mode, self.patience(wait_s), asker)
         share = max(200, self.tokens // len(ids))
-        views = [run_views.outcome(*self._with_messages(run_id), share) for run_id in ids]
+        views = [run_views.outcome(*self.with_messages(run_id), share) for run_id in ids]
         waiting = [view["run_id"] for view in views if not RunStatus(view["status"]).ended]
         return {"runs": views, "still_active": waiting}
 
@@ -140,7 +141,7 @@ class Runs:
     async def cancel_and_wait(self, run_id: str, wait_s: float = 5.0) -> dict[str, Any]:
         """The same, and what became of it."""
         view = self.cancel(run_id)
-        await self._until([RunId.parse(run_id)], "all", wait_s)
+        await self.waiting.until([RunId.parse(run_id)], "all", wait_s)
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
@@ -216,6 +217,12 @@ class Runs:
     def has_ended(self, run_id: str) -> bool:
         return self.store.runs.get(RunId.parse(run_id)).status.ended
 
+    def question(self, message_id: str) -> Message | None:
+        """The question with that id, if there ever was one."""
+        with suppress(InvalidInput, RunUnknown):
+            return self.store.messages.get(MessageId.parse(message_id))
+        return None
+
     def only_question(self, run_id: str) -> str:
         """The id of a run's one open question."""
         pending = self.store.messages.pending(self.store.runs.get(RunId.parse(run_id)).id)
@@ -236,23 +243,10 @@ class Runs:
             raise InvalidInput(f"cannot wait {wait_s} seconds", hint="wait_s is 0 to 3600")
         return self.patience_s if wait_s is None else wait_s
 
-    async def _until(self, run_ids: Sequence[RunId], mode: Literal["any", "all"], seconds: float) -> None:
-        enough = any if mode == "any" else all
-
-        def check() -> bool | None:
-            return enough(self._ended_or_asks(run_id) for run_id in run_ids) or None
-
-        await self.changes.until(check, run_ids, seconds)
-
-    def _ended_or_asks(self, run_id: RunId) -> bool:
-        run = self.store.runs.get(run_id)
-        return run.status.ended or bool(self._asked(run))
-
-    def _asked(self, run: Run) -> Sequence[Any]:
-        return self.store.messages.pending(run.id) if run.status is RunStatus.WAITING else ()
-
-    def _with_messages(self, run_id: RunId) -> tuple[Run, Sequence[Any]]:
-        return self.store.runs.get(run_id), self.store.messages.of_run(run_id)
+    def is_of(self, run_id: RunId, name: str, prompt: str, context: str | None) -> bool:
+        """Whether the run is the agent's on this very task."""
+        spec = self.store.runs.get(run_id).spec
+        return (spec.agent, spec.task) == (name, _task(prompt, context))
 
     def _performer(self, name: str) -> Performer:
         if name in self.performers:

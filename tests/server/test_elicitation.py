@@ -1,0 +1,210 @@
+"""A run's question put to the person at the host, in the way of each protocol era (P6, P7, P8, P9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client.session import ClientRequestContext
+from mcp_types import ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses
+
+from retinue.core.message import Message, MessageStatus
+from tests.server.conftest import SECRET, Mailbox, call, host
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
+
+ASK = json.dumps({"do": "call", "calls": [{"tool": "ask_parent", "arguments": {"question": "which one?"}}]})
+SHORT_S = 0.3
+"""For a call that is meant to end before its run."""
+
+
+@pytest.fixture(autouse=True)
+def ask_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETINUE_RUNTIME__ASK_PERSON", "true")
+
+
+@pytest.fixture(params=["legacy", "auto"])
+def era(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+class APerson:
+    """Answers every form in the same way, and keeps what was asked."""
+
+    def __init__(self, answer: Callable[[], ElicitResult]) -> None:
+        self._answer = answer
+        self.asked: list[str] = []
+
+    async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        self.asked.append(params.message)
+        return self._answer()
+
+
+def accepting(text: str) -> APerson:
+    return APerson(lambda: accept(text))
+
+
+def accept(text: str) -> ElicitResult:
+    return ElicitResult(action="accept", content={"answer": text})
+
+
+async def test_person_answers_and_the_call_goes_on_to_the_result(era: str) -> None:
+    """One run for one call, however often the host has to repeat it."""
+    person = accepting("the left one")
+    async with host(mode=era, elicitation_callback=person) as client:
+        done = await call(client, "run_subagent", agent_name="asks", prompt=ASK, wait_s=20)
+        assert len((await call(client, "list_runs"))["runs"]) == 1
+    assert done["status"] == "success"
+    assert json.loads(done["result"])["answer"] == "the left one"
+    [question] = person.asked
+    assert question == f"Subagent run {done['run_id']} asks: which one?"
+
+
+async def test_person_is_asked_while_the_model_waits_for_all_runs(era: str, mailbox: Mailbox) -> None:
+    """Not only when every other run has come to its end."""
+    person = accepting("yes")
+    async with host(mode=era, elicitation_callback=person) as client:
+        asks, other = [
+            await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0) for _ in range(2)
+        ]
+        message = await mailbox.ask(asks["run_id"], "may I?")
+        run_ids = [asks["run_id"], other["run_id"]]
+        seen = await call(client, "wait_for_runs", run_ids=run_ids, mode="all", wait_s=SHORT_S)
+        assert seen["still_active"] == run_ids
+        assert not any("questions" in view for view in seen["runs"])
+    assert mailbox.look(message).answer == "yes"
+    assert len(person.asked) == 1
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_refused_question_is_the_models_and_the_person_is_left_alone(
+    era: str, action: Any, mailbox: Mailbox
+) -> None:
+    person = APerson(lambda: ElicitResult(action=action))
+    async with host(mode=era, elicitation_callback=person) as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        message = await mailbox.ask(run["run_id"], "may I?")
+        for _ in range(2):
+            seen = await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=20)
+            assert seen["runs"][0]["questions"] == [{"messageId": message.id, "question": "may I?"}]
+        assert len(person.asked) == 1
+        told = await call(
+            client, "reply_subagent", runId=run["run_id"], messageId=message.id, answer="by the model"
+        )
+    assert told["messageStatus"] == "parent_replied"
+
+
+async def test_person_is_not_asked_unless_the_user_wants_it(
+    era: str, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RETINUE_RUNTIME__ASK_PERSON")
+    person = accepting("unasked")
+    async with host(mode=era, elicitation_callback=person) as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        await mailbox.ask(run["run_id"], "may I?")
+        seen = await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=20)
+    assert seen["runs"][0]["questions"]
+    assert not person.asked
+
+
+async def test_host_that_shows_no_forms_gets_the_question_as_ever(era: str, mailbox: Mailbox) -> None:
+    async with host(mode=era) as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        await mailbox.ask(run["run_id"], "may I?")
+        seen = await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=20)
+    assert seen["runs"][0]["questions"]
+
+
+async def test_secret_in_a_question_is_not_shown_to_the_person(era: str, mailbox: Mailbox) -> None:
+    """P6: a form in the middle of a call passes no door."""
+    person = accepting("no")
+    async with host(mode=era, elicitation_callback=person) as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        await mailbox.ask(run["run_id"], f"is {SECRET} right?")
+        await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=SHORT_S)
+    assert "is [redacted" in person.asked[0]
+
+
+class Hesitates:
+    """A person who looks at the form and never decides."""
+
+    def __init__(self) -> None:
+        self.sees = anyio.Event()
+        self.is_spared = anyio.Event()
+
+    async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        self.sees.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.is_spared.set()
+        raise AssertionError("unreachable")
+
+
+async def test_person_who_does_not_answer_holds_nobody_up(mailbox: Mailbox) -> None:
+    """P7, P9: the call ends with its patience and the model has the question; the form is withdrawn."""
+    person = Hesitates()
+    async with host(mode="legacy", elicitation_callback=person) as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        message = await mailbox.ask(run["run_id"], "may I?")
+        with anyio.fail_after(5):
+            seen = await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=SHORT_S)
+            await person.is_spared.wait()
+    assert seen["runs"][0]["questions"][0]["messageId"] == message.id
+
+
+async def test_form_is_withdrawn_when_somebody_else_answers(mailbox: Mailbox) -> None:
+    """Such as a second terminal, with `retinue reply`."""
+    person = Hesitates()
+    async with host(mode="legacy", elicitation_callback=person) as client:
+        run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        message = await mailbox.ask(run["run_id"], "may I?")
+
+        async def reply() -> None:
+            await person.sees.wait()
+            mailbox.reply(message, "from elsewhere")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(reply)
+            seen = await call(client, "wait_for_runs", run_ids=[run["run_id"]], wait_s=2)
+            assert person.is_spared.is_set()
+            assert "questions" not in seen["runs"][0]
+    assert mailbox.look(message).answer == "from elsewhere"
+
+
+async def test_repeated_call_after_a_restart_tells_what_became_of_its_run(mailbox: Mailbox) -> None:
+    """P5: no state between the rounds that a restart could lose, and no second run."""
+    arguments = {"agent_name": "asks", "prompt": ASK, "wait_s": 20}
+    person = accepting("too late")
+    async with host(elicitation_callback=person) as client:
+        asks = await client.session.call_tool("run_subagent", arguments, allow_input_required=True)
+        assert isinstance(asks, InputRequiredResult)
+        [key] = asks.input_requests or {}
+    async with host(elicitation_callback=person) as client:
+        responses: InputResponses = {key: accept("too late")}
+        done = await client.session.call_tool("run_subagent", arguments, input_responses=responses)
+        assert done.structured_content is not None
+        assert done.structured_content["status"] == "interrupted"
+        assert len((await call(client, "list_runs"))["runs"]) == 1
+
+
+async def test_answer_goes_only_to_a_run_that_the_call_is_about(mailbox: Mailbox) -> None:
+    """And what was never asked is ignored."""
+    person = accepting("unasked")
+    async with host(elicitation_callback=person) as client:
+        asks, other = [
+            await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0) for _ in range(2)
+        ]
+        message: Message = await mailbox.ask(asks["run_id"], "may I?")
+        responses: InputResponses = {message.id: accept("stray"), "made-up": accept("stray")}
+        for tool, arguments in (
+            ("wait_for_runs", {"run_ids": [other["run_id"]], "wait_s": 0}),
+            ("run_subagent", {"agent_name": "sleeps", "prompt": "another task", "wait_s": 0}),
+        ):
+            answer = await client.session.call_tool(tool, arguments, input_responses=responses)
+            assert not answer.is_error
+        assert mailbox.look(message).status is MessageStatus.PENDING
+    assert not person.asked
