@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -210,3 +211,28 @@ def test_canceled_role_ends(inquire: Inquire, role: Callable[..., RoleResult]) -
         role(inquiry, places, stop)
     with pytest.raises(DeadlineExceeded):
         role(inquiry, places, Stop(0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def with_retry():\n    " + "a" * 400_000 + "(1)\n",
+        "def with_retry():\n    " + "'\"`" * 130_000 + "\n",
+        "def with_retry():\n    x = [" + "a.b(c)." * 60_000 + "]\n",
+        "".join(f"{' ' * (number % 60)}def with_retry_{number}():\n" for number in range(8_000)),
+    ],
+    ids=["one word", "quotes", "calls", "definitions"],
+)
+def test_hostile_files_cost_no_more_than_ordinary_ones(project: Path, inquire: Inquire, text: str) -> None:
+    """P2: whatever a file holds, a role ends."""
+    write(project, {"src/odd.py": text})
+    start = time.process_time()
+    for role in (analyzed, patterns_of):
+        role(inquire("examples of with_retry"))
+    assert time.process_time() - start < 10
+
+
+def test_long_report_with_many_words_is_answered(project: Path, inquire: Inquire) -> None:
+    words = " ".join(f"word{number}" for number in range(9_000))
+    result = located(inquire(f"with_retry fails\n\n```\n{words}\n```"))
+    assert str(result.references[0]) == "src/shop/retry.py:18"

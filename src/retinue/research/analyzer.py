@@ -97,7 +97,8 @@ def _components(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> list[C
         if source is None or place.kind == "docs":
             continue
         at_place = [one for one in source.definitions if one.line == place.line]
-        relevant += [Component(source, one) for one in (at_place or source.by_relevance(asked.terms))[:1]]
+        best = at_place or source.by_relevance(inquiry.asked.terms)
+        relevant += [Component(source, one) for one in best[:1]]
         for definition in source.definitions:
             if (definition.owner, definition.name) in dotted:
                 whole.append(Component(source, definition))
@@ -142,7 +143,7 @@ def _add_members(trace: Trace, component: Component) -> list[str]:
     """Of a class and the like: what of it the question is about."""
     source = component.source
     members = source.inside(component.definition)
-    relevant = [one for one in source.by_relevance(trace.inquiry.asked.parsed.terms) if one in members]
+    relevant = [one for one in source.by_relevance(trace.inquiry.asked.terms) if one in members]
     for member in (relevant or members)[:CALLEES]:
         text = f"{{0}}: `{component.name}` has {_code(source.quote(member.line))}"
         trace.add("call", text, Claim(source.entry, member.line, (member.name,)))

@@ -54,7 +54,7 @@ def find(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[RoleResult, tuple[Pl
 
 def _checked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> tuple[list[Place], Checked]:
     """The places whose line holds; where only the line does not, the file alone."""
-    says = (*inquiry.asked.parsed.names, *inquiry.asked.parsed.terms)
+    says = (*inquiry.asked.names, *inquiry.asked.terms)
     charge = inquiry.sources.ledger.charge
     claims = [Claim(place.entry, place.line, says, DEFINITION_LINES) for place in places]
     lines = check(inquiry.scope.codebase, claims, stop, charge)

@@ -86,7 +86,7 @@ def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterat
             source = inquiry.sources.open(place.entry, stop)
             if source is None:
                 continue
-            relevant = source.by_relevance(inquiry.asked.parsed.terms)
+            relevant = source.by_relevance(inquiry.asked.terms)
             lasting = [one for one in relevant if one.end - one.top >= SHORTEST - 1]
             if number < len(lasting):
                 yield _around(source, lasting[number].line, lasting[number])

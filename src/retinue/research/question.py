@@ -12,6 +12,8 @@ from retinue.core.errors import InvalidInput
 
 LONGEST = 100_000
 """Characters: a bug report with its log fits, a pasted file does not."""
+MOST_TERMS = 40
+"""Of a long report, the weightiest say what it is about."""
 
 _EXAMPLES = re.compile(
     r"\b(?:examples?|patterns?|similar|elsewhere|precedents?|samples?|conventions?|idioms?"
@@ -47,13 +49,20 @@ class Asked:
             name
             for name in self.parsed.names
             if _IDENTIFIER.search(name) or f"`{name}`" in text or f"{name}(" in text
-        )
+        )[:MOST_TERMS]
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The weightiest stems, in the order of the question."""
+        weights = self.parsed.terms
+        heaviest = set(sorted(weights, key=lambda term: -weights[term])[:MOST_TERMS])
+        return {term: weight for term, weight in weights.items() if term in heaviest}
 
     @property
     def aims(self) -> tuple[str, ...]:
         """What an answer must contain at least one of."""
-        terms = [term for term in self.parsed.terms if term not in _GENERIC]
-        return self.names or tuple(terms) or tuple(self.parsed.terms)
+        terms = tuple(term for term in self.terms if term not in _GENERIC)
+        return self.names or terms or tuple(self.terms)
 
     @property
     def keywords(self) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ LONGEST_BODY = 400
 """Lines of a definition that are looked at."""
 CUT_PIECE = 1_500
 """A chunk of at least this many bytes may be the first piece of a definition that goes on in the next."""
+LONGEST_LINE = 2_000
+"""Characters; longer lines are generated or data, and hold nothing to follow."""
 LONGEST_QUOTE = 120
 CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catch")
 """What a line at a definition's own indentation begins with when the definition is not over yet."""
@@ -63,27 +65,30 @@ class Source:
     def definitions(self) -> tuple[Definition, ...]:
         """In the order of the file; those inside others follow them."""
         found: list[Definition] = []
-        cut = [
-            chunk for chunk in outline(self.entry.path, self._data).chunks if chunk.line <= len(self.lines)
-        ]
-        starts = [*(chunk.line for chunk in cut[1:]), len(self.lines) + 1]
-        before = None
-        for chunk, next_line in zip(cut, starts, strict=True):
+        open_ones: list[Definition] = []
+        every = outline(self.entry.path, self._data).chunks
+        cut = [chunk for chunk in every if chunk.line <= len(self.lines)]
+        next_lines = [*(chunk.line for chunk in cut[1:]), len(self.lines) + 1]
+        before, top = None, 1
+        for chunk, next_line in zip(cut, next_lines, strict=True):
+            top += self._data.count(b"\n", before.start if before else 0, chunk.start)
             goes_on = (
                 before is not None and before.name == chunk.name and before.end - before.start > CUT_PIECE
             )
             before = chunk
             if chunk.name and not goes_on:
-                above = chunk.line - 1 - self._data.count(b"\n", 0, chunk.start)
-                end, top = self._end(chunk.line, next_line), chunk.line - max(0, above)
-                found.append(Definition(chunk.name, chunk.line, end, top, *self._home(found, chunk.line)))
+                open_ones = [one for one in open_ones if one.end >= chunk.line]
+                owner, is_local = self._home(open_ones, chunk.line)
+                end = self._end(chunk.line, next_line)
+                made = Definition(chunk.name, chunk.line, end, min(top, chunk.line), owner, is_local)
+                found.append(made)
+                open_ones.append(made)
         return tuple(found)
 
-    def _home(self, before: Sequence[Definition], line: int) -> tuple[str | None, bool]:
+    def _home(self, around: Sequence[Definition], line: int) -> tuple[str | None, bool]:
         """The type that the definition on a line belongs to, and whether it is inside a function."""
         if receiver := _RECEIVER.match(self.lines[line - 1]):
             return receiver[1], False
-        around = [one for one in before if one.end >= line]
         if not around:
             return None, False
         return (around[-1].name, False) if self.is_type(around[-1]) else (None, True)
@@ -143,16 +148,17 @@ class Source:
         """The numbered lines of its body that are neither prose nor those that name a definition."""
         naming = {one.line for one in self.inside(definition)} | {definition.line}
         for number in range(definition.line + 1, min(definition.end, definition.line + LONGEST_BODY) + 1):
-            if number not in self.prose and number not in naming:
+            short = len(self.lines[number - 1]) <= LONGEST_LINE
+            if short and number not in self.prose and number not in naming:
                 yield number, self.lines[number - 1]
 
     def by_relevance(self, terms: Mapping[str, float]) -> list[Definition]:
         """The definitions that speak of some of the terms, best first. A name says more than a body."""
         scores: dict[Definition, float] = {}
-        for number, definition in enumerate(self.definitions):
+        tops = [*(one.top for one in self.definitions[1:]), len(self.lines) + 1]
+        for definition, next_top in zip(self.definitions, tops, strict=False):
             # What is inside another definition counts there, not for the class that holds them all.
-            inner = next((one.top for one in self.definitions[number + 1 :]), definition.end + 1)
-            own = "\n".join(self.lines[definition.top - 1 : min(definition.end, inner - 1)]).casefold()
+            own = "\n".join(self.lines[definition.top - 1 : min(definition.end, next_top - 1)]).casefold()
             name = definition.name.casefold()
             score = sum(weight * (3 * (term in name) + (term in own)) for term, weight in terms.items())
             if score:

@@ -18,7 +18,7 @@ from retinue.codebase.search import Match
 from retinue.core.errors import LimitExceeded
 from retinue.core.stop import Stop
 from retinue.research.inquiry import Inquiry
-from retinue.research.source import Definition, Source
+from retinue.research.source import LONGEST_LINE, Definition, Source
 
 USES = Bounds(max_files=60, max_matches=150, max_matches_per_file=5, max_line_chars=300)
 DEFINERS = Bounds(max_files=40, max_matches=80, max_matches_per_file=4, max_line_chars=300)
@@ -138,7 +138,8 @@ def _uses_in(source: Source, used: Definition, matches: Iterable[Match]) -> Iter
     for match in matches:
         if match.line > len(source.lines) or match.line in source.prose:
             continue  # the file has changed since it was read, or it only speaks of it
-        code = _STRING.sub("", source.lines[match.line - 1])
+        text = source.lines[match.line - 1]
+        code = _STRING.sub("", text) if len(text) <= LONGEST_LINE else ""
         within = source.around(match.line)
         itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
         if used.name in code and not itself:
