@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -23,6 +24,9 @@ class ByName:
 
     def redact_value(self, value: Value) -> Value:
         return cast("Value", self._cleaned(value))
+
+    def lines(self) -> Callable[[str], str]:
+        return self.redact
 
     def _cleaned(self, value: Any) -> Any:
         if isinstance(value, dict):
