@@ -1,0 +1,56 @@
+"""A server to be killed: starts runs of every kind as fast as it can and says which ones it has recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+from pathlib import Path
+
+from retinue.config.load import Loaded
+from retinue.config.settings import CommandSettings, RuntimeSettings, Settings
+from retinue.core.ids import RunId
+from retinue.service.runs import Runs
+from retinue.wiring import build_service, running
+
+
+def settings(data_dir: Path, mark: str) -> Settings:
+    daemon = f"setsid sleep {mark} & sleep {mark}"
+    programs = {
+        "quick": ("true",),
+        "daemon": ("sh", "-c", daemon),
+        "stubborn": ("sh", "-c", f"trap '' TERM; echo begun; sleep {mark}; sleep {mark}"),
+        "fails": ("sh", "-c", "exit 3"),
+    }
+    return Settings(
+        data_dir=data_dir,
+        runtime=RuntimeSettings(max_concurrent_tasks=3, max_queued_tasks=20),
+        commands={name: CommandSettings(argv=argv) for name, argv in programs.items()},
+    )
+
+
+async def ask(known: Runs, run_id: RunId) -> None:
+    """Wait in the state in which a run waits for its parent."""
+    await known.changes.until(lambda: known.store.runs.get(run_id).process, [run_id], 5)
+    if not known.has_ended(run_id):
+        await known.ask_parent(run_id, "may I?", 0)
+
+
+async def main(data_dir: Path, mark: str) -> None:
+    loaded = Loaded(settings(data_dir, mark), {})
+    async with running(loaded, build_service(loaded)) as service, asyncio.TaskGroup() as group:
+        known = service.running
+        for number in itertools.count():
+            name = ("daemon", "quick", "stubborn", "fails")[number % 4]
+            if len(known.list(active=True)["runs"]) < 6:
+                run = known.start(name, "x")
+                print(run.id, flush=True)
+                if name == "daemon":
+                    group.create_task(ask(known, run.id))
+                if name == "stubborn" and number % 3 == 0:
+                    known.cancel(run.id)
+            await asyncio.sleep(0.01)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

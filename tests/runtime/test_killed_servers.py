@@ -1,0 +1,76 @@
+"""Kill the server with -9 at any instant: nothing runs on, nothing is lost, nothing is there twice (P5)."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from retinue.core.ids import RunId
+from retinue.core.run import ACTIVE, RunStatus
+from retinue.executors.process_tree import end_processes
+from retinue.store.recovery import Orphan, recover
+from retinue.store.store import Store
+
+SERVER = Path(__file__).parent / "crashing_server.py"
+MARK = str(3_000_000 + os.getpid())
+"""Seconds nobody else sleeps."""
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills and process groups of POSIX")
+
+
+def alive() -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if MARK in (process.info["cmdline"] or ()) and process.status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+def end_orphans(orphans: list[Orphan]) -> None:
+    known = [orphan.process for orphan in orphans if orphan.process is not None]
+    assert end_processes(known, [str(orphan.run_id) for orphan in orphans], 0.5) == set()
+
+
+def killed_server(folder: Path, instant: float) -> set[RunId]:
+    """Let a server work until the instant after its first run, kill it; the runs it had recorded."""
+    process = subprocess.Popen(
+        [sys.executable, str(SERVER), str(folder), MARK], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    end = time.monotonic() + instant
+    while time.monotonic() < end:
+        pass
+    process.kill()
+    said = first + process.stdout.read()
+    process.wait(5)
+    process.stdout.close()
+    return {RunId.parse(line) for line in said.split("\n") if len(line) == len(first) - 1}
+
+
+@pytest.mark.parametrize("times", [4, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
+def test_killed_servers_leave_no_process_and_no_open_run(tmp_path: Path, times: int) -> None:
+    chance = random.Random(times)  # noqa: S311 - the same instants each time
+    recorded: set[RunId] = set()
+    for _ in range(times):
+        recorded |= killed_server(tmp_path, chance.choice((0.0, 0.02, 0.1, 0.3)) * chance.random())
+        with Store.open(tmp_path) as store:
+            recover(store, lambda orphans: end_orphans(list(orphans)))
+            assert store.runs.list(statuses=ACTIVE, limit=-1) == []
+        end = time.monotonic() + 5
+        while alive():
+            assert time.monotonic() < end, "a process outlived its server"
+    with Store.open(tmp_path) as store:
+        found = store.runs.list(limit=-1)
+        assert len({run.id for run in found}) == len(found)
+        assert recorded <= {run.id for run in found}
+        assert any(run.status is RunStatus.INTERRUPTED for run in found)
+        for run in found:
+            assert store.messages.pending(run.id) == []

@@ -1,0 +1,171 @@
+"""One life for every run, whatever happens inside it (P2, P5, P8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from retinue.core.budget import Budget
+from retinue.core.errors import BudgetExceeded, InvalidInput
+from retinue.core.executor import Outcome, OutputLine, RunContext, Task
+from retinue.core.ids import RunId
+from retinue.core.run import ENDED, Limits, Run, RunSpec, RunStatus
+from retinue.redaction import Redactor
+from retinue.runtime.supervisor import Supervisor, Work
+from retinue.store.store import Store
+from tests.runtime.runtime_support import Server, server
+
+pytestmark = pytest.mark.anyio
+
+
+class Script(Protocol):
+    async def __call__(self, task: Task, ctx: RunContext) -> Outcome: ...
+
+
+class Scripted:
+    """An executor that does as the test says."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        return await self._script(task, ctx)
+
+
+class Forever:
+    """Says that it has begun, and works until it is ended."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def __call__(self, task: Task, ctx: RunContext) -> Outcome:
+        await ctx.emit(OutputLine("stdout", "half of the work"))
+        self.begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+class Bench:
+    def __init__(self, at: Server, supervisor: Supervisor) -> None:
+        self.store = at.store
+        self._at = at
+        self._supervisor = supervisor
+
+    def start(self, script: Script, *, parent: RunId | None = None, **limits: int) -> Run:
+        run_s = limits.pop("run_s", None)
+        spec = RunSpec(
+            agent="a",
+            task="t",
+            executor="scripted",
+            parent=parent,
+            limits=Limits(run_s=run_s, budget=Budget(**limits)),
+        )
+        return self._supervisor.start(Work(spec, Scripted(script), self.store.folder.path))
+
+    async def ended(self, run: Run) -> Run:
+        await self._at.becomes(run.id, *ENDED)
+        return self.store.runs.get(run.id)
+
+
+@asynccontextmanager
+async def bench(folder: Path) -> AsyncGenerator[Bench]:
+    async with server(folder, 4) as at, Supervisor(at.store, at.pool, Redactor()) as supervisor:
+        yield Bench(at, supervisor)
+
+
+async def test_success_keeps_the_answer_and_what_it_took(tmp_path: Path) -> None:
+    async def answer(task: Task, ctx: RunContext) -> Outcome:
+        return Outcome("forty-two", exit_code=0)
+
+    async with bench(tmp_path) as at:
+        run = await at.ended(at.start(answer))
+    assert run.status is RunStatus.SUCCESS
+    assert run.result == {"output": "forty-two", "cut": False}
+    assert run.summary == "forty-two"
+
+
+async def test_fault_of_ours_ends_the_run_and_tells_nothing_of_our_insides(tmp_path: Path) -> None:
+    async def crash(task: Task, ctx: RunContext) -> Outcome:
+        raise ZeroDivisionError("in /home/someone/secret.py")
+
+    async with bench(tmp_path) as at:
+        run = await at.ended(at.start(crash))
+    assert run.status is RunStatus.ERROR
+    assert run.error == {"code": "internal_error", "message": "the run failed for a reason of its own"}
+
+
+async def test_error_that_was_meant_keeps_its_code(tmp_path: Path) -> None:
+    async def refuse(task: Task, ctx: RunContext) -> Outcome:
+        raise InvalidInput("no such place")
+
+    async with bench(tmp_path) as at:
+        run = await at.ended(at.start(refuse))
+    assert run.error == {"code": "invalid_input", "message": "no such place"}
+
+
+async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path: Path) -> None:
+    """P2: the others of the tree are canceled, with their output; another tree is not touched."""
+
+    async def overspend(task: Task, ctx: RunContext) -> Outcome:
+        raise BudgetExceeded("tokens", 5120, 5000)
+
+    async with bench(tmp_path) as at:
+        scripts = [Forever(), Forever(), Forever()]
+        other = at.start(scripts[0])
+        root = at.start(scripts[1], spawns=2)
+        sibling = at.start(scripts[2], parent=root.id)
+        for script in scripts:
+            await asyncio.wait_for(script.begun.wait(), 5)
+        spender = await at.ended(at.start(overspend, parent=root.id))
+        assert spender.error == {
+            "code": "budget_exceeded",
+            "message": "tokens: 5120 would exceed the limit of 5000",
+        }
+        assert (await at.ended(root)).status is RunStatus.CANCELED
+        ended = await at.ended(sibling)
+        assert ended.status is RunStatus.CANCELED
+        assert "half of the work" in str(ended.summary)
+        assert at.store.runs.get(other.id).status is RunStatus.RUNNING
+
+
+async def test_wall_time_is_reserved_before_a_run_starts(tmp_path: Path) -> None:
+    """P2: a run whose limit does not fit into what the tree has left does not begin."""
+    performed: list[str] = []
+
+    async def note(task: Task, ctx: RunContext) -> Outcome:
+        performed.append(ctx.run_id)
+        return Outcome("done")
+
+    async with bench(tmp_path) as at:
+        refused = await at.ended(at.start(note, run_s=2, wall_ms=1000))
+        allowed = await at.ended(at.start(note, run_s=1, wall_ms=1000))
+    assert refused.error == {
+        "code": "budget_exceeded",
+        "message": "wall_ms: 2000 would exceed the limit of 1000",
+    }
+    assert performed == [allowed.id]
+
+
+async def test_spawns_beyond_the_grant_are_refused_and_not_recorded(tmp_path: Path) -> None:
+    async def answer(task: Task, ctx: RunContext) -> Outcome:
+        return Outcome("done")
+
+    async with bench(tmp_path) as at:
+        root = at.start(Forever(), spawns=1)
+        await at.ended(at.start(answer, parent=root.id))
+        with pytest.raises(BudgetExceeded):
+            at.start(answer, parent=root.id)
+        assert len(at.store.runs.list(request=root.id)) == 2
+
+
+async def test_end_of_the_scope_ends_what_runs(tmp_path: Path) -> None:
+    """P5: nothing outlives its scope, and the record says what happened."""
+    async with bench(tmp_path) as at:
+        run = at.start(Forever())
+    with Store.open(tmp_path) as store:
+        assert store.runs.get(run.id).status is RunStatus.INTERRUPTED
