@@ -37,7 +37,7 @@ def place(tx: Transaction, request: RunId, capacity: Capacity | None) -> int:
     holding, queued, served, behind = tx.execute(
         "SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1),"
         f" (SELECT count(*) {_QUEUE}), (SELECT min(turn) {_QUEUE}),"
-        " (SELECT max(turn) FROM runs WHERE request = ?)",
+        " (SELECT max(turn) FROM runs WHERE request = ? AND ended_at IS NULL)",
         (request,),
     ).fetchone()
     if capacity is not None and queued >= capacity.max_queued + max(0, capacity.max_concurrent - holding):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from retinue.core.budget import Budget, Usage
@@ -16,7 +17,6 @@ from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.json_value import Json
 from retinue.core.run import (
-    ACTIVE,
     CHANGES,
     ENDED,
     Endpoint,
@@ -170,11 +170,16 @@ def _set(tx: Transaction, run_id: RunId, **values: Any) -> None:
     )
 
 
+def _may_become(status: RunStatus) -> str:
+    """The condition for a run that may go to this status."""
+    return " OR ".join(f"status = '{before}'" for before in RunStatus if status in CHANGES[before])
+
+
 _END = {
     ending: "UPDATE runs SET status = :status, ended_at = :now, changed_at = :now,"
     " slot = 0, turn = NULL, waiting_since = NULL, result = :result, error = :error, exit_code = :exit_code,"
     " summary = coalesce(:summary, summary), usage = coalesce(:usage, usage) WHERE id = :id"
-    f" AND status IN ({', '.join(repr(before.value) for before in ACTIVE if ending in CHANGES[before])})"
+    f" AND ({_may_become(ending)})"
     for ending in ENDED
 }
 
@@ -225,6 +230,17 @@ def _from_json(text: str | None) -> Json:
     return None if text is None else json.loads(text)
 
 
+# One agent's runs share their tools and their budget, so these are mostly asked the same again.
+@lru_cache(maxsize=64)
+def _tools_to_json(tools: tuple[str, ...]) -> str:
+    return json.dumps(tools)
+
+
+@lru_cache(maxsize=64)
+def _budget_to_json(budget: Budget) -> str:
+    return json.dumps(budget.as_dict())
+
+
 def _columns(spec: RunSpec) -> dict[str, Any]:
     return {
         "parent": spec.parent,
@@ -234,10 +250,10 @@ def _columns(spec: RunSpec) -> dict[str, Any]:
         "executor": spec.executor,
         "command": None if spec.command is None else storable(spec.command),
         "model": spec.model,
-        "tools": json.dumps(spec.tools),
+        "tools": _tools_to_json(spec.tools),
         "queue_s": spec.limits.queue_s,
         "run_s": spec.limits.run_s,
-        "budget": json.dumps(spec.limits.budget.as_dict()),
+        "budget": _budget_to_json(spec.limits.budget),
         "endpoint": None if spec.endpoint is None else spec.endpoint.key,
         "endpoint_slots": None if spec.endpoint is None else spec.endpoint.slots,
         "needs_slot": spec.needs_slot,
