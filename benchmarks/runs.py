@@ -24,8 +24,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from run_worker import DONE, SPEC
-
+from benchmarks.run_worker import DONE, SPEC
 from retinue.core.ids import RunId
 from retinue.core.run import Endpoint, Limits, RunSpec
 from retinue.runtime.changes import Changes
