@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from retinue.core.ids import RunId
-from retinue.core.run import Outcome, RunSpec, RunStatus
+from retinue.core.run import Ending, RunSpec, RunStatus
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.pool import Pool
@@ -23,7 +23,7 @@ from retinue.store.queue import Capacity
 from retinue.store.store import Store
 
 SPEC = RunSpec(agent="load", task="nothing", executor="scripted")
-DONE = Outcome(status=RunStatus.SUCCESS, result={"ok": True})
+DONE = Ending(status=RunStatus.SUCCESS, result={"ok": True})
 
 
 async def load(folder: Path, cap: int, runs: int, at_once: int) -> None:

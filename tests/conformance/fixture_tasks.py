@@ -18,8 +18,7 @@ from retinue.core.agent import Agent
 from retinue.core.errors import ProgramFailed
 from retinue.core.executor import Outcome, RunContext, Task
 from retinue.core.ids import RunId
-from retinue.core.run import Outcome as Ending
-from retinue.core.run import RunStatus
+from retinue.core.run import Ending, RunStatus
 from retinue.server.tasks import IDENTIFIER, MOMENT_S, takes_tasks
 from retinue.service.runs import Performer
 from retinue.service.service import Service

@@ -9,7 +9,7 @@ import pytest
 from retinue.core.budget import Budget, BudgetKind, Usage
 from retinue.core.errors import Conflict, InvalidInput
 from retinue.core.ids import RunId
-from retinue.core.run import ACTIVE, CHANGES, ENDED, Outcome, RunStatus, check_change
+from retinue.core.run import ACTIVE, CHANGES, ENDED, Ending, RunStatus, check_change
 
 
 def test_a_run_that_has_ended_never_changes() -> None:
@@ -35,7 +35,7 @@ def test_only_a_started_run_can_succeed_or_wait() -> None:
 @pytest.mark.parametrize("status", sorted(ACTIVE))
 def test_an_outcome_must_end_the_run(status: RunStatus) -> None:
     with pytest.raises(ValueError, match="does not end"):
-        Outcome(status=status)
+        Ending(status=status)
 
 
 def test_every_kind_has_a_limit_and_a_negative_one_is_refused() -> None:

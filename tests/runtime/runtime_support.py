@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retinue.core.ids import RunId
-from retinue.core.run import Outcome, RunSpec, RunStatus
+from retinue.core.run import Ending, RunSpec, RunStatus
 from retinue.runtime.changes import Changes
 from retinue.runtime.pool import Pool
 from retinue.store.owners import Owner
@@ -16,7 +16,7 @@ from retinue.store.queue import Capacity
 from retinue.store.store import Store
 
 SPEC = RunSpec(agent="tester", task="do nothing", executor="scripted")
-DONE = Outcome(status=RunStatus.SUCCESS)
+DONE = Ending(status=RunStatus.SUCCESS)
 PATIENCE_S = 5
 
 

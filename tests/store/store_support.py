@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import Outcome, Run, RunSpec, RunStatus
+from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.store.owners import Owner
 from retinue.store.queue import Capacity
 from retinue.store.store import Store
 
 SPEC = RunSpec(agent="tester", task="do nothing", executor="scripted")
 ROOMY = Capacity(max_concurrent=1000, max_queued=1000)
-DONE = Outcome(status=RunStatus.SUCCESS, result={"ok": True})
+DONE = Ending(status=RunStatus.SUCCESS, result={"ok": True})
 
 
 class Anything:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from retinue.core.budget import Budget, BudgetKind
 from retinue.core.executor import Identity
-from retinue.core.run import Limits, Outcome, RunSpec, RunStatus
+from retinue.core.run import Ending, Limits, RunSpec, RunStatus
 from retinue.store.logs import LogWriter, Stream
 from retinue.store.owners import Owner
 from retinue.store.queue import Capacity
@@ -30,7 +30,7 @@ def open_and_record(folder: Path) -> None:
     with Store.open(folder) as store:
         owner = Owner.register(store.folder)
         run = store.runs.record(RunSpec(agent="a", task="t", executor="scripted"), owner.id)
-        store.runs.finish(run.id, Outcome(status=RunStatus.CANCELED))
+        store.runs.finish(run.id, Ending(status=RunStatus.CANCELED))
         say("recorded", run.id)
         owner.close()
 
@@ -60,7 +60,7 @@ def live_many_lives(folder: Path) -> None:
         say("taken", run.id, message.id)
         store.ledgers.take(run.id, BudgetKind.FILES, 3)
         store.messages.ask(run.id, "another?")
-        store.runs.finish(run.id, Outcome(status=RunStatus.SUCCESS, result={"text": "r" * 3000}))
+        store.runs.finish(run.id, Ending(status=RunStatus.SUCCESS, result={"text": "r" * 3000}))
         say("ended", run.id)
 
 

@@ -6,7 +6,7 @@ import json
 import threading
 from pathlib import Path
 
-from retinue.core.run import Outcome, Run, RunStatus
+from retinue.core.run import Ending, Run, RunStatus
 from retinue.store.owners import Owner
 from retinue.store.store import Store
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
@@ -24,7 +24,7 @@ def test_the_file_tells_how_the_run_stands(bench: Bench) -> None:
     bench.store.messages.reply(message.id, "this")
     bench.admit(ROOMY)
     bench.store.messages.acknowledge(message.id)
-    bench.store.runs.finish(run.id, Outcome(status=RunStatus.ERROR, exit_code=2, summary="no"))
+    bench.store.runs.finish(run.id, Ending(status=RunStatus.ERROR, exit_code=2, summary="no"))
     moment = "1970-01-12T13:46:40.000Z"
     assert shown(bench, run) == {
         "id": run.id,

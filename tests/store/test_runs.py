@@ -19,9 +19,9 @@ from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import (
     CHANGES,
     ENDED,
+    Ending,
     Endpoint,
     Limits,
-    Outcome,
     RunSpec,
     RunStatus,
 )
@@ -82,7 +82,7 @@ def test_the_outcome_is_kept_and_the_first_ending_stands(bench: Bench) -> None:
     """P8"""
     run = bench.running()
     bench.clock.now += 3
-    outcome = Outcome(
+    outcome = Ending(
         status=RunStatus.ERROR,
         result={"partial": [1, 2.5, None, "\ud800"]},
         error={"code": "x"},
@@ -258,7 +258,7 @@ def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[
         try:
             match call:
                 case RunStatus():
-                    store.runs.finish(run.id, Outcome(status=call))
+                    store.runs.finish(run.id, Ending(status=call))
                 case "admit":
                     bench.admit(ROOMY)
                 case "start":

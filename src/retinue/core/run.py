@@ -111,7 +111,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Ending:
     """How a run ended."""
 
     status: RunStatus

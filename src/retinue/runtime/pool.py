@@ -15,7 +15,7 @@ from typing import Self
 
 from retinue.core.errors import Canceled, DeadlineExceeded, Stopped
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import Outcome, Run, RunSpec, RunStatus
+from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.changes import POLL_S, Changes
 from retinue.store.queue import Capacity, Standing
 from retinue.store.recovery import interrupt
@@ -24,7 +24,7 @@ from retinue.store.store import Store
 WORKING_POLL_S = 0.05
 """How often to look, for runs that work, whether another process wants them canceled."""
 
-_SERVER_STOPPED = Outcome(
+_SERVER_STOPPED = Ending(
     status=RunStatus.INTERRUPTED,
     error={"code": "interrupted", "message": "the server that performed the run stopped"},
 )
@@ -128,7 +128,7 @@ class Pool:
         finally:
             self._leave(slot)
 
-    def finish(self, run_id: RunId, outcome: Outcome) -> bool:
+    def finish(self, run_id: RunId, outcome: Ending) -> bool:
         """End the run and pass its slot on, in one write. False when somebody else ended it first."""
         with self._store.database.write():
             won = self._store.runs.finish(run_id, outcome)
@@ -181,7 +181,7 @@ class Pool:
             reason = slot.stopped or Canceled("the run was canceled before it started")
             status = RunStatus.TIMEOUT if isinstance(reason, DeadlineExceeded) else RunStatus.CANCELED
             error = {"code": reason.code, "message": reason.message}
-            self._store.runs.finish(slot.run_id, Outcome(status=status, error=error))
+            self._store.runs.finish(slot.run_id, Ending(status=status, error=error))
         elif standing.queueing or standing.holds_slot:
             self._store.queue.lend(slot.run_id)
 

@@ -17,11 +17,10 @@ from typing import Self
 
 from retinue.core.budget import BudgetKind
 from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.executor import Identity, OutputLine, RunContext, Task
-from retinue.core.executor import Outcome as Performed
+from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.ports import Executor, Redactor
-from retinue.core.run import Outcome, Run, RunSpec, RunStatus
+from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
 from retinue.store.logs import LogWriter, Stream, tail
@@ -106,7 +105,7 @@ class Supervisor:
             if isinstance(failure, BudgetExceeded):
                 self._store.runs.request_cancel(run.request)
 
-    async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Performed:
+    async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Outcome:
         clean = {stream: self._redactor.lines() for stream in Stream}
 
         async def emit(line: OutputLine) -> None:
@@ -130,7 +129,7 @@ class Supervisor:
                 wall.settle(round((asyncio.get_running_loop().time() - began) * 1000))
                 self._store.runs.set_usage(run.id, meter.usage())
 
-    def _ending(self, run: Run, performed: Performed) -> Outcome:
+    def _ending(self, run: Run, performed: Outcome) -> Ending:
         """What happened decides; what the run said of itself can only make it worse."""
         if performed.survivors:
             pids = [identity.pid for identity in performed.survivors]
@@ -143,7 +142,7 @@ class Supervisor:
             error = RetinueError("the run reported that it failed")
             return self._failed(run, error, performed.exit_code, own_summary=True)
         reported = self._store.runs.get(run.id).summary
-        return Outcome(
+        return Ending(
             status=RunStatus.SUCCESS,
             result={"output": output, "cut": performed.cut},
             exit_code=performed.exit_code,
@@ -152,7 +151,7 @@ class Supervisor:
 
     def _failed(
         self, run: Run, error: RetinueError, exit_code: int | None = None, *, own_summary: bool = False
-    ) -> Outcome:
+    ) -> Ending:
         match error:
             case DeadlineExceeded():
                 status = RunStatus.TIMEOUT
@@ -161,13 +160,13 @@ class Supervisor:
             case _:
                 status = RunStatus.ERROR
         lines = tail(self._store.folder.log(run.id), SUMMARY_LINES).lines
-        return Outcome(
+        return Ending(
             status=status,
             error={"code": error.code, "message": self._redactor.redact(error.message)},
             exit_code=exit_code,
             summary=None if own_summary else self._redactor.redact("\n".join(line.text for line in lines)),
         )
 
-    def _finish(self, run: Run, outcome: Outcome) -> None:
+    def _finish(self, run: Run, outcome: Ending) -> None:
         """A cancel from elsewhere may have ended a run that still queued: that ending stands."""
         self._pool.finish(run.id, outcome)

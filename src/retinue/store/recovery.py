@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import ACTIVE, Outcome, RunStatus
+from retinue.core.run import ACTIVE, Ending, RunStatus
 from retinue.store import owners
 from retinue.store.logs import end_torn_line
 from retinue.store.runs import end
 from retinue.store.store import Store
 
-_DIED = Outcome(
+_DIED = Ending(
     status=RunStatus.INTERRUPTED,
     error={"code": "interrupted", "message": "the server that performed the run died"},
 )
@@ -54,7 +54,7 @@ def _orphans(store: Store, owner_id: OwnerId) -> list[Orphan]:
     return [Orphan(run.id, run.process) for run in store.runs.list(statuses=ACTIVE, owner=owner_id, limit=-1)]
 
 
-def interrupt(store: Store, owner_id: OwnerId, outcome: Outcome) -> list[Orphan]:
+def interrupt(store: Store, owner_id: OwnerId, outcome: Ending) -> list[Orphan]:
     """End the active runs of one owner: a dead one, or oneself when the server stops."""
     with store.database.write() as tx:
         orphans = _orphans(store, owner_id)

@@ -19,9 +19,9 @@ from retinue.core.json_value import Json
 from retinue.core.run import (
     CHANGES,
     ENDED,
+    Ending,
     Endpoint,
     Limits,
-    Outcome,
     Run,
     RunSpec,
     RunStatus,
@@ -109,7 +109,7 @@ class Runs:
                 check_change(run_id, _status(tx, run_id), RunStatus.RUNNING)
             tx.touch(run_id)
 
-    def finish(self, run_id: RunId, outcome: Outcome) -> bool:
+    def finish(self, run_id: RunId, outcome: Ending) -> bool:
         """End the run and free its slot. False when somebody else ended it first: that ending stands."""
         with self._database.write() as tx:
             if end(tx, run_id, outcome):
@@ -133,7 +133,7 @@ class Runs:
                 each = RunId(row["id"])
                 if row["status"] == RunStatus.QUEUED:
                     error = {"code": "canceled", "message": "the run was canceled before it started"}
-                    end(tx, each, Outcome(status=RunStatus.CANCELED, error=error))
+                    end(tx, each, Ending(status=RunStatus.CANCELED, error=error))
                 else:
                     tx.execute(
                         "UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now),"
@@ -184,7 +184,7 @@ _END = {
 }
 
 
-def end(tx: Transaction, run_id: RunId, outcome: Outcome) -> bool:
+def end(tx: Transaction, run_id: RunId, outcome: Ending) -> bool:
     """Write how a run ended, if it may end so; its slot, its turn and its open messages go with it."""
     usage = None if outcome.usage is None else json.dumps(outcome.usage.as_dict())
     summary = None if outcome.summary is None else storable(outcome.summary)
