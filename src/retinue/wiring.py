@@ -29,12 +29,16 @@ def read_settings(flags: Mapping[str, Any]) -> Loaded:
     return load(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
+def redactor() -> Redactor:
+    """For everything that leaves this process; a run's own token is hidden wherever it occurs."""
+    return Redactor([value for name, value in os.environ.items() if name == CHILD_TOKEN])
+
+
 def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
-    secrets = [value for name, value in os.environ.items() if name == CHILD_TOKEN]
     return Service(
         roots=_roots(loaded),
-        redactor=Redactor(secrets),
+        redactor=redactor(),
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
         agent_names=tuple(sorted(settings.commands)),
@@ -81,6 +85,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
+                redactor=service.redactor,
             )
             yield replace(service, runs=runs, later=background.later)
 

@@ -75,7 +75,7 @@ def test_impossible_root_stops_the_server_with_a_reason(tmp_path: Path, root: st
     (tmp_path / "file").touch()
     result = run("serve", "--root", str(tmp_path / root))
     assert result.exit_code == 2
-    assert "--roots: roots: " in result.output
+    assert "--root: roots: " in result.output
 
 
 def test_unknown_command_is_refused() -> None:

@@ -132,6 +132,8 @@ argv = ["cat"]
 argv = ["sh", "-c", "seq 1 70; echo token={SECRET} >&2; exit 7"]
 [commands.sleeps]
 argv = ["sleep", "1000"]
+[commands.endless]
+argv = ["sh", "-c", "head -c 1000000 /dev/zero | tr '\\\\0' x"]
 [commands.late]
 argv = ["sleep", "1000"]
 timeout_ms = 300

@@ -307,6 +307,7 @@ def test_nothing_outlives_the_server_however_it_ends(ending: str, raw_host: Call
     run = second.tool(2, "wait_for_runs", run_ids=[started["run_id"]], wait_s=5)["runs"][0]
     log = second.tool(3, "get_subagent_logs", runId=started["run_id"], stream="stdout")
     assert run["status"] == "interrupted"
+    assert run["summary"].strip().isdigit()
     assert log["log"].strip().isdigit()
 
 
@@ -363,3 +364,43 @@ def test_agent_command_performs_in_the_foreground() -> None:
     assert cli("agent", "ecko", "x")[0] == 2
     assert cli("reply", "1k09m8cp19a5a0m", "x")[0] == 1
     assert "echo" in cli("agents")[1]
+
+
+async def test_one_endless_line_fits_into_the_answer_too() -> None:
+    """P4: a log without a newline is cut like any other."""
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="endless", prompt="x", wait_s=30)
+        log = await call(client, "get_subagent_logs", runId=done["run_id"], tokens=200)
+    assert len(log["log"]) < 2_000
+    assert log["log"].endswith("x")
+
+
+def test_command_line_shows_no_secret_of_a_task_or_a_setting() -> None:
+    """P6: what is typed may hold one."""
+    assert cli("agent", "echo", f"use {SECRET}")[0] == 0
+    for arguments in (("runs",), ("runs", "--json")):
+        assert SECRET not in cli(*arguments)[1]
+    done = subprocess.run(
+        [*RETINUE, "config"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "RETINUE_X": SECRET},
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert SECRET not in done.stderr
+
+
+def test_data_folder_that_cannot_be_used_is_told_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [*RETINUE, "serve"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "RETINUE_DATA_DIR": str(tmp_path / "file" / "data")},
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert "the data folder cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -57,13 +57,30 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except RetinueError as error:
+        except (RetinueError, BaseExceptionGroup) as raised:
+            error = ours_in(raised)
+            if error is None:
+                raise
+            # Imported here because only a failure needs it: what was typed or set may hold a secret.
+            from retinue.wiring import redactor
+
+            clean = redactor()
             if ctx.meta.get(JSON_WANTED):
-                print_json({"error": error.as_dict()})
-            click.echo(f"retinue: {error.message}", err=True)
+                print_json(clean.redact_value({"error": error.as_dict()}))
+            click.echo(f"retinue: {clean.redact(error.message)}", err=True)
             if error.hint:
                 click.echo(f"  {error.hint}", err=True)
             sys.exit(exit_code(error))
+
+
+def ours_in(raised: BaseException) -> RetinueError | None:
+    """The error of ours that was raised, or the one that comes wrapped in the groups of tasks it passed."""
+    if isinstance(raised, RetinueError):
+        return raised
+    if isinstance(raised, BaseExceptionGroup):
+        inside = cast("BaseExceptionGroup[BaseException]", raised).exceptions
+        return next((found for each in inside if (found := ours_in(each))), None)
+    return None
 
 
 def exit_code(error: RetinueError) -> int:

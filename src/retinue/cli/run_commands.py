@@ -234,13 +234,16 @@ def agent(name: str, task: str, as_json: bool) -> None:
         click.echo(f"run {run.id}", err=True)
         while True:
             ended = known.has_ended(run.id)
-            page = known.logs(run.id, cursor=cursor)
-            cursor = page["cursor"]
-            if page["log"] and sys.stderr.isatty():
-                click.echo(page["log"], err=True)
-            if ended and not page["more"]:
+            more = False
+            if sys.stderr.isatty():
+                page = known.logs(run.id, cursor=cursor)
+                cursor, more = page["cursor"], page["more"]
+                if page["log"]:
+                    click.echo(page["log"], err=True)
+            if ended:
                 return known.outcome(run.id)
-            await known.next_change(0.2)
+            if not more:
+                await known.next_change(0.2)
 
     done = with_runs(perform)
     if as_json:

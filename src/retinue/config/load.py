@@ -36,7 +36,7 @@ class Problem:
     nearest: str | None = None
 
     def __str__(self) -> str:
-        text = f"{self.source}: {self.key}"
+        text = f"{self.source}: {self.key}" if self.key else self.source
         if self.given:
             text += f" = {self.given}"
         text += f": {self.wanted}"
@@ -207,7 +207,7 @@ def _take_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
 
 def _take_flags(layers: _Layers, flags: Mapping[str, Any]) -> None:
     for key, value in flags.items():
-        flag = "--" + key.replace("_", "-").replace(".", "-")
+        flag = "--root" if key == "roots" else "--" + key.replace("_", "-").replace(".", "-")
         try:
             layers.put(key, rows()[key].check(value), flag)
         except Wrong as error:

@@ -28,7 +28,7 @@ class Command:
     """Variables of its own; `${NAME}` takes the server's variable of that name."""
     inherit: tuple[str, ...] = ()
     """Variables of the server to pass on besides the usual few; `*` stands for anything."""
-    grace: float = 2.0
+    grace: float = 1.0
     """Seconds between asking it to stop and killing it."""
     max_output_bytes: int = 16 << 20
     """Output beyond this ends the run."""

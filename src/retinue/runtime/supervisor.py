@@ -23,13 +23,11 @@ from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
-from retinue.store.logs import LogWriter, Stream, tail
+from retinue.store.logs import LogWriter, Stream, last_words
 from retinue.store.store import Store
 
 log = logging.getLogger(__name__)
 
-SUMMARY_LINES = 50
-"""Of a run that failed: the last lines of its log."""
 SUMMARY_LETTERS = 600
 """Of a run that succeeded and said nothing itself: the beginning of its answer."""
 
@@ -159,12 +157,13 @@ class Supervisor:
                 status = RunStatus.CANCELED
             case _:
                 status = RunStatus.ERROR
-        lines = tail(self._store.folder.log(run.id), SUMMARY_LINES).lines
         return Ending(
             status=status,
             error={"code": error.code, "message": self._redactor.redact(error.message)},
             exit_code=exit_code,
-            summary=None if own_summary else self._redactor.redact("\n".join(line.text for line in lines)),
+            summary=None
+            if own_summary
+            else self._redactor.redact(last_words(self._store.folder.log(run.id))),
         )
 
     def _finish(self, run: Run, outcome: Ending) -> None:

@@ -15,7 +15,7 @@ from retinue.core.budget import Budget
 from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
-from retinue.core.ports import Executor
+from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Limits, Run, RunSpec, RunStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.runtime.changes import Changes
@@ -28,6 +28,9 @@ from retinue.store.store import Store
 
 REPORTED = ("running", "success", "error")
 TAIL_LINES = 200
+LONGEST_LINE = 400
+MAX_LETTERS_PER_TOKEN = 4
+"""A line alone may be longer than all that fits: then its end is shown."""
 BYTES_PER_TOKEN = 2
 """Of a log, at the least: a page of so many bytes fits."""
 MAX_PROMPT_LETTERS = 1_000_000
@@ -57,6 +60,8 @@ class Runs:
     """Seconds that a call may wait before it answers with where things stand."""
     tokens: int
     """Tokens that one answer may have."""
+    redactor: Redactor
+    """Tasks and answers are kept as they are given; what is shown of them is not."""
 
     def agents(self) -> list[dict[str, Any]]:
         return [
@@ -90,14 +95,14 @@ class Runs:
         return self.outcome(run_id)
 
     def outcome(self, run_id: RunId) -> dict[str, Any]:
-        return run_views.outcome(*self.with_messages(run_id), self.tokens)
+        return self.redactor.redact_value(run_views.outcome(*self.with_messages(run_id), self.tokens))
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
         checked = RunId.parse(run_id)
         return self.store.runs.get(checked), self.store.messages.of_run(checked)
 
     def status(self, run_id: str) -> dict[str, Any]:
-        return run_views.full(*self.with_messages(run_id), self.tokens)
+        return self.redactor.redact_value(run_views.full(*self.with_messages(run_id), self.tokens))
 
     def list(self, *, active: bool = False, limit: int = 20) -> dict[str, Any]:
         """The newest runs first."""
@@ -105,7 +110,8 @@ class Runs:
             raise InvalidInput(f"cannot list {limit} runs", hint="limit is 1 to 500")
         wanted = [status for status in RunStatus if not status.ended] if active else None
         found = self.store.runs.list(statuses=wanted, limit=limit)
-        return {"runs": [run_views.brief(run, self.waiting.asked(run)) for run in found]}
+        views = [run_views.brief(run, self.waiting.asked(run)) for run in found]
+        return self.redactor.redact_value({"runs": views})
 
     async def wait(
         self,
@@ -122,7 +128,10 @@ class Runs:
             self.store.runs.get(run_id)
         await self.waiting.until(ids, mode, self.patience(wait_s), asker)
         share = max(200, self.tokens // len(ids))
-        views = [run_views.outcome(*self.with_messages(run_id), share) for run_id in ids]
+        views = [
+            self.redactor.redact_value(run_views.outcome(*self.with_messages(run_id), share))
+            for run_id in ids
+        ]
         waiting = [view["run_id"] for view in views if not RunStatus(view["status"]).ended]
         return {"runs": views, "still_active": waiting}
 
@@ -203,10 +212,12 @@ class Runs:
             page = read(path, cursor, room * BYTES_PER_TOKEN, streams)
             kept = page.lines
         left_out = len(page.lines) - len(kept)
+        text = "\n".join(run_views.line(each, streams=len(streams) > 1) for each in kept)
+        most = max(LONGEST_LINE, room * MAX_LETTERS_PER_TOKEN)
         view: dict[str, Any] = {
             "runId": run.id,
             "status": run.status.value,
-            "log": "\n".join(run_views.line(each, streams=len(streams) > 1) for each in kept),
+            "log": text if len(text) <= most else run_views.CUT + text[-most:],
             "cursor": page.cursor,
             "more": not page.at_end,
         }
@@ -252,7 +263,7 @@ class Runs:
         if name in self.performers:
             return self.performers[name]
         near = difflib.get_close_matches(name, self.performers, 1)
-        hint = f"did you mean {near[0]}?" if near else "list_agents names every agent"
+        hint = f"did you mean {near[0]}?" if near else "list_agents and `retinue agents` name every agent"
         raise InvalidInput(f"no agent is named {name!r}", hint=hint)
 
 

@@ -26,6 +26,10 @@ _BLOCK_BYTES = 64 * 1024  # holds the longest line: a piece of four-byte letters
 _LINE = re.compile(r"(\S+) (stdout|stderr|event)(\+?) (.*)", re.DOTALL)
 
 
+LAST_LINES = 50
+LAST_LETTERS = 8_000
+
+
 class Stream(StrEnum):
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -130,6 +134,12 @@ def tail(path: Path, lines: int, streams: Collection[Stream] = ALL_STREAMS) -> L
         if line.stream in streams:
             found.append(line)
     return LogPage(_joined(reversed(found)), cursor, at_end=True)
+
+
+def last_words(path: Path) -> str:
+    """What a run that did not succeed is summed up by: the last lines of its log, and no more than a page."""
+    lines = tail(path, LAST_LINES).lines
+    return "\n".join(line.text for line in lines)[-LAST_LETTERS:]
 
 
 def read(

@@ -7,13 +7,13 @@ processes that recover at once share the owners between them, and a living owner
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import ACTIVE, Ending, RunStatus
 from retinue.store import owners
-from retinue.store.logs import end_torn_line
+from retinue.store.logs import end_torn_line, last_words
 from retinue.store.runs import end
 from retinue.store.store import Store
 
@@ -59,7 +59,11 @@ def interrupt(store: Store, owner_id: OwnerId, outcome: Ending) -> list[Orphan]:
     with store.database.write() as tx:
         orphans = _orphans(store, owner_id)
         for orphan in orphans:
-            end(tx, orphan.run_id, outcome)
+            if store.runs.get(orphan.run_id).summary is None:
+                words = last_words(store.folder.log(orphan.run_id))
+                end(tx, orphan.run_id, replace(outcome, summary=words or None))
+            else:
+                end(tx, orphan.run_id, outcome)
     return orphans
 
 
