@@ -24,7 +24,8 @@ from retinue.config.load import Loaded, variable
 from retinue.config.schema import build, rows, value_of
 from retinue.config.settings import CommandSettings, Settings
 from retinue.core import errors
-from retinue.server.mcp_server import build_server
+from retinue.core.ids import RunId
+from retinue.server.mcp_server import RetinueServer, build_child_server, build_server
 from retinue.service.service import Service
 from retinue.wiring import build_service
 
@@ -124,21 +125,27 @@ def tools_page() -> str:
     async def not_up(given: Service) -> AsyncGenerator[Service]:
         yield given
 
-    async def listed() -> list[Any]:
-        async with Client(build_server(service, ("all",), not_up)) as client:
+    async def listed(server: RetinueServer) -> list[Any]:
+        async with Client(server) as client:
             return list((await client.list_tools()).tools)
 
     lines = ["# Tools", "", 'What a host sees when every group is switched on (`tools.groups = ["all"]`).']
-    for tool in anyio.run(listed):
-        lines += ["", f"## `{tool.name}`", "", tool.description, ""]
+    lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
+    lines += ["", "# Tools of a run's own processes", "", "What `retinue child` serves, of that run alone."]
+    lines += tool_sections(anyio.run(listed, build_child_server(service, RunId.new(), not_up, spawns=0)))
+    return "\n".join(lines) + "\n"
+
+
+def tool_sections(tools: list[Any]) -> Iterator[str]:
+    for tool in tools:
+        yield from ["", f"## `{tool.name}`", "", tool.description, ""]
         required = tool.input_schema.get("required", [])
         for name, schema in tool.input_schema["properties"].items():
             kind = schema.get("type") or " or ".join(
                 option.get("type", "") for option in schema.get("anyOf", [])
             )
             about = f": {schema['description']}" if "description" in schema else ""
-            lines.append(f"- `{name}` ({kind}{', required' if name in required else ''}){about}")
-    return "\n".join(lines) + "\n"
+            yield f"- `{name}` ({kind}{', required' if name in required else ''}){about}"
 
 
 PAGES = {
