@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs docs conformance clean
+.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs bench-retrieval docs conformance clean
 
 setup: $(READY)
 
@@ -47,6 +47,10 @@ bench-redaction: $(READY)
 bench-runs: $(READY)
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.process_start
+
+# SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
+bench-retrieval: $(READY)
+	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
 
 clean:
 	rm -rf $(VENV)
