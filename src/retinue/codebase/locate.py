@@ -6,6 +6,7 @@ Both give the same answer. A scan serves the first question; `prepare` makes the
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from retinue.core.stop import Stop
 
 FEW_CHANGES = 200
 """Files; with more to read again, a scan answers sooner."""
+
+_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,24 @@ class Locator:
         return self._folder is not None and (self._update(stop) or (self._discard() and self._update(stop)))
 
     def _update(self, stop: Stop) -> bool:
-        try:
-            index = self._open()
-            if index is None:
-                return False
+        """Others may make it at the same moment, and not every wait of SQLite's is patient: try again."""
+        for pause in _PAUSES_S:
             try:
-                index.update(stop)
-            finally:
-                index.close()
-        except (sqlite3.Error, OSError):
+                return self._update_once(stop)
+            except sqlite3.OperationalError:
+                time.sleep(pause)
+            except (sqlite3.Error, OSError):
+                return False
+        return False
+
+    def _update_once(self, stop: Stop) -> bool:
+        index = self._open()
+        if index is None:
             return False
+        try:
+            index.update(stop)
+        finally:
+            index.close()
         return True
 
     def _discard(self) -> bool:
