@@ -301,9 +301,10 @@ def test_a_link_swapped_in_at_any_step_between_check_and_open_is_not_followed(
     assert set(seen) <= {"inside", "refused"}
 
 
-def test_a_link_swapped_in_by_another_thread_is_not_followed(swapped: Swapped, swapped_path: str) -> None:
-    """Where folders can be held open. By names alone a narrow window stays; SECURITY.md says so."""
-    codebase = Codebase([Root.at(swapped.place.parent)], directory_at=HeldDirectory.at)
+def test_a_link_swapped_in_by_another_thread_is_not_followed(
+    swapped: Swapped, swapped_path: str, directory_at: Open
+) -> None:
+    codebase = Codebase([Root.at(swapped.place.parent)], directory_at=directory_at)
     turns = threading.Semaphore(0)
 
     def keep_swapping() -> None:

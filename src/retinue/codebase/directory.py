@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Protocol, Self
 
+from retinue.codebase.open_path import path_of_open_file
+
 MAX_DEPTH = 100
 """Each level holds a folder open, and a process has only so many descriptors."""
 
@@ -112,21 +114,21 @@ class HeldDirectory:
 class NamedDirectory:
     """A directory known by its path: for Windows, which cannot open relative to a descriptor.
 
-    Each step is checked by name, and what was opened is compared afterwards with what then bears the name.
+    Each step is checked by name. Names may be swapped meanwhile, so in the end the open file itself is asked
+    where it lies.
     """
 
-    __slots__ = ("_path", "_top")
+    __slots__ = ("_path",)
 
-    def __init__(self, path: str, top: str) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._top = top
 
     @classmethod
     def at(cls, path: Path) -> Self:
         top = os.path.realpath(path)
         if top != str(path):
             raise OSError(errno.ELOOP, "a link")
-        return cls(top, top)
+        return cls(top)
 
     def enter(self, name: str) -> Self:
         status = self.status(name)
@@ -134,7 +136,7 @@ class NamedDirectory:
             raise OSError(errno.ELOOP, "a link")
         if not stat.S_ISDIR(status.st_mode):
             raise OSError(errno.ENOTDIR, "not a directory")
-        return type(self)(self._below(name), self._top)
+        return type(self)(self._below(name))
 
     def open(self, name: str) -> tuple[int, os.stat_result]:
         require_regular(self.status(name))
@@ -142,13 +144,11 @@ class NamedDirectory:
         try:
             status = os.fstat(fd)
             require_regular(status)
-            real = os.path.realpath(self._below(name))
-            inside = os.path.commonpath((real, self._top)) == self._top
-            if not inside or not os.path.samestat(os.lstat(real), status):
+            if os.path.normcase(path_of_open_file(fd)) != os.path.normcase(self._below(name)):
                 raise OSError(errno.ELOOP, "swapped while it was opened")
-        except (OSError, ValueError) as error:  # commonpath raises ValueError for two drives
+        except OSError:
             os.close(fd)
-            raise error if isinstance(error, OSError) else OSError(errno.ELOOP, "on another drive") from None
+            raise
         return fd, status
 
     def status(self, name: str) -> os.stat_result:
