@@ -14,6 +14,10 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── Unauthorized             unauthorized        whoever asks has not shown that they may
 ├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
 ├── ProgramFailed            program_failed      a program that was to do the work ended badly: its exit code
+├── ModelFailed              model_failed        a model's server answered, but with nothing that can be used
+│   ├── ContextOverflow      context_overflow    the conversation is longer than the loaded model can hold
+│   ├── ToolsUnsupported     tools_unsupported   the server or the model takes no tools
+│   └── EmptyReply           empty_reply         success was said and nothing came
 ├── Stopped                                      the caller ended the work
 │   ├── DeadlineExceeded     deadline_exceeded
 │   └── Canceled             canceled
@@ -111,6 +115,22 @@ class Unavailable(RetinueError):
 
 class ProgramFailed(RetinueError):
     code = "program_failed"
+
+
+class ModelFailed(RetinueError):
+    code = "model_failed"
+
+
+class ContextOverflow(ModelFailed):
+    code = "context_overflow"
+
+
+class ToolsUnsupported(ModelFailed):
+    code = "tools_unsupported"
+
+
+class EmptyReply(ModelFailed):
+    code = "empty_reply"
 
 
 class Stopped(RetinueError):
