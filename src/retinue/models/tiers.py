@@ -79,7 +79,7 @@ class ModelPlan:
             )
         raise Unavailable(
             "no model is configured",
-            hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; `retinue doctor` finds some",
+            hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
         )
 
 
