@@ -36,6 +36,10 @@ class Refused(Exception):
         self.body = body
 
 
+class Gone(Unavailable):
+    """Nothing answers, or it broke off."""
+
+
 class Loading(Unavailable):
     """The server asks to come again when its model is loaded."""
 
@@ -75,7 +79,7 @@ class Line:
         method = "GET" if body is None else "POST"
         try:
             async with self._client.stream(method, self.address.root + path, json=body) as response:
-                if response.status_code in (401, 403):
+                if response.status_code in (401, 403) or response.is_redirect:
                     raise self.failure(response.status_code, b"")
                 whole = await _bounded(response, MAX_ANSWER)
                 if is_loading(response.status_code, whole):
@@ -101,12 +105,12 @@ class Line:
         except httpx2.HTTPError as error:
             raise ModelFailed(f"{self.address.base}: {type(error).__name__}") from None
 
-    def gone(self, error: httpx2.TransportError) -> Unavailable:
+    def gone(self, error: httpx2.TransportError) -> Gone:
         """The text of the transport's own error is not repeated: it may hold anything."""
         never = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         words = "does not answer" if never else f"broke the connection off ({type(error).__name__})"
         hint = "start the server, or correct `models.endpoint`; `retinue doctor` looks at all of them"
-        return Unavailable(f"{self.address.base} {words}", hint=hint)
+        return Gone(f"{self.address.base} {words}", hint=hint)
 
     def failure(self, status: int, body: bytes) -> RetinueError:
         return failure(self.address.base, status, body, self._key)
