@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
 
 from retinue.core.errors import EmptyReply, ModelFailed, ToolsUnsupported, Unavailable
 from retinue.core.model import ModelFacts, Piece, Prompt, Reply
@@ -113,30 +113,26 @@ class Client:
         self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: Piece | None
     ) -> bool:
         """One request to its end. False if the server asks to come again, as it still loads the model."""
-        now = asyncio.get_running_loop().time
 
-        async def take(event: Event) -> None:
+        async def take(events: Iterable[Event]) -> None:
+            was_done = assembly.done
+            for event in events:
+                added = self._add(event, assembly)
+                if added and on_text is not None:
+                    clock.reschedule(None)  # whoever listens may take their time
+                    await on_text(added)
             if assembly.done:
-                return
-            if event[1] == DONE:
-                assembly.done = True
-                clock.reschedule(now() + CLOSING_S)
-                return
-            added = assembly.add(self._checked(event))
-            if added and on_text is not None:
-                clock.reschedule(None)  # whoever listens may take their time
-                await on_text(added)
-            if assembly.begun:
-                clock.reschedule(now() + self._patience.idle_s)
+                if not was_done:
+                    _allow(clock, CLOSING_S)
+            elif assembly.begun:
+                _allow(clock, self._patience.idle_s)
 
         try:
             async with self.server.line.stream("/v1/chat/completions", body) as response:
                 reader = reader_for(response.headers.get("content-type", ""))
                 async for chunk in response.aiter_raw():
-                    for event in reader.feed(chunk):
-                        await take(event)
-                for event in reader.end():
-                    await take(event)
+                    await take(reader.feed(chunk))
+                await take(reader.end())
         except Refused as refused:
             if not is_loading(refused.status, refused.body):
                 raise self.server.line.failure(refused.status, refused.body) from None
@@ -150,14 +146,18 @@ class Client:
             raise self._broken_off() from None
         return True
 
-    def _checked(self, event: Event) -> dict[str, object]:
+    def _add(self, event: Event, assembly: wire.Assembly) -> str:
         name, data = event
-        piece = parse(data)
+        if assembly.done or data == DONE:
+            assembly.done = True
+            return ""
+        parsed = parse(data)
+        piece = table(parsed)
         if name == "error" or is_error(piece):
             raise self.server.line.failure(200, data)
-        if not isinstance(piece, dict):
+        if not isinstance(parsed, dict):
             raise ModelFailed(f"{self._where} sent something that is not JSON")
-        return table(cast("object", piece))
+        return assembly.add(piece)
 
     def _broken_off(self) -> ModelFailed:
         return ModelFailed(f"{self._where} broke off in the middle of its reply")
@@ -188,3 +188,11 @@ class Client:
         if not names.same(served.wire_name, reply.model):
             self.server.forget()
         return replace(reply, model=answered, substituted=other)
+
+
+def _allow(clock: asyncio.Timeout, seconds: float) -> None:
+    """Let it run for about so long from now. Timers are not free: one that is nearly right stays."""
+    due = asyncio.get_running_loop().time() + seconds
+    set_for = clock.when()
+    if set_for is None or abs(set_for - due) > 0.1 * seconds:
+        clock.reschedule(due)
