@@ -73,7 +73,7 @@ class Client:
             raise
         if reply.text and not assembly.text_came and on_text is not None:
             await on_text(reply.text)
-        self._check_cut(served, estimate, reply)
+        await self._check_cut(served, estimate, reply)
         if reply.prompt_tokens is not None:
             self.tokens.learn(prompt, reply.prompt_tokens)
         return self._identified(served, reply)
@@ -170,12 +170,15 @@ class Client:
             hint="a large model may need longer to load: raise `models.patience_s`, or load it beforehand",
         )
 
-    def _check_cut(self, served: Served, estimate: int, reply: Reply) -> None:
+    async def _check_cut(self, served: Served, estimate: int, reply: Reply) -> None:
         """Raise if the reply answers only a part of what was sent."""
-        context, counted = served.facts.context, reply.prompt_tokens
-        if not served.kind.cuts_front or counted is None or estimate < NEARLY_FULL * context:
+        if not served.kind.cuts_front:
             return
-        if counted < CUT_BELOW * estimate:
+        if not served.certain:  # it is loaded now, and its context known
+            served = await self._served()
+        context, counted = served.facts.context, reply.prompt_tokens
+        cut = counted is not None and estimate >= NEARLY_FULL * context and counted < CUT_BELOW * estimate
+        if cut or (served.certain and estimate > context):
             raise overflow(self._where, estimate, context)
 
     def _identified(self, served: Served, reply: Reply) -> Reply:
