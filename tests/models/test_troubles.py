@@ -120,12 +120,13 @@ async def test_a_listener_that_fails_closes_the_stream() -> None:
             await here.endpoint.until(lambda endpoint: endpoint.busy == 0)
 
 
-async def test_a_timeout_of_the_listeners_own_is_not_taken_for_the_servers() -> None:
+@pytest.mark.parametrize("own", [TimeoutError("mine"), Unavailable("mine")])
+async def test_a_failure_of_the_listeners_own_is_not_taken_for_the_servers(own: Exception) -> None:
     async def fail(_: str) -> None:
-        raise TimeoutError("mine")
+        raise own
 
     async with served("vllm", ["one"]) as here:
-        with pytest.raises(TimeoutError, match="mine"):
+        with pytest.raises(type(own), match="mine"):
             await here.client.reply(ask(), fail)
 
 

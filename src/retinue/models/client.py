@@ -15,7 +15,7 @@ from retinue.core.model import ModelFacts, Piece, Prompt, Reply
 from retinue.models import names, wire
 from retinue.models.failures import is_error, is_loading, overflow
 from retinue.models.json_reading import parse, table
-from retinue.models.line import Loading, Refused
+from retinue.models.line import Gone, Loading, Refused
 from retinue.models.server import Served, Server
 from retinue.models.sse import DONE, Event, TooLong, reader_for
 from retinue.models.tokens import Calibrated
@@ -48,7 +48,6 @@ class Client:
         self.tokens = tokens
         """The estimate for this model; it learns from each reply."""
         self._patience = patience
-        self._noticed: set[str] = set()
 
     async def facts(self) -> ModelFacts:
         return (await self._served()).facts
@@ -139,7 +138,7 @@ class Client:
             return False
         except TooLong:
             raise ModelFailed(f"{self._where} sent more than a reply can have") from None
-        except Unavailable:
+        except Gone:
             if not assembly.begun:
                 raise
             self.server.forget()
@@ -185,8 +184,8 @@ class Client:
         """The reply with the model that gave it, and word of it if that is not the one asked for."""
         answered = names.shown(reply.model)
         other = self._model is not None and not names.same(self._model, answered)
-        if other and answered not in self._noticed:
-            self._noticed.add(answered)
+        if other and (served.facts.model, answered) not in self.server.substitutes:
+            self.server.substitutes.add((served.facts.model, answered))
             log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
         if not names.same(served.wire_name, reply.model):
             self.server.forget()
