@@ -49,6 +49,8 @@ def build_service(loaded: Loaded) -> Service:
 async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up."""
     # Imported here because `retinue config` and its like need neither a database nor processes.
+    from anyio import CapacityLimiter
+
     from retinue.runtime.background import Background
     from retinue.runtime.changes import Changes
     from retinue.runtime.mailroom import Mailroom
@@ -85,6 +87,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
+                workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 redactor=service.redactor,
             )
             yield replace(service, runs=runs, later=background.later)

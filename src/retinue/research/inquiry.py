@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from retinue.codebase.entry import Entry
 from retinue.core.reference import Reference
+from retinue.research.ledger import Books
 from retinue.research.question import Asked
 from retinue.research.scope import Scope
 from retinue.research.sources import Sources
@@ -20,6 +21,9 @@ class Inquiry:
     """How many other roots the report names before those of this scope."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
     """Where each reference that was made belongs, by its place among the report's roots."""
+
+    def booked_by(self, books: Books) -> Inquiry:
+        return replace(self, sources=self.sources.booked_by(books))
 
     def reference(self, entry: Entry, line: int | None = None) -> Reference:
         """A place, relative to the folder that was searched."""

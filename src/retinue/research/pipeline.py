@@ -14,12 +14,13 @@ from functools import partial
 import anyio
 
 from retinue.codebase.locate import Place
+from retinue.core.budget import Charge
 from retinue.core.report import ROLES, Progress, Report, ReportId, RoleOutcome, RoleResult
 from retinue.core.stop import Stop
 from retinue.research.analyzer import analyze
 from retinue.research.constraints import Constraints
 from retinue.research.inquiry import Inquiry
-from retinue.research.ledger import Ledger
+from retinue.research.ledger import Ledger, RoleBooks
 from retinue.research.locator import find
 from retinue.research.patterns import find_patterns
 from retinue.research.perform import Perform, Work
@@ -91,10 +92,16 @@ async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], pe
     locator, *others = roles
     places: list[Place] = []
 
-    def locate(stop: Stop) -> RoleResult:
-        result, found = find(inquiry, findings.request.limit, stop)
+    def booking(charge: Charge) -> Inquiry:
+        return inquiry.booked_by(RoleBooks(findings.ledger, charge))
+
+    def locate(stop: Stop, charge: Charge) -> RoleResult:
+        result, found = find(booking(charge), findings.request.limit, stop)
         places.extend(found)
         return result
+
+    def start_from(second: Second, stop: Stop, charge: Charge) -> RoleResult:
+        return second(booking(charge), tuple(places), stop)
 
     async def run(role: str, work: Work) -> None:
         findings.outcomes[role] = await perform(role, work, findings.seconds_left)
@@ -104,7 +111,7 @@ async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], pe
         async with anyio.create_task_group() as tasks:
             for role in others:
                 second = SECOND["analyzer" if role == "thoughtsAnalyzer" else role]
-                tasks.start_soon(run, role, partial(second, inquiry, tuple(places)))
+                tasks.start_soon(run, role, partial(start_from, second))
 
 
 def report_of(findings: Findings) -> Report:

@@ -57,7 +57,7 @@ def build_server(
     refused = Refusals()
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
-        "research": lambda: research_tools.register(server),
+        "research": lambda: research_tools.register(server, calls),
         "agents": lambda: agent_tools.register(server, calls, refused),
         "runs": lambda: run_tools.register(server, refused),
     }

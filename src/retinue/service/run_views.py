@@ -69,7 +69,7 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
     view["duration_ms"] = elapsed_ms(run)
     if run.status is RunStatus.SUCCESS:
         result: Any = run.result
-        view["result"] = result["output"]
+        view["result"] = result.get("value", result["output"])
         if result["cut"]:
             view["note"] = "the beginning was cut; get_subagent_logs has all of it"
     elif run.status.ended:
