@@ -20,8 +20,9 @@ from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
 
 if TYPE_CHECKING:
-    from retinue.service.runs import Performer
+    from retinue.service.runs import Performer, Runs
     from retinue.store.recovery import Orphan
+    from retinue.store.store import Store
 
 
 def read_settings(flags: Mapping[str, Any]) -> Loaded:
@@ -49,37 +50,62 @@ def build_service(loaded: Loaded) -> Service:
 async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up."""
     # Imported here because `retinue config` and its like need neither a database nor processes.
+    from retinue.runtime.background import Background
+    from retinue.runtime.recovery import recovering
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with (
+            recovering(store, _end_orphans),
+            _performing(loaded, service, store, _performers(loaded)) as runs,
+            Background() as background,
+        ):
+            yield replace(service, runs=runs, later=background.later)
+
+
+@asynccontextmanager
+async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
+    """The service with runs and nothing else: no agents, no recovery, no work behind the answer.
+
+    For a command that ends in a moment and would spend much of it on the rest.
+    """
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with _performing(loaded, service, store, {}) as runs:
+            yield replace(service, runs=runs)
+
+
+@asynccontextmanager
+async def _performing(
+    loaded: Loaded, service: Service, store: Store, performers: Mapping[str, Performer]
+) -> AsyncGenerator[Runs]:
     from anyio import CapacityLimiter
 
-    from retinue.runtime.background import Background
     from retinue.runtime.changes import Changes
     from retinue.runtime.mailroom import Mailroom
     from retinue.runtime.pool import Pool
-    from retinue.runtime.recovery import recovering
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
     from retinue.service.waiting import Waiting
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
-    from retinue.store.store import Store
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Store.open(settings.data_dir) as store, Owner.register(store.folder) as owner:
+    with Owner.register(store.folder) as owner:
         async with (
             Changes(store) as changes,
-            recovering(store, _end_orphans),
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor) as supervisor,
-            Background() as background,
         ):
-            runs = Runs(
+            yield Runs(
                 store=store,
                 changes=changes,
                 mailroom=Mailroom(store, changes),
                 waiting=Waiting(store, changes),
                 supervisor=supervisor,
-                performers=_performers(loaded),
+                performers=performers,
                 cwd=service.roots[0].path if service.roots else Path.cwd(),
                 child_env=lambda run_id: {
                     CHILD_TOKEN: store.child_tokens.issue(run_id),
@@ -90,7 +116,6 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 redactor=service.redactor,
             )
-            yield replace(service, runs=runs, later=background.later)
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:

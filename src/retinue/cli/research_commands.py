@@ -126,16 +126,14 @@ def run(
 async def answered(loaded: Loaded, verb: Verb, ask: Ask) -> dict[str, Any]:
     """Within a run. Where the data folder cannot be used there is an answer all the same (P10)."""
     from contextlib import AsyncExitStack
-    from dataclasses import replace
 
     from retinue.cli.interrupting import ending_runs
-    from retinue.wiring import build_service, running
+    from retinue.wiring import build_service, recording
 
     service = build_service(loaded)
     async with AsyncExitStack() as stack:
         try:
-            # An index is made by servers: whoever waits at a terminal does not wait for that too.
-            service = replace(await stack.enter_async_context(running(loaded, service)), later=None)
+            service = await stack.enter_async_context(recording(loaded, service))
         except Unavailable as error:
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
         on_start = await stack.enter_async_context(ending_runs(service.runs))

@@ -30,7 +30,9 @@ TOOLS = ("search", "list", "read")
 STATUS: dict[RunStatus, Status] = {RunStatus.TIMEOUT: "timeout", RunStatus.CANCELED: "canceled"}
 
 
-def spec_of(agent: str, task: str, limits: Limits, parent: RunId | None = None, caller: str = "host") -> RunSpec:
+def spec_of(
+    agent: str, task: str, limits: Limits, parent: RunId | None = None, caller: str = "host"
+) -> RunSpec:
     return RunSpec(
         agent=agent,
         task=task,

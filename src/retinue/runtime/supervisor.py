@@ -89,6 +89,11 @@ class Supervisor:
             raise
         return self._store.runs.get(run.id)
 
+    async def wait(self, run_id: RunId, seconds: float) -> None:
+        """Until a run that was started here has ended, or the time is over."""
+        if task := self._tasks.get(run_id):
+            await asyncio.wait([task], timeout=seconds)
+
     def _spawning(self, parent: RunId | None) -> AbstractContextManager[None]:
         """A child is charged to the run that starts it."""
         if parent is None:

@@ -68,7 +68,7 @@ async def answer_in_a_run(runs: Runs, study: Study, on_start: OnStart) -> dict[s
     spec = spec_of(study.agent, question, _limits(study.request.constraints))
     run = runs.supervisor.start(Work(spec, executor, runs.cwd))
     on_start(run.id)
-    await runs.waiting.until([run.id], "all", runs.patience_s)
+    await runs.supervisor.wait(run.id, runs.patience_s)
     if done:
         return done[0].view
     if executor.error is not None:
