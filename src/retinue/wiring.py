@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,10 +121,17 @@ async def _performing(
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` for a server that takes the service alone."""
+    """`running` for a server that takes the service alone; old runs go meanwhile."""
 
-    def of(service: Service) -> AbstractAsyncContextManager[Service]:
-        return running(loaded, service)
+    @asynccontextmanager
+    async def of(service: Service) -> AsyncGenerator[Service]:
+        from retinue.store.pruning import prune
+
+        days = loaded.settings.runtime.keep_runs_days
+        async with running(loaded, service) as up:
+            if days and up.later is not None:
+                up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
+            yield up
 
     return of
 

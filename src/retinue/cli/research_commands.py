@@ -10,7 +10,6 @@ from retinue.cli.output import Command, json_option, print_json
 from retinue.core.errors import Unavailable
 
 if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
-    from retinue.config.load import Loaded
     from retinue.service.research import Ask, Verb
 
 
@@ -105,16 +104,11 @@ def run(
 
     from retinue.cli.report_view import print_report
     from retinue.service.research import Ask
-    from retinue.wiring import read_settings
 
-    flags: dict[str, Any] = {"roots": roots, "index": False if no_index else None}
-    loaded = read_settings(flags)
-    if not loaded.settings.roots:
-        loaded = read_settings({**flags, "roots": (".",)})
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
     ask = Ask(question=question, constraints=given, limit=limit, **more)
-    answer: dict[str, Any] = asyncio.run(answered(loaded, verb, ask))
+    answer: dict[str, Any] = asyncio.run(answered(verb, ask, roots, index=not no_index))
     if as_json:
         print_json(answer)
     else:
@@ -123,13 +117,17 @@ def run(
         raise SystemExit(code)
 
 
-async def answered(loaded: Loaded, verb: Verb, ask: Ask) -> dict[str, Any]:
+async def answered(verb: Verb, ask: Ask, roots: tuple[str, ...], *, index: bool) -> dict[str, Any]:
     """Within a run. Where the data folder cannot be used there is an answer all the same (P10)."""
     from contextlib import AsyncExitStack
 
     from retinue.cli.interrupting import ending_runs
-    from retinue.wiring import build_service, recording
+    from retinue.wiring import build_service, read_settings, recording
 
+    flags: dict[str, Any] = {"roots": roots, "index": None if index else False}
+    loaded = read_settings(flags)
+    if not loaded.settings.roots:
+        loaded = read_settings({**flags, "roots": (".",)})
     service = build_service(loaded)
     async with AsyncExitStack() as stack:
         try:

@@ -62,6 +62,9 @@ class RuntimeSettings:
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Tasks that may wait for their turn; more are refused."""
 
+    keep_runs_days: int = setting(30, at_least=0)
+    """Days after which a run that has ended is removed with its log, when a server starts; 0 keeps all."""
+
     patience_s: int = setting(45, at_least=1, at_most=3_600)
     """Seconds a tool may wait before it answers with where the work stands; hosts give up after 60."""
 
