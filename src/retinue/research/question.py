@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retinue.codebase.question import Question, parse
 from retinue.codebase.terms import stem
@@ -82,7 +82,10 @@ def asked(question: str, *, follows: str = "") -> Asked:
     text = "".join(char for char in question if char in "\n\t" or not _is_control(char)).strip()
     if not any(char.isalnum() for char in text):
         raise InvalidInput("the question is empty", hint="ask where or how something is done")
-    return Asked(text, parse(f"{text}\n{follows}" if follows else text))
+    if not follows:
+        return Asked(text, parse(text))
+    # The earlier question's words count half, as those of a report's body do; yet it is none.
+    return Asked(text, replace(parse(f"{text}\n{follows}"), is_report="\n" in text))
 
 
 def _is_control(char: str) -> bool:

@@ -19,6 +19,7 @@ from retinue.core.stop import Stop
 from retinue.research.artifact import write_artifact
 from retinue.research.constraints import Constraints
 from retinue.research.fitting import FEWEST_TOKENS, fit
+from retinue.research.followup import Earlier
 from retinue.research.perform import InThread, Perform
 from retinue.research.pipeline import FOUND, Request, investigate, report_of, roles_for
 from retinue.research.question import asked
@@ -64,7 +65,7 @@ async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> di
     before = await _in_thread(partial(reports.get, ask.previous)) if ask.previous else None
     if before is not None and not ask.question.strip():
         return _shown(before, constraints)
-    request = await _request(service, ask, constraints, before.question if before else "")
+    request = await _request(service, ask, constraints, Earlier.of(before) if before else None)
 
     async def answer(perform: Perform) -> Answer:
         findings = await investigate(request, roles_for(request.asked), perform)
@@ -121,14 +122,16 @@ async def _answered(service: Service, study: Study, on_start: OnStart) -> dict[s
     return await answer_in_a_run(service.runs, study, on_start)
 
 
-async def _request(service: Service, ask: Ask, constraints: Constraints, follows: str = "") -> Request:
+async def _request(
+    service: Service, ask: Ask, constraints: Constraints, earlier: Earlier | None = None
+) -> Request:
     """The ask, checked against what is allowed."""
     limit = FOUND if ask.limit is None else ask.limit
     if not 1 <= limit <= MOST_PLACES:
         raise InvalidInput(f"the limit must be between 1 and {MOST_PLACES}, not {limit}")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
-    question = asked(ask.question, follows=follows)
+    question = asked(ask.question, follows=earlier.question if earlier else "")
     settings = service.settings
     stop = Stop(constraints.deadline_ms / 1000)
     return await _in_thread(
@@ -137,6 +140,7 @@ async def _request(service: Service, ask: Ask, constraints: Constraints, follows
             scope=scope_of(service.roots, _policy(settings), ask.roots, stop, _index_folder(settings)),
             thoughts=_thoughts(settings, stop),
             constraints=constraints,
+            earlier=earlier,
             limit=limit,
             redact=service.redactor.redact,
         )
