@@ -14,11 +14,14 @@ from pathlib import PurePosixPath
 
 from retinue.codebase.kinds import Kind
 from retinue.codebase.locate import Place
+from retinue.codebase.question import parse
 from retinue.codebase.terms import parts, stem
 from retinue.core.report import Report, ReportId
 
 KNOWN, KIND, AREA = 1.3, 1.6, 2.0
 """How much more a place is worth that the earlier report named, is of a kind, or in an area asked for."""
+KIND_ALONE = 20.0
+"""The same of a kind, where the question asks for nothing else: such places come first."""
 WIDER = 5
 """Times the limit: so many places are looked at, for some of them fall away."""
 
@@ -67,6 +70,8 @@ class Narrowing:
     areas: tuple[str, ...]
     only: bool
     """Whether anything else is out of the question."""
+    alone: bool
+    """Whether it says nothing but this."""
 
     @classmethod
     def of(cls, question: str) -> Narrowing:
@@ -76,7 +81,14 @@ class Narrowing:
         unwanted = frozenset[Kind](kind for kind, words in _KINDS.items() if said(_NOT, words))
         named = frozenset[Kind](kind for kind, words in _KINDS.items() if said("", words))
         areas = [area for area in _AREA.findall(question) if not _names_a_kind(area)]
-        return cls(named - unwanted, unwanted, tuple(areas), _ONLY.search(question) is not None)
+        only, alone = _ONLY.search(question) is not None, not parse(subject(question)).terms
+        return cls(named - unwanted, unwanted, tuple(areas), only, alone)
+
+
+def subject(question: str) -> str:
+    """A follow-up without the words that only say where to look: whatever holds "tests" is not its matter."""
+    kinds = "|".join(_KINDS.values())
+    return re.sub(rf"(?:{_NOT})?\b(?:{kinds})\b|{_ONLY.pattern}", " ", question, flags=re.IGNORECASE).strip()
 
 
 def narrowed(
@@ -101,7 +113,7 @@ def narrowed(
 def _weighed(place: Place, narrowing: Narrowing, earlier: Earlier) -> Place:
     score, why = place.score, list(place.why)
     if place.kind in narrowing.wanted:
-        score *= KIND
+        score *= KIND_ALONE if narrowing.alone else KIND
     if any(_speaks_of(place, area) for area in narrowing.areas):
         score *= AREA
     if os.path.normpath(place.entry.root.path / place.entry.path) in earlier.files:

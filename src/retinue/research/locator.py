@@ -60,9 +60,7 @@ def find(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[RoleResult, tuple[Pl
             raise DeadlineExceeded("the deadline passed before all files were searched")
         return _not_found(inquiry, located, stop), ()
     kept = looked.kept
-    is_first = bool(kept) and kept[0].entry == located.places[0].entry
-    confidence = _at_most_med(located.confidence.level) if not is_first else located.confidence.level
-    confidence = confidence if kept and not is_cut else "low"
+    confidence = _confidence(inquiry, located) if kept and not is_cut else "low"
     result = RoleResult(
         summary=_summary(inquiry, kept, confidence),
         references=tuple(inquiry.reference(place.entry, place.line or None) for place in kept),
@@ -126,9 +124,10 @@ def _checked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> tuple[lis
     return kept, Checked(lines.held, whole.failed, (*lines.unchecked, *whole.unchecked))
 
 
-def _at_most_med(level: Confidence) -> Confidence:
-    """Another place than the ranking's first stands first: nothing says how often that is right."""
-    return "med" if level == "high" else level
+def _confidence(inquiry: Inquiry, located: Located) -> Confidence:
+    """Calibrated for questions that stand alone: nobody knows how often a follow-up is right."""
+    level = located.confidence.level
+    return "med" if level == "high" and inquiry.earlier is not None else level
 
 
 def _summary(inquiry: Inquiry, kept: Sequence[Place], confidence: Confidence) -> str:

@@ -32,8 +32,9 @@ def near_names(inquiry: Inquiry, wanted: Iterable[str], stop: Stop) -> tuple[str
     found = inquiry.scope.codebase.grep(Pattern(pattern, ignore_case=True), stop, bounds=LOOK).matches
     names = {name for match in found for name in re.findall(r"[^\W\d]\w*", match.text)}
     scores = {name: max(_likeness(_flat(name), word) for word in words) for name in names}
-    near = [name for name in scores if scores[name] >= ALIKE]
-    return tuple(sorted(near, key=lambda name: (-scores[name], name))[:NEAR])
+    near = sorted((name for name in scores if scores[name] >= ALIKE), key=lambda name: (-scores[name], name))
+    once = {_flat(name): name for name in reversed(near)}  # of `Store` and `store` the first
+    return tuple(name for name in near if name in once.values())[:NEAR]
 
 
 def _flat(name: str) -> str:
