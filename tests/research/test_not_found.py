@@ -1,4 +1,4 @@
-"""Nothing found is said, with what was searched and what may have been meant; a cut search is not that (P8)."""
+"""What was not found is said, with what may have been meant; a cut search is neither (P8)."""
 
 from __future__ import annotations
 

@@ -52,12 +52,7 @@ class Earlier:
     @classmethod
     def of(cls, report: Report) -> Earlier:
         values = [outcome.value for outcome in report.roles.values() if outcome.value is not None]
-        named = [reference for value in values for reference in value.references]
-        roots = [report.roots_searched[report.root_of.get(str(reference), 0)] for reference in named]
-        files = [
-            os.path.normpath(os.path.join(root, reference.path))  # noqa: PTH118 - `..` must be taken out
-            for root, reference in zip(roots, named, strict=True)
-        ]
+        files = {report.whole_path(reference) for value in values for reference in value.references}
         return cls(report.id, report.question, frozenset(files))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import ToolAnnotations
 from pydantic import Field
 
+from retinue.server import handoff_tools
+from retinue.server.core_tools import READ_ONLY
+from retinue.server.handoff_tools import WRITES
 from retinue.server.patience import StartedCalls, signs_of_life
 from retinue.server.request import RequestService
 from retinue.service.service import Service
@@ -18,8 +20,6 @@ from retinue.service.service import Service
 if TYPE_CHECKING:
     from retinue.service.research import Ask, Verb
 
-READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-WRITES_MEMOS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 
 Roots = Annotated[list[str] | None, Field(description="Roots or folders inside them; default: all roots.")]
 Constraints = Annotated[
@@ -98,7 +98,7 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     server.add_tool(
         research_codebase,
         description="Answers a question about the code: a short report with checked file:line references.",
-        annotations=WRITES_MEMOS,
+        annotations=WRITES,
     )
     server.add_tool(
         locate_in_codebase,
@@ -115,3 +115,4 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         description="2-6 distinct examples of how something is done, with short snippets.",
         annotations=READ_ONLY,
     )
+    handoff_tools.register(server)

@@ -60,7 +60,7 @@ class Verb(Protocol):
 
 async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
     """A whole report, within its token budget. `on_start` hears of the run that works on it."""
-    constraints = _limits(service.settings).narrowed(ask.constraints)
+    constraints = limits_of(service.settings).narrowed(ask.constraints)
     reports = Reports(service.settings.data_dir)
     before = await _in_thread(partial(reports.get, ask.previous)) if ask.previous else None
     if before is not None and not ask.question.strip():
@@ -99,7 +99,7 @@ async def find_patterns(service: Service, ask: Ask, on_start: OnStart = nobody) 
 
 async def _single(service: Service, ask: Ask, role: str, on_start: OnStart) -> dict[str, object]:
     """One role's result, with what was searched."""
-    constraints = _limits(service.settings).narrowed(ask.constraints)
+    constraints = limits_of(service.settings).narrowed(ask.constraints)
     request = replace(await _request(service, ask, constraints), thoughts=None)
 
     async def answer(perform: Perform) -> Answer:
@@ -137,7 +137,7 @@ async def _request(
     return await _in_thread(
         lambda: Request(
             asked=question,
-            scope=scope_of(service.roots, _policy(settings), ask.roots, stop, _index_folder(settings)),
+            scope=scope_of(service.roots, policy_of(settings), ask.roots, stop, _index_folder(settings)),
             thoughts=_thoughts(settings, stop),
             constraints=constraints,
             earlier=earlier,
@@ -147,7 +147,7 @@ async def _request(
     )
 
 
-def _limits(settings: Settings) -> Constraints:
+def limits_of(settings: Settings) -> Constraints:
     return Constraints(
         tokens=max(FEWEST_TOKENS, settings.limits.max_response_tokens),
         deadline_ms=settings.runtime.default_deadline_ms,
@@ -156,7 +156,7 @@ def _limits(settings: Settings) -> Constraints:
     )
 
 
-def _policy(settings: Settings) -> Policy:
+def policy_of(settings: Settings) -> Policy:
     return Policy(settings.policy.deny, settings.policy.allow, settings.limits.max_file_bytes)
 
 
@@ -173,7 +173,7 @@ def _renew_index(service: Service, request: Request) -> None:
 def _thoughts(settings: Settings, stop: Stop) -> Scope | None:
     if settings.thoughts_dir is None:
         return None
-    return scope_of([Root.at(settings.thoughts_dir)], _policy(settings), (), stop, _index_folder(settings))
+    return scope_of([Root.at(settings.thoughts_dir)], policy_of(settings), (), stop, _index_folder(settings))
 
 
 def _clean(service: Service, report: Report) -> Report:
