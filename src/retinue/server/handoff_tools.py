@@ -14,21 +14,21 @@ from retinue.service.service import Service
 
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 
-Items = list[str] | None
-References = Annotated[Items, Field(description="path or path:line; each is checked.")]
+Items = Annotated[list[str], Field(default_factory=list)]
+References = Annotated[list[str], Field(default_factory=list, description="path:line; each is checked.")]
 ReportId = Annotated[str | None, Field(description="Id of a report to take in.")]
 Name = Annotated[str | None, Field(description="Default: the newest.")]
 
 
 async def create_handoff(
     service: RequestService,
+    found: Items,
+    decided: Items,
+    changed: Items,
+    still_open: Items,
+    references: References,
     question: str = "",
     summary: str = "",
-    found: Items = None,
-    decided: Items = None,
-    changed: Items = None,
-    still_open: Items = None,
-    references: References = None,
     report: ReportId = None,
 ) -> dict[str, Any]:
     from retinue.service import handoffs
@@ -38,7 +38,7 @@ async def create_handoff(
         question=question,
         summary=summary,
         lists={name: items for name, items in lists.items() if items},
-        references=references or (),
+        references=references,
         report=report,
     )
     return await handoffs.create_handoff(service, draft)
