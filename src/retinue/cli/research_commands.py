@@ -122,6 +122,7 @@ async def answered(verb: Verb, ask: Ask, roots: tuple[str, ...], *, index: bool)
     from contextlib import AsyncExitStack
 
     from retinue.cli.interrupting import ending_runs
+    from retinue.cli.progress import showing_progress
     from retinue.wiring import build_service, read_settings, recording
 
     flags: dict[str, Any] = {"roots": roots, "index": None if index else False}
@@ -134,8 +135,9 @@ async def answered(verb: Verb, ask: Ask, roots: tuple[str, ...], *, index: bool)
             service = await stack.enter_async_context(recording(loaded, service))
         except Unavailable as error:
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
-        on_start = await stack.enter_async_context(ending_runs(service.runs))
-        return await verb(service, ask, on_start)
+        ends_with_us = await stack.enter_async_context(ending_runs(service.runs))
+        is_shown = await stack.enter_async_context(showing_progress(service.runs))
+        return await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
 
 
 def exit_code(answer: dict[str, Any]) -> int:

@@ -118,6 +118,11 @@ class Runs:
         views = [run_views.brief(run, self.waiting.asked(run)) for run in found]
         return self.redactor.redact_value({"runs": views})
 
+    def progress(self, run_id: RunId) -> list[dict[str, Any]]:
+        """The runs below one, the oldest first, with how many places each has named; itself if none is."""
+        below = self.store.runs.list(parent=run_id)[::-1] or [self.store.runs.get(run_id)]
+        return [run_views.at_work(run) for run in below]
+
     async def wait(
         self,
         run_ids: Sequence[str],
