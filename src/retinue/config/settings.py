@@ -57,7 +57,8 @@ class RuntimeSettings:
     """Milliseconds a request may take when it names no deadline of its own."""
 
     max_concurrent_tasks: int = setting(4, at_least=1)
-    """Tasks that run at the same time, over all servers that share the data folder."""
+    """Tasks that run at the same time, over all servers that share the data folder; and, beside them, roles
+    of research in one server."""
 
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Tasks that may wait for their turn; more are refused."""
