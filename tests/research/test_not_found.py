@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from retinue.codebase.locate import Located, Locator
 from retinue.codebase.question import Question
 from retinue.core.errors import DeadlineExceeded
 from retinue.core.stop import Stop
+from retinue.research.analyzer import analyze
 from retinue.research.inquiry import Inquiry
 from retinue.research.ledger import Books, Ledger
 from retinue.research.locator import AT_ONCE, find
@@ -125,3 +127,35 @@ def test_places_that_were_checked_before_the_deadline_are_kept(project: Path, in
     result, places = find(cut, 12, stop)
     assert len(result.references) == len(places) == AT_ONCE
     assert "7 places left out: the deadline came." in str(result.notes)
+
+
+class AlmostOver(Stop):
+    """A deadline of which most is gone when the test says so: time to tell what there is."""
+
+    def watch(self, on_stop: Callable[[], None]) -> AbstractContextManager[None]:
+        self.most_is_gone = on_stop
+        return nullcontext()
+
+
+@dataclass
+class OneMoreBooking:
+    stop: AlmostOver
+    books: Books
+
+    def charge(self, file: Hashable, size: int) -> None:
+        self.books.charge(file, size)
+        self.stop.most_is_gone()
+
+
+def test_analysis_that_time_cut_short_keeps_its_findings_and_says_so(inquire: Inquire) -> None:
+    """P2: the places of the locator stand anyway; what was traced by then is told too."""
+    asking = inquire("how do charge_card and reserve_items work?")
+    _, places = find(asking, 5, Stop())
+    stop = AlmostOver(60)
+    result = analyze(asking, places, stop)
+    assert "deadline" not in str(result.notes)
+    whole = len(result.key_findings)
+    again = inquire("how do charge_card and reserve_items work?")
+    cut = analyze(again.booked_by(OneMoreBooking(stop, Ledger(50, 1_000_000))), places, stop)
+    assert 0 < len(cut.key_findings) < whole
+    assert "The deadline came before all of it was traced." in str(cut.notes)
