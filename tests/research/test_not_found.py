@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Hashable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,10 @@ def test_places_that_were_checked_before_the_deadline_are_kept(project: Path, in
 class AlmostOver(Stop):
     """A deadline of which most is gone when the test says so: time to tell what there is."""
 
-    def watch(self, on_stop: Callable[[], None]) -> AbstractContextManager[None]:
+    @contextmanager
+    def watch(self, on_stop: Callable[[], None]) -> Generator[None]:
         self.most_is_gone = on_stop
-        return nullcontext()
+        yield
 
 
 @dataclass
