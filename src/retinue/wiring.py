@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,9 @@ from retinue.store.token import new_token, token_of
 
 if TYPE_CHECKING:
     from retinue.models.tiers import Models
-    from retinue.service.runs import Performer
+    from retinue.service.runs import Performer, Runs
     from retinue.store.recovery import Orphan
+    from retinue.store.store import Store
 
 
 def read_settings(flags: Mapping[str, Any]) -> Loaded:
@@ -55,34 +58,61 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up."""
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
+    from retinue.runtime.recovery import recovering
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with (
+            recovering(store, _end_orphans),
+            _performing(loaded, service, store, _performers(loaded)) as runs,
+            Background() as background,
+        ):
+            yield replace(service, runs=runs, later=background.later)
+
+
+@asynccontextmanager
+async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
+    """The service with runs and nothing else: no agents, no recovery, no work behind the answer.
+
+    For a command that ends in a moment and would spend much of it on the rest.
+    """
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with _performing(loaded, service, store, {}) as runs:
+            yield replace(service, runs=runs)
+
+
+@asynccontextmanager
+async def _performing(
+    loaded: Loaded, service: Service, store: Store, performers: Mapping[str, Performer]
+) -> AsyncGenerator[Runs]:
+    from anyio import CapacityLimiter
+
     from retinue.runtime.changes import Changes
     from retinue.runtime.mailroom import Mailroom
     from retinue.runtime.pool import Pool
-    from retinue.runtime.recovery import recovering
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
     from retinue.service.waiting import Waiting
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
-    from retinue.store.store import Store
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Store.open(settings.data_dir) as store, Owner.register(store.folder) as owner:
+    with Owner.register(store.folder) as owner:
         async with (
             Changes(store) as changes,
-            recovering(store, _end_orphans),
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor) as supervisor,
-            Background() as background,
         ):
-            runs = Runs(
+            yield Runs(
                 store=store,
                 changes=changes,
                 mailroom=Mailroom(store, changes),
                 waiting=Waiting(store, changes),
                 supervisor=supervisor,
-                performers=_performers(loaded),
+                performers=performers,
                 cwd=service.roots[0].path if service.roots else Path.cwd(),
                 child_env=lambda run_id: {
                     CHILD_TOKEN: store.child_tokens.issue(run_id),
@@ -90,9 +120,9 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
+                workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 redactor=service.redactor,
             )
-            yield replace(service, runs=runs, later=background.later)
 
 
 def open_models(loaded: Loaded) -> Models:
@@ -104,10 +134,17 @@ def open_models(loaded: Loaded) -> Models:
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` for a server that takes the service alone."""
+    """`running` for a server that takes the service alone; old runs go meanwhile."""
 
-    def of(service: Service) -> AbstractAsyncContextManager[Service]:
-        return running(loaded, service)
+    @asynccontextmanager
+    async def of(service: Service) -> AsyncGenerator[Service]:
+        from retinue.store.pruning import prune
+
+        days = loaded.settings.runtime.keep_runs_days
+        async with running(loaded, service) as up:
+            if days and up.later is not None:
+                up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
+            yield up
 
     return of
 

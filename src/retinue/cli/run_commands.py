@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,6 +45,16 @@ def with_runs(use: Callable[[Runs], Awaitable[T]]) -> T:
 def exit_code(views: list[dict[str, Any]]) -> int:
     active = any(view["status"] in ("queued", "running", "waiting_parent_reply") for view in views)
     return EXIT_ACTIVE if active else max(EXIT_BY_STATUS.get(view["status"], 1) for view in views)
+
+
+def told(view: Mapping[str, Any]) -> str:
+    """What a run answered; of one that failed, why, and its last words."""
+    if "result" in view:
+        result = view["result"]
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
+    error: Mapping[str, str] = view.get("error") or {}
+    why = f"{error['code']}: {error['message']}" if error else ""
+    return "\n".join(filter(None, (why, view.get("summary"))))
 
 
 def row(view: Mapping[str, Any]) -> tuple[str, ...]:
@@ -183,9 +194,8 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
         print_json(done)
     else:
         for view in done["runs"]:
-            told = view.get("result") or view.get("summary") or ""
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told}".rstrip())
+            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told(view)}".rstrip())
     sys.exit(exit_code(done["runs"]))
 
 
@@ -229,19 +239,27 @@ def agent(name: str, task: str, as_json: bool) -> None:
         raise InvalidInput("the task is empty", hint="say what the agent is to do")
 
     async def perform(known: Runs) -> dict[str, Any]:
-        run = known.start(name, prompt)
+        from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
+
+        async with ending_runs(known) as told_of:
+            run = known.start(name, prompt)
+            told_of(run.id)
+            click.echo(f"run {run.id}", err=True)
+            await follow(known, run.id)
+            return known.outcome(run.id)
+
+    async def follow(known: Runs, run_id: str) -> None:
         cursor = 0
-        click.echo(f"run {run.id}", err=True)
         while True:
-            ended = known.has_ended(run.id)
+            ended = known.has_ended(run_id)
             more = False
             if sys.stderr.isatty():
-                page = known.logs(run.id, cursor=cursor)
+                page = known.logs(run_id, cursor=cursor)
                 cursor, more = page["cursor"], page["more"]
                 if page["log"]:
                     click.echo(page["log"], err=True)
             if ended:
-                return known.outcome(run.id)
+                return
             if not more:
                 await known.next_change(0.2)
 
@@ -249,5 +267,5 @@ def agent(name: str, task: str, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(done.get("result") or done.get("summary") or done["status"])
+        click.echo(told(done) or done["status"])
     sys.exit(exit_code([done]))

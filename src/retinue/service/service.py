@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, Unavailable
@@ -12,9 +11,6 @@ from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.service.runs import Runs
-
-if TYPE_CHECKING:  # loaded by the first question, not by the start
-    from retinue.research.perform import Perform
 
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
 
@@ -34,8 +30,6 @@ class Service:
 
     allow_host_roots: bool = False
     settings: Settings = field(default_factory=Settings)
-    perform: Perform | None = None
-    """How the roles of research are performed; in worker threads of this process if nothing is said."""
     later: Later | None = None
     """Takes work that nobody waits for; there while the server is up."""
 
