@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from retinue.core.agent import DEFAULT_TIMEOUT_S, Agent, Permissions
@@ -11,9 +11,10 @@ from retinue.core.budget import Budget
 from retinue.core.words import clip
 from retinue.definitions import profiles as known_profiles
 from retinue.definitions import tool_rules
+from retinue.definitions.definition import Definition, Origin
 from retinue.definitions.fields import BY_KEY, NAME, NOT_USED, canonical
 from retinue.definitions.frontmatter import Document, parse
-from retinue.definitions.places import SET_ASIDE, Format, Scope
+from retinue.definitions.places import SET_ASIDE
 from retinue.definitions.problem import Malformed, Problem, did_you_mean
 from retinue.definitions.profiles import Profile
 from retinue.definitions.servers import Servers
@@ -21,46 +22,6 @@ from retinue.definitions.servers import Servers
 TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
 """What Claude's names mean where there is no Claude."""
 DESCRIPTION_LETTERS = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """What one file (or table of settings) says: an agent, or why it is none."""
-
-    name: str
-    scope: Scope
-    source: str
-    """The file as people and hosts are shown it."""
-    file: str = ""
-    """The file's whole path, for its owner."""
-    agent: Agent | None = None
-    origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For each field of the agent that was set, by what."""
-    problems: tuple[Problem, ...] = ()
-    trusted: bool = True
-    """False for a file of a project that the user has not said to trust."""
-    left_out: str | None = None
-    """Why it is no subagent, though nothing is wrong with it."""
-    shadows: tuple[str, ...] = ()
-    """Further definitions of the same name, farther away."""
-
-    @property
-    def error(self) -> Problem | None:
-        return next((problem for problem in self.problems if problem.fatal), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a file lies, as far as its meaning goes."""
-
-    name: str
-    """Of the agent, if the file gives none."""
-    source: str
-    format: Format
-    scope: Scope
-    file: str = ""
-    executor: str | None = None
-    """The user's choice for files that name none."""
 
 
 def read_definition(

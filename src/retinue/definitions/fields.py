@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from retinue.core.groups import EXECUTORS
 from retinue.definitions import values
 from retinue.definitions.nodes import Node
 from retinue.definitions.problem import Malformed
@@ -18,7 +19,6 @@ from retinue.definitions.tool_rules import permission, tools
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """What an agent's name looks like: it becomes part of a tool's name."""
-EXECUTORS = ("local", "claude", "codex", "gemini", "opencode", "acp", "command", "deterministic")
 DAY_MS = 86_400_000
 
 BUDGET: Mapping[str, values.Read[Any]] = {
@@ -64,9 +64,7 @@ def anything(node: Node) -> Node:
 FIELDS = (
     Field("name", "a name", "How callers name it; without it the file's name.", agent_name),
     Field("description", "a text", "What it is good for; callers choose by it.", values.text),
-    Field(
-        "executor", "one of: " + ", ".join(EXECUTORS), "What performs its tasks.", values.one_of(*EXECUTORS)
-    ),
+    Field("executor", ", ".join(EXECUTORS), "What performs its tasks.", values.one_of(*EXECUTORS)),
     Field("command", "a command line", "The program of the executor `command`; no shell.", values.argv),
     Field(
         "model",

@@ -97,4 +97,4 @@ def built_in() -> Place:
 
 
 def _tilde(path: Path, home: Path) -> str:
-    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else "(user)/agents"
