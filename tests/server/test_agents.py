@@ -142,7 +142,7 @@ async def test_run_calls_under_its_own_agents_name_and_no_other() -> None:
     for name, callers in (("friend", "spawns"), ("stranger", "main")):
         header = f"description: d\ncommand: cat\nallowed_callers: [{callers}]"
         write_agent(home, f".config/retinue/agents/{name}.md", header)
-    order = {
+    order: dict[str, Any] = {
         "do": "call",
         "calls": [
             {"tool": "list_agents", "arguments": {}},
