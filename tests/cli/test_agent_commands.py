@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -104,6 +105,24 @@ def test_person_may_call_every_agent(project: Path) -> None:
     header = "description: d\ncommand: cat\nallowed_callers: []"
     write_agent(Path.home(), f"{MINE}/cat.md", header)
     assert run("agent", "cat", "hello").exit_code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
+def test_log_is_shown_live_on_a_terminal_and_the_answer_alone_on_stdout(
+    project: Path, environment: Mapping[str, str]
+) -> None:
+    script = "echo thinking >&2; echo the answer"
+    write_agent(Path.home(), f"{MINE}/says.md", f"description: d\ncommand: [sh, -c, '{script}']", "")
+    terminal, end = os.openpty()
+    with subprocess.Popen(
+        [*RETINUE, "agent", "says", "x"], stdout=subprocess.PIPE, stderr=end, text=True, env=environment
+    ) as process:
+        os.close(end)
+        answer, _ = process.communicate(timeout=50)
+    shown = os.read(terminal, 10_000).decode()
+    os.close(terminal)
+    assert answer == "the answer\n"
+    assert "stderr: thinking" in shown and shown.startswith("run ")
 
 
 @pytest.mark.parametrize(("spawns", "works"), [(0, False), (1, True)])

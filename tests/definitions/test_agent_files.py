@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from retinue.core.agent import Agent, McpServer, Permissions
 from retinue.core.budget import Budget
 from retinue.definitions.agents import read_definition
 from retinue.definitions.definition import Definition, Origin
+from retinue.definitions.fields import BY_KEY
 from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, Format
 from retinue.definitions.profiles import BUILT_IN, READ_ONLY
 
@@ -292,6 +295,26 @@ def test_users_choice_of_executor_counts_for_files_that_name_none() -> None:
     named = read_definition(b"---\ndescription: d\nexecutor: codex\n---\n", chosen)
     assert named.agent is not None
     assert named.agent.executor == "codex"
+
+
+KEYS = st.sampled_from([*BY_KEY, "color", "nonsense", "mcpServers", "on"])
+VALUES = st.one_of(
+    st.sampled_from(
+        ["1", "-1", "true", "~", "[]", "{}", "[[1]]", "[{a: b}]", "{a: [b]}", "{'*': false}", "1e999999999"]
+    ),
+    st.sampled_from(["!!int x", "!!bool x", "&a b", "'", "|\n  text", "command", "local", "allow", "[1, ~]"]),
+    st.text(max_size=20),
+)
+HEADERS = st.lists(st.tuples(KEYS, VALUES), max_size=6).map(
+    lambda pairs: "\n".join(f"{key}: {value}" for key, value in pairs).encode("utf-8", "replace")
+)
+
+
+@given(HEADERS | st.binary(max_size=60), st.sampled_from([OURS, FOLDERS, CLAUDE, OPENCODE]))
+def test_whatever_a_file_holds_it_becomes_an_agent_or_an_error(header: bytes, form: Format) -> None:
+    origin = Origin("file-name", "a.md", form, "project", executor="command")
+    found = read_definition(b"---\ndescription: d\n" + header + b"\n---\nbody", origin)
+    assert (found.agent is None) == (found.error is not None)
 
 
 def test_description_is_one_line_of_bounded_length() -> None:

@@ -81,6 +81,7 @@ def test_agents_of_every_place_are_found(project: Path, home: Path) -> None:
 def test_main_drafts_and_pages_for_people_are_no_agents(project: Path, home: Path) -> None:
     for path in ("agents/main/agent.md", "agents/drafts/agent.md", ".retinue/agents/drafts/x.md"):
         write(project, path)
+    write(project, ".retinue/agents/.#open-in-an-editor.md")
     for path in (".claude/agents/README.md", ".claude/agents/main.md", ".claude/agents/notes.txt"):
         write(project, path)
     (project / "agents" / "no-agent").mkdir()

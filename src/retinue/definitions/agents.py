@@ -173,7 +173,8 @@ class _Maker:
             executor = self._origin.format.executor
             self._origins["executor"] = "the folder it lies in"
         if executor == "command" and "command" not in self._values:
-            raise Malformed(self._values["executor"].line, "the executor `command` needs a `command`")
+            line = self._values["executor"].line if "executor" in self._values else 1
+            raise Malformed(line, "the executor `command` needs a `command`")
         if executor != "command" and "command" in self._values:
             line = self._values["command"].line
             raise Malformed(line, f"the executor {executor} takes no `command`", "leave one of them out")
