@@ -12,7 +12,7 @@ from retinue.definitions.agents import read_definition
 from retinue.definitions.definition import Definition, Origin
 from retinue.definitions.fields import BY_KEY
 from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, Format
-from retinue.definitions.profiles import BUILT_IN, READ_ONLY
+from retinue.definitions.profiles import BUILT_IN, READING
 
 SEED_001 = """
 name: web-search
@@ -266,7 +266,7 @@ def test_what_is_no_subagent_is_left_out_and_not_an_error(line: str) -> None:
 
 
 def test_profile_is_the_most_that_tools_can_grant() -> None:
-    assert agent("description: d\nprofile: writer").tools == BUILT_IN["writer"].tools
+    assert agent("description: d\nprofile: writer\nexecutor: codex").tools == BUILT_IN["writer"].tools
     narrowed = read(
         "description: d\nprofile: read-only\ntools: [Read, Bash, read_file, mcp__cclsp__get_hover]"
     )
@@ -275,13 +275,25 @@ def test_profile_is_the_most_that_tools_can_grant() -> None:
     assert [str(each) for each in narrowed.problems] == ["Bash is not in the profile read-only: left out"]
 
 
+def test_profile_on_a_local_agent_brings_no_tools_of_servers_that_are_not_there() -> None:
+    assert agent("description: d\nprofile: read-only").tools == ("Read", "Grep", "Glob")
+    header = "description: d\nprofile: writer\nmcp_servers: [{name: cclsp, command: cclsp}]"
+    assert "mcp__cclsp" in (agent(header).tools or ())
+
+
+@pytest.mark.parametrize("line", ["profile: full-access", "profile: full-access\ntools: ['*']"])
+def test_full_access_is_everything_the_executor_has_less_the_denials(line: str) -> None:
+    found = agent(f"description: d\n{line}\ndisallowedTools: Bash")
+    assert (found.tools, found.denied_tools) == (None, ("Bash",))
+
+
 def test_local_agent_that_names_no_tools_may_only_read() -> None:
     found = read("description: d")
     assert found.agent is not None
-    assert found.agent.tools == READ_ONLY.tools
+    assert found.agent.tools == READING
     assert found.origins["tools"] == "default of the executor local"
     assert agent("description: d\ndisallowed_tools: [Grep]").tools == tuple(
-        tool for tool in READ_ONLY.tools if tool != "Grep"
+        tool for tool in READING if tool != "Grep"
     )
 
 

@@ -56,6 +56,10 @@ def test_field_that_says_something_is_refused_where_nothing_does_it(name: str) -
     assert not_honoured(replace(PLAIN, **{name: SET[name]}))
 
 
+def test_schema_says_enough_about_the_format() -> None:
+    assert "output_format" not in set(asked(replace(PLAIN, output_format="json", output_schema={})))
+
+
 def test_budget_is_looked_at_kind_by_kind() -> None:
     budgets = {name for name in asked(replace(PLAIN, budget=SET["budget"])) if name.startswith("budget.")}
     assert budgets == {f"budget.{kind.value}" for kind in BudgetKind}

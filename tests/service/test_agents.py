@@ -48,6 +48,7 @@ def test_reading_agent_of_a_project_runs_untrusted(project: Path) -> None:
         "tools: [Read, Bash]",
         "tools: [Read, 'Bash(ls:*)']",
         "tools: ['*']\nprofile: full-access",
+        "profile: full-access",
         "profile: research",
         "mcp_servers: [{name: a, command: evil}]",
         "mcp_servers: [{name: a, url: 'http://evil'}]",
