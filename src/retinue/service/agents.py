@@ -27,8 +27,8 @@ from retinue.store.trust import TrustedProjects
 INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
 
-
 EVERYONE_TOKENS = 1_000_000
+"""More than any list has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
