@@ -10,6 +10,7 @@ from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.core.stop import Stop
+from retinue.service.agents import Agents
 from retinue.service.runs import Runs
 
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
@@ -33,7 +34,8 @@ class Service:
     later: Later | None = None
     """Takes work that nobody waits for; there while the server is up."""
 
-    agent_names: tuple[str, ...] = ()
+    agents: Agents | None = None
+    """Who can be asked; files are read when somebody looks."""
 
     runs: Runs | None = None
     """There while the server is up."""
@@ -43,6 +45,12 @@ class Service:
         if self.runs is None:
             raise Unavailable("the server is not up yet", hint="try again")
         return self.runs
+
+    @property
+    def known(self) -> Agents:
+        if self.agents is None:
+            raise Unavailable("no agents are defined here")
+        return self.agents
 
     def ping(self) -> str:
         return "pong"
