@@ -68,7 +68,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
             Changes(store) as changes,
             recovering(store, _end_orphans),
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor) as supervisor,
+            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask) as supervisor,
             Background() as background,
         ):
             runs = Runs(

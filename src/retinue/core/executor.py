@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
+from retinue.core.message import Message
+from retinue.core.spending import UNMETERED, Spending
 
-Stream = Literal["stdout", "stderr"]
+Stream = Literal["stdout", "stderr", "event"]
+"""What was said, what was said beside it, and what happened meanwhile."""
 Status = Literal["success", "error", "timeout", "canceled"]
 
 
@@ -33,6 +36,8 @@ class OutputLine:
 
 Emit = Callable[[OutputLine], Awaitable[None]]
 Started = Callable[[Identity], Awaitable[None]]
+Ask = Callable[[str, float | None], Awaitable[Message]]
+"""Puts a question to the run's parent and waits for the answer, so many seconds at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,10 @@ class RunContext:
     """Given the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables through which the task can reach us again."""
+    spending: Spending = UNMETERED
+    """Asked before anything is spent."""
+    ask: Ask | None = None
+    """None where there is nobody to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,8 @@ class Outcome:
     """What was measured, by name: `duration_ms`, `output_bytes`."""
     survivors: tuple[Identity, ...] = ()
     """Processes that the task started and nothing could end."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the output should know of it: what was missing, cut or found untrue."""
 
     @property
     def status(self) -> Status:

@@ -98,3 +98,13 @@ class Model(Protocol):
         Raises `ContextOverflow`, `ToolsUnsupported`, `EmptyReply`, `ModelFailed` or `Unavailable`.
         """
         ...
+
+
+class Estimator(Protocol):
+    """How many tokens a prompt will have, before it is sent."""
+
+    def estimate(self, prompt: Prompt) -> int: ...
+
+    def learn(self, prompt: Prompt, prompt_tokens: int) -> None:
+        """Told what the server counted for a prompt."""
+        ...
