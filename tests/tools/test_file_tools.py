@@ -48,7 +48,7 @@ async def test_a_file_is_read_with_its_line_numbers(tmp_path: Path) -> None:
     ],
 )
 async def test_the_arguments_of_other_programs_are_understood(
-    tmp_path: Path, arguments: dict[str, str]
+    tmp_path: Path, arguments: dict[str, Json]
 ) -> None:
     box = file_toolbox(tmp_path, {"src/app.py": CODE})
     said = (await box.call("Read", arguments, 500)).text

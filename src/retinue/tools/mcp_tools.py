@@ -6,6 +6,7 @@ A server is somebody else's program: whatever it does, it costs the agent that s
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -102,13 +103,12 @@ class _Connection:
     async def _hold(self) -> None:
         from mcp import Client  # costs a second of CPU, and most agents have no servers
 
-        async with AsyncExitStack() as scope:
-            with anyio.fail_after(START_S):
-                client = await scope.enter_async_context(Client(self.connect(self.server), mode="auto"))
-                offered = await _offered(client)
-            self._choose(client, offered)
-            self.listed.set()
-            await anyio.sleep_forever()
+        with anyio.fail_after(START_S) as patience:
+            async with Client(self.connect(self.server)) as client:
+                self._choose(client, await _offered(client))
+                self.listed.set()
+                patience.deadline = math.inf
+                await anyio.sleep_forever()
 
     def _choose(self, client: Client, offered: Sequence[Offered]) -> None:
         wanted = self.server.tools
