@@ -1,0 +1,179 @@
+"""A model behind an OpenAI-compatible server. Always streams: to cancel a reply is to close its stream.
+
+Knows nothing of what the conversation is about; how servers differ stands in `models/endpoints.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from typing import cast
+
+from retinue.core.errors import EmptyReply, ModelFailed, ToolsUnsupported, Unavailable
+from retinue.core.model import ModelFacts, Piece, Prompt, Reply
+from retinue.models import names, wire
+from retinue.models.failures import is_error, is_loading, overflow
+from retinue.models.json_reading import parse, table
+from retinue.models.line import Refused
+from retinue.models.server import Served, Server
+from retinue.models.sse import DONE, Event, TooLong, reader_for
+from retinue.models.tokens import Calibrated
+
+log = logging.getLogger(__name__)
+
+LOADING_POLL_S = 0.25
+CLOSING_S = 1.0
+"""For the end of the stream behind the last event: a connection that ended cleanly serves again."""
+CUT_BELOW = 0.6
+"""A server that counts less than this part of what was sent has dropped some of it."""
+NEARLY_FULL = 0.8
+"""Only a prompt that fills so much of the context can have been cut, whatever was counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    first_s: float = 300.0
+    """For the first word: the server may have to load the model first, and then to read the prompt."""
+    idle_s: float = 60.0
+    """Between one piece and the next."""
+
+
+class Client:
+    """One model at one server; several may share the server."""
+
+    def __init__(self, server: Server, model: str | None, tokens: Calibrated, patience: Patience) -> None:
+        self._server = server
+        self._model = model
+        self.tokens = tokens
+        """The estimate for this model; it learns from each reply."""
+        self._patience = patience
+        self._noticed: set[str] = set()
+
+    async def facts(self) -> ModelFacts:
+        return (await self._server.served(self._model)).facts
+
+    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+        served = await self._server.served(self._model)
+        estimate = self.tokens.estimate(prompt)
+        if served.kind.cuts_front and served.certain and estimate > served.facts.context:
+            raise overflow(self._where, estimate, served.facts.context)
+        try:
+            assembly = await self._hear(wire.request(prompt, served.wire_name), on_text)
+            reply = assembly.reply(served.wire_name)
+        except Unavailable:
+            self._server.forget()
+            raise
+        except ToolsUnsupported:
+            self._server.takes_no_tools(served.wire_name)
+            raise
+        except EmptyReply:
+            if estimate >= NEARLY_FULL * served.facts.context:  # LM Studio says so by saying nothing
+                raise overflow(self._where, estimate, served.facts.context) from None
+            raise
+        if reply.text and not assembly.text_came and on_text is not None:
+            await on_text(reply.text)
+        self._check_cut(served, estimate, reply)
+        if reply.prompt_tokens is not None:
+            self.tokens.learn(prompt, reply.prompt_tokens)
+        return self._identified(served, reply)
+
+    @property
+    def _where(self) -> str:
+        return self._server.line.address.base
+
+    async def _hear(self, body: wire.Body, on_text: Piece | None) -> wire.Assembly:
+        assembly = wire.Assembly()
+        clock = asyncio.timeout(self._patience.first_s)
+        try:
+            async with clock:
+                while not await self._listen(body, assembly, clock, on_text):  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(LOADING_POLL_S)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            if not assembly.done:
+                raise self._silence(assembly.begun) from None
+        if not (assembly.done or assembly.finish):
+            raise self._broken_off()
+        return assembly
+
+    async def _listen(
+        self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: Piece | None
+    ) -> bool:
+        """One request to its end. False if the server asks to come again, as it still loads the model."""
+        now = asyncio.get_running_loop().time
+
+        async def take(event: Event) -> None:
+            if assembly.done:
+                return
+            if event[1] == DONE:
+                assembly.done = True
+                clock.reschedule(now() + CLOSING_S)
+                return
+            added = assembly.add(self._checked(event))
+            if added and on_text is not None:
+                clock.reschedule(None)  # whoever listens may take their time
+                await on_text(added)
+            if assembly.begun:
+                clock.reschedule(now() + self._patience.idle_s)
+
+        try:
+            async with self._server.line.stream("/v1/chat/completions", body) as response:
+                reader = reader_for(response.headers.get("content-type", ""))
+                async for chunk in response.aiter_raw():
+                    for event in reader.feed(chunk):
+                        await take(event)
+                for event in reader.end():
+                    await take(event)
+        except Refused as refused:
+            if not is_loading(refused.status, refused.body):
+                raise self._server.line.failure(refused.status, refused.body) from None
+            return False
+        except TooLong:
+            raise ModelFailed(f"{self._where} sent more than a reply can have") from None
+        except Unavailable:
+            if not assembly.begun:
+                raise
+            self._server.forget()
+            raise self._broken_off() from None
+        return True
+
+    def _checked(self, event: Event) -> dict[str, object]:
+        name, data = event
+        piece = parse(data)
+        if name == "error" or is_error(piece):
+            raise self._server.line.failure(200, data)
+        if not isinstance(piece, dict):
+            raise ModelFailed(f"{self._where} sent something that is not JSON")
+        return table(cast("object", piece))
+
+    def _broken_off(self) -> ModelFailed:
+        return ModelFailed(f"{self._where} broke off in the middle of its reply")
+
+    def _silence(self, begun: bool) -> ModelFailed | Unavailable:
+        if begun:
+            return ModelFailed(f"{self._where} said nothing for {self._patience.idle_s:g} s within a reply")
+        return Unavailable(
+            f"{self._where} began no reply within {self._patience.first_s:g} s",
+            hint="a large model may need longer to load: raise `models.patience_s`, or load it beforehand",
+        )
+
+    def _check_cut(self, served: Served, estimate: int, reply: Reply) -> None:
+        """Raise if the reply answers only a part of what was sent."""
+        context, counted = served.facts.context, reply.prompt_tokens
+        if not served.kind.cuts_front or counted is None or estimate < NEARLY_FULL * context:
+            return
+        if counted < CUT_BELOW * estimate:
+            raise overflow(self._where, estimate, context)
+
+    def _identified(self, served: Served, reply: Reply) -> Reply:
+        """The reply with the model that gave it, and word of it if that is not the one asked for."""
+        answered = names.shown(reply.model)
+        other = self._model is not None and not names.same(self._model, answered)
+        if other and answered not in self._noticed:
+            self._noticed.add(answered)
+            log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
+        if not names.same(served.wire_name, reply.model):
+            self._server.forget()
+        return replace(reply, model=answered, substituted=other)
