@@ -16,7 +16,7 @@ from retinue.codebase.outline import outline
 from retinue.codebase.pattern import Pattern
 from retinue.codebase.search import Match
 from retinue.core.budget import BudgetKind
-from retinue.core.errors import InvalidInput
+from retinue.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from retinue.core.model import ToolSpec
 from retinue.core.ports import Redactor
 from retinue.core.spending import UNMETERED, Spending
@@ -212,7 +212,12 @@ class FileTools:
             read.settle(size)
 
     async def _beside(self, work: Callable[[Stop], Result]) -> Result:
-        return await in_thread(work, self.seconds)
+        try:
+            return await in_thread(work, self.seconds)
+        except DeadlineExceeded:
+            raise Unavailable(
+                f"it took longer than {self.seconds:g} seconds", hint="narrow it down"
+            ) from None
 
 
 def _pattern(text: str) -> tuple[Pattern, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 FALLBACK = "read_file"
@@ -82,6 +82,22 @@ def select(asked: Iterable[str] | None, existing: Collection[str], allows: Allow
     if not names and FALLBACK in existing and allows(FALLBACK):
         names[FALLBACK] = None
     return Selection(tuple(names), tuple(withheld))
+
+
+def with_servers(asked: Sequence[str] | None, offered: Sequence[str]) -> Sequence[str] | None:
+    """The tools an agent asks for once its own MCP servers have said what they offer.
+
+    Servers are the agent's own, so all they offer is asked for, unless its list names some of it.
+    """
+    if asked is None:
+        return None
+    if not any(name.startswith(MCP) for name in asked):
+        return [*asked, *offered]
+    wanted: list[str] = []
+    for name in asked:
+        meant = [one for one in offered if one == name or one.startswith(f"{name}__")]
+        wanted += meant or [name]
+    return wanted
 
 
 def _obstacle(name: str, existing: Collection[str], allows: Allows) -> str | None:
