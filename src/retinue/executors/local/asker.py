@@ -67,19 +67,27 @@ class Asker:
 
     async def ask(self, conversation: Conversation, request: Request) -> Reply:
         """Raises `LimitExceeded` before a limit is crossed, `BudgetExceeded` for a tree's, or the model's."""
-        for overflows in range(MOST_OVERFLOWS + 1):
-            prompt, size = self._fitted(conversation, request)
+        overflows: list[ContextOverflow] = []
+        while True:
+            try:
+                prompt, size = self._fitted(conversation, request)
+            except LimitExceeded as error:
+                raise (overflows or [error])[-1] from None
             try:
                 return await self._send(prompt, size)
             except ContextOverflow as error:
-                if overflows == MOST_OVERFLOWS:
+                overflows.append(error)
+                if len(overflows) > MOST_OVERFLOWS:
                     raise
-                counted = error.data.get("n_prompt")
-                if isinstance(counted, int):
-                    self._estimator.learn(prompt, counted)
-                self._cap = int(AFTER_OVERFLOW * min(self._cap, size + self._reply))
+                self._learn(prompt, size, error)
                 await self._tell(f"step {self.steps}: the conversation was too long for the server")
-        raise AssertionError
+
+    def _learn(self, prompt: Prompt, size: int, error: ContextOverflow) -> None:
+        """From now on, requests are kept smaller than the one that was too large."""
+        counted = error.data.get("n_prompt")
+        if isinstance(counted, int):
+            self._estimator.learn(prompt, counted)
+        self._cap = int(AFTER_OVERFLOW * min(self._cap, size + self._reply))
 
     @property
     def _reply(self) -> int:

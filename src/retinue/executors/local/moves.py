@@ -67,12 +67,10 @@ def read(reply: Reply, knows: Callable[[str], bool], step: int) -> Move:
         )
     if text:
         return Says(text, cut=reply.finish == "length")
-    thought = reply.reasoning.strip() or _inner_thought(reply.text)
-    if thought:
-        return Says(thought, thought=True)
+    if reply.finish == "length":
+        return Broken("", "You thought for too long. Call a tool, or write the answer at once.")
+    if reply.reasoning.strip():  # where some servers put answers too
+        return Says(reply.reasoning.strip(), thought=True)
+    if reply.text.strip():
+        return Broken("", "You only thought. Write the answer itself, or call a tool.")
     return Broken("", "Your reply was empty. Call a tool, or write the answer.")
-
-
-def _inner_thought(text: str) -> str:
-    found = _THOUGHT.search(text)
-    return re.sub(r"</?\w+>", "", found[0]).strip() if found else ""
