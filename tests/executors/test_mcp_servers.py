@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -21,11 +22,12 @@ from retinue.redaction import Redactor
 from retinue.tools.mcp_tools import McpTools
 from retinue.tools.toolbox import Toolbox
 from tests.executors.mcp_programs import small_server
-from tests.executors.process_trees import left_of, marked
+from tests.executors.process_trees import left_of, marked, wait_until
 from tests.tools.tool_support import answer
 
 pytestmark = pytest.mark.anyio
 
+PROJECT = Path(__file__).parents[2]
 RUN = "run-of-the-mcp-test"
 
 
@@ -131,6 +133,18 @@ async def test_a_cancelled_run_leaves_no_process_of_its_servers(tmp_path: Path) 
     assert len(family) == 3
     assert left_of(family) == []
     assert marked(RUN) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a keeper")
+def test_a_killed_server_takes_the_mcp_servers_of_its_runs_with_it(tmp_path: Path) -> None:
+    """P5: with everything that they started, though their own grace would be a minute."""
+    argv = [sys.executable, "-m", "tests.executors.mcp_user_to_kill", "killed-mcp-user", str(tmp_path)]
+    with subprocess.Popen(argv, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        family = {found for pid in process.stdout.readline().split() if (found := identify(int(pid)))}
+        process.kill()
+        wait_until(lambda: left_of(family) == [] and marked("killed-mcp-user") == [])
+    assert len(family) == 3
 
 
 async def test_a_server_that_is_reached_by_http_serves_with_its_headers(tmp_path: Path) -> None:
