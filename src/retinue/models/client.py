@@ -15,7 +15,7 @@ from retinue.core.model import ModelFacts, Piece, Prompt, Reply
 from retinue.models import names, wire
 from retinue.models.failures import is_error, is_loading, overflow
 from retinue.models.json_reading import parse, table
-from retinue.models.line import Refused
+from retinue.models.line import Loading, Refused
 from retinue.models.server import Served, Server
 from retinue.models.sse import DONE, Event, TooLong, reader_for
 from retinue.models.tokens import Calibrated
@@ -23,7 +23,7 @@ from retinue.models.tokens import Calibrated
 log = logging.getLogger(__name__)
 
 LOADING_POLL_S = 0.25
-CLOSING_S = 1.0
+CLOSING_S = 0.5
 """For the end of the stream behind the last event: a connection that ended cleanly serves again."""
 CUT_BELOW = 0.6
 """A server that counts less than this part of what was sent has dropped some of it."""
@@ -43,7 +43,7 @@ class Client:
     """One model at one server; several may share the server."""
 
     def __init__(self, server: Server, model: str | None, tokens: Calibrated, patience: Patience) -> None:
-        self._server = server
+        self.server = server
         self._model = model
         self.tokens = tokens
         """The estimate for this model; it learns from each reply."""
@@ -51,10 +51,10 @@ class Client:
         self._noticed: set[str] = set()
 
     async def facts(self) -> ModelFacts:
-        return (await self._server.served(self._model)).facts
+        return (await self._served()).facts
 
     async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
-        served = await self._server.served(self._model)
+        served = await self._served()
         estimate = self.tokens.estimate(prompt)
         if served.kind.cuts_front and served.certain and estimate > served.facts.context:
             raise overflow(self._where, estimate, served.facts.context)
@@ -62,10 +62,10 @@ class Client:
             assembly = await self._hear(wire.request(prompt, served.wire_name), on_text)
             reply = assembly.reply(served.wire_name)
         except Unavailable:
-            self._server.forget()
+            self.server.forget()
             raise
         except ToolsUnsupported:
-            self._server.takes_no_tools(served.wire_name)
+            self.server.takes_no_tools(served.wire_name)
             raise
         except EmptyReply:
             if estimate >= NEARLY_FULL * served.facts.context:  # LM Studio says so by saying nothing
@@ -80,7 +80,18 @@ class Client:
 
     @property
     def _where(self) -> str:
-        return self._server.line.address.base
+        return self.server.line.address.base
+
+    async def _served(self) -> Served:
+        try:
+            async with asyncio.timeout(self._patience.first_s):
+                while True:
+                    try:
+                        return await self.server.served(self._model)
+                    except Loading:
+                        await asyncio.sleep(LOADING_POLL_S)
+        except TimeoutError:
+            raise self._silence(begun=False) from None
 
     async def _hear(self, body: wire.Body, on_text: Piece | None) -> wire.Assembly:
         assembly = wire.Assembly()
@@ -93,7 +104,7 @@ class Client:
             if not clock.expired():
                 raise
             if not assembly.done:
-                raise self._silence(assembly.begun) from None
+                raise self._silence(begun=assembly.begun) from None
         if not (assembly.done or assembly.finish):
             raise self._broken_off()
         return assembly
@@ -119,7 +130,7 @@ class Client:
                 clock.reschedule(now() + self._patience.idle_s)
 
         try:
-            async with self._server.line.stream("/v1/chat/completions", body) as response:
+            async with self.server.line.stream("/v1/chat/completions", body) as response:
                 reader = reader_for(response.headers.get("content-type", ""))
                 async for chunk in response.aiter_raw():
                     for event in reader.feed(chunk):
@@ -128,14 +139,14 @@ class Client:
                     await take(event)
         except Refused as refused:
             if not is_loading(refused.status, refused.body):
-                raise self._server.line.failure(refused.status, refused.body) from None
+                raise self.server.line.failure(refused.status, refused.body) from None
             return False
         except TooLong:
             raise ModelFailed(f"{self._where} sent more than a reply can have") from None
         except Unavailable:
             if not assembly.begun:
                 raise
-            self._server.forget()
+            self.server.forget()
             raise self._broken_off() from None
         return True
 
@@ -143,7 +154,7 @@ class Client:
         name, data = event
         piece = parse(data)
         if name == "error" or is_error(piece):
-            raise self._server.line.failure(200, data)
+            raise self.server.line.failure(200, data)
         if not isinstance(piece, dict):
             raise ModelFailed(f"{self._where} sent something that is not JSON")
         return table(cast("object", piece))
@@ -151,7 +162,7 @@ class Client:
     def _broken_off(self) -> ModelFailed:
         return ModelFailed(f"{self._where} broke off in the middle of its reply")
 
-    def _silence(self, begun: bool) -> ModelFailed | Unavailable:
+    def _silence(self, *, begun: bool) -> ModelFailed | Unavailable:
         if begun:
             return ModelFailed(f"{self._where} said nothing for {self._patience.idle_s:g} s within a reply")
         return Unavailable(
@@ -175,5 +186,5 @@ class Client:
             self._noticed.add(answered)
             log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
         if not names.same(served.wire_name, reply.model):
-            self._server.forget()
+            self.server.forget()
         return replace(reply, model=answered, substituted=other)

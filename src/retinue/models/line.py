@@ -6,6 +6,7 @@ machine must not leave it. Knows nothing of what is asked.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -14,7 +15,7 @@ import httpx2
 from retinue.core.errors import ConfigInvalid, ModelFailed, RetinueError, Unavailable
 from retinue.core.json_value import Json
 from retinue.models.address import Address
-from retinue.models.failures import failure
+from retinue.models.failures import failure, is_loading
 from retinue.models.json_reading import parse
 
 CONNECT_S = 5.0
@@ -35,6 +36,14 @@ class Refused(Exception):
         self.body = body
 
 
+class Gone(Unavailable):
+    """Nothing answers, or it broke off."""
+
+
+class Loading(Unavailable):
+    """The server asks to come again when its model is loaded."""
+
+
 class Line:
     def __init__(self, address: Address, key: str = "") -> None:
         if key and not (address.encrypted or address.loopback):
@@ -50,12 +59,15 @@ class Line:
             raise ConfigInvalid(f"{address.root} is not a URL that can be used") from None
         self.address = address
         self._key = key
+        # Reading the machine's certificates takes 35 ms: not for a server that has none. The empty context
+        # of those trusts nobody.
         headers = {"accept-encoding": "identity", "user-agent": "retinue"}
         self._client = httpx2.AsyncClient(
             headers={**headers, "authorization": f"Bearer {key}"} if key else headers,
             timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
             follow_redirects=False,
             trust_env=not address.loopback,
+            verify=address.encrypted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_S),
         )
 
@@ -67,9 +79,11 @@ class Line:
         method = "GET" if body is None else "POST"
         try:
             async with self._client.stream(method, self.address.root + path, json=body) as response:
-                if response.status_code in (401, 403):
+                if response.status_code in (401, 403) or response.is_redirect:
                     raise self.failure(response.status_code, b"")
                 whole = await _bounded(response, MAX_ANSWER)
+                if is_loading(response.status_code, whole):
+                    raise Loading(f"{self.address.base} is still loading its model", hint="try again later")
         except httpx2.TransportError as error:
             raise self.gone(error) from None
         except httpx2.HTTPError:
@@ -91,12 +105,12 @@ class Line:
         except httpx2.HTTPError as error:
             raise ModelFailed(f"{self.address.base}: {type(error).__name__}") from None
 
-    def gone(self, error: httpx2.TransportError) -> Unavailable:
+    def gone(self, error: httpx2.TransportError) -> Gone:
         """The text of the transport's own error is not repeated: it may hold anything."""
         never = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         words = "does not answer" if never else f"broke the connection off ({type(error).__name__})"
         hint = "start the server, or correct `models.endpoint`; `retinue doctor` looks at all of them"
-        return Unavailable(f"{self.address.base} {words}", hint=hint)
+        return Gone(f"{self.address.base} {words}", hint=hint)
 
     def failure(self, status: int, body: bytes) -> RetinueError:
         return failure(self.address.base, status, body, self._key)

@@ -28,6 +28,9 @@ class Survey:
     kind: Kind
     offers: tuple[Offer, ...]
 
+    def has(self, wanted: str) -> bool:
+        return any(names.same(offer.name, wanted) for offer in self.offers)
+
     def find(self, wanted: str | None) -> Offer:
         """The model that a name means; without one, what is loaded."""
         if wanted is None:
@@ -89,7 +92,7 @@ class Server:
         if known := self._served.get(wanted):
             return known
         try:
-            survey = await self._survey()
+            survey = await self.survey()
         except Unavailable:
             self.forget()
             raise
@@ -111,7 +114,8 @@ class Server:
             self._served[wanted] = served
         return served
 
-    async def _survey(self) -> Survey:
+    async def survey(self) -> Survey:
+        """Ask the server anew what it is and what it has."""
         listing = table(await self.line.ask("/v1/models"))
         for kind in in_order_of_likelihood(listing):
             native = table(await self.line.ask(kind.native)) if kind.native else {}

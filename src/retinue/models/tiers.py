@@ -34,9 +34,8 @@ class EndpointPlan:
 @dataclass(frozen=True, slots=True)
 class TierPlan:
     endpoint: str = ""
-    """A name in the plan's endpoints, or a URL; empty for the plan's own."""
+    """A name in the plan's endpoints, or a URL."""
     model: str = ""
-    """Empty for the plan's own on the plan's own endpoint, elsewhere for what is loaded there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +47,19 @@ class ModelPlan:
     patience_s: float = 300.0
 
     def choose(self, name: str) -> tuple[EndpointPlan, str | None]:
-        """The server and the model for a tier; any other name is a model of the tier `default`'s server."""
-        nothing = TierPlan()
-        tier = self.tiers.get(name, nothing) if name in TIERS else nothing
-        if tier == nothing:
-            tier = self.tiers.get("default", nothing)
-        model = tier.model or ("" if tier.endpoint else self.model)
-        if name not in TIERS:
-            model = name
-        return self._server(tier.endpoint or self.endpoint), model or None
+        """The server and the model for a tier; any other name is a model of the tier `default`'s server.
+
+        What a tier leaves out is taken from `default`, then from the plan itself; but a model's name only
+        together with its server.
+        """
+        tier = self.tiers.get(name, TierPlan()) if name in TIERS else TierPlan(model=name)
+        endpoint = model = ""
+        for given in (tier, self.tiers.get("default", TierPlan()), TierPlan(self.endpoint, self.model)):
+            model = model or given.model
+            endpoint = given.endpoint
+            if endpoint:
+                break
+        return self._server(endpoint), model or None
 
     def servers(self) -> dict[str, EndpointPlan]:
         """Every server that is configured, by a name for it."""
@@ -79,7 +82,7 @@ class ModelPlan:
             )
         raise Unavailable(
             "no model is configured",
-            hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; `retinue doctor` finds some",
+            hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
         )
 
 
