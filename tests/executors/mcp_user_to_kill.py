@@ -1,4 +1,4 @@
-"""A server in small: its agent's MCP server starts a stubborn family; it says who they are and waits to be killed."""
+"""A server in small: an MCP server of its own starts a stubborn family, and it waits to be killed."""
 
 from __future__ import annotations
 

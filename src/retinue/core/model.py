@@ -107,7 +107,3 @@ class Estimator(Protocol):
     """How many tokens a prompt will have, before it is sent."""
 
     def estimate(self, prompt: Prompt) -> int: ...
-
-    def learn(self, prompt: Prompt, prompt_tokens: int) -> None:
-        """Told what the server counted for a prompt."""
-        ...

@@ -78,7 +78,7 @@ class Trial:
             model=model,
             codebase=Codebase([plant(self.folder, self.files)]),
             redactor=Redactor(),
-            estimator=Calibrated,
+            estimator=Calibrated(),
             environment={},
             allows=self.allows,
         )

@@ -54,10 +54,8 @@ async def test_a_server_that_does_not_take_the_schema_is_asked_in_words(tmp_path
     trial = Trial(tmp_path, ["Done.", refused, VALID], schema=SCHEMA)
     outcome = await trial.run()
     assert outcome.error is None
-    assert (
-        trial.prompts[-1].schema is None
-        and json.dumps(SCHEMA["required"])[1:-1].split(",")[0] in trial.told()
-    )
+    assert trial.prompts[-1].schema is None
+    assert '"required":["summary","places"]' in trial.told()
 
 
 async def test_json_in_the_field_for_reasoning_is_found(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -275,6 +276,12 @@ async def test_several_calls_in_one_reply_are_all_answered(tmp_path: Path) -> No
     answers = [turn for turn in trial.prompts[1].turns if turn.role == "tool"]
     assert [turn.answers for turn in answers] == ["a", "b"]
     assert "def retry" in answers[0].text and "A project" in answers[1].text
+
+
+async def test_another_model_than_the_one_asked_is_told(tmp_path: Path) -> None:
+    """P8"""
+    outcome = await Trial(tmp_path, [replace(says(ANSWER), model="tiny", substituted=True)]).run()
+    assert outcome.notes == ("another model answered: tiny",)
 
 
 async def test_a_model_that_is_not_there_is_an_outcome_not_an_exception(tmp_path: Path) -> None:

@@ -126,8 +126,13 @@ def test_a_call_after_thoughts_is_a_call() -> None:
 
 
 def test_what_stands_only_in_the_reasoning_is_known_as_such() -> None:
-    assert read(reply("", reasoning="It is four."), knows, 1) == Says("It is four.", thought=True)
-    assert isinstance(read(reply("", reasoning="It is", finish="length"), knows, 1), Broken)
+    assert read(reply("It is four.", reasoning="It is four."), knows, 1) == Says("It is four.", thought=True)
+    assert read(reply("It is four.", reasoning="Two and two"), knows, 1) == Says("It is four.")
+
+
+def test_thoughts_without_an_end_are_told() -> None:
+    told = read(reply("<think>It may be", finish="length"), knows, 1)
+    assert isinstance(told, Broken) and "too long" in told.why
 
 
 def test_ids_of_printed_calls_differ_between_steps() -> None:

@@ -76,7 +76,7 @@ class Answers:
                 enforced = False  # a server that does not take this schema may still take the words
                 problem = error.message
                 continue
-            text = without_thoughts(reply.text) or reply.reasoning.strip()
+            text = without_thoughts(reply.text)
             judged = await self.accept(text)
             if isinstance(judged, Structured):
                 return judged

@@ -57,7 +57,8 @@ class Asker:
         """Of the largest request."""
         self.free = 0
         """Tokens that the conversation may still grow by."""
-        self.answered_by: set[str] = set()
+        self.substitute: str | None = None
+        """Another model that answered in place of the one that was asked (P8)."""
         self.heard: list[str] = []
         """The pieces of the reply that is coming."""
 
@@ -79,15 +80,8 @@ class Asker:
                 overflows.append(error)
                 if len(overflows) > MOST_OVERFLOWS:
                     raise
-                self._learn(prompt, size, error)
+                self._cap = int(AFTER_OVERFLOW * min(self._cap, size + self._reply))
                 await self._tell(f"step {self.steps}: the conversation was too long for the server")
-
-    def _learn(self, prompt: Prompt, size: int, error: ContextOverflow) -> None:
-        """From now on, requests are kept smaller than the one that was too large."""
-        counted = error.data.get("n_prompt")
-        if isinstance(counted, int):
-            self._estimator.learn(prompt, counted)
-        self._cap = int(AFTER_OVERFLOW * min(self._cap, size + self._reply))
 
     @property
     def _reply(self) -> int:
@@ -144,9 +138,8 @@ class Asker:
             said = reply.reply_tokens or estimate_tokens(reply.text + reply.reasoning)
             self._count(read, said)
             tokens.settle(read + said)
-        if reply.prompt_tokens:
-            self._estimator.learn(prompt, reply.prompt_tokens)
-        self.answered_by.add(reply.model)
+        if reply.substituted:
+            self.substitute = reply.model
         self.heard.clear()
         return reply
 

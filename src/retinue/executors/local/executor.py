@@ -6,7 +6,7 @@ Knows nothing of how a model is reached, nor of what a run is recorded as.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -47,8 +47,8 @@ class LocalExecutor:
     model: Model
     codebase: Codebase
     redactor: Redactor
-    estimator: Callable[[], Estimator]
-    """Of the model; the same one for all runs, so that they learn from each other."""
+    estimator: Estimator
+    """Of the model; it knows what the server counted before."""
     environment: Mapping[str, str] = field(repr=False)
     """The server's own, of which MCP servers see only what is allowed."""
     allows: Allows = everything
@@ -111,7 +111,7 @@ class _Work:
         caps = Caps.of(facts.context)
         await self._announce(facts, caps, tools)
         toolbox = Toolbox(tools, of.redactor, of.allows)
-        asker = Asker(of.model, facts, caps, of.estimator(), ctx.spending, self._tell)
+        asker = Asker(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
         loop = Loop(
             asker=asker,
             conversation=Conversation(system_prompt(of.agent.prompt, tools=bool(tools)), self._task.prompt),

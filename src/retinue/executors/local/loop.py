@@ -102,9 +102,10 @@ class Loop:
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
         """Where it stands: what was found, if it ends here."""
-        found = "".join(self._asker.heard).strip() or self._conversation.found(self._caps.reply)
         asker = self._asker
-        return LoopResult(found, asker.steps, asker.tokens, asker.peak, error, tuple(self.notes))
+        found = "".join(asker.heard).strip() or self._conversation.found(self._caps.reply)
+        notes = [*self.notes, *([f"another model answered: {asker.substitute}"] if asker.substitute else [])]
+        return LoopResult(found, asker.steps, asker.tokens, asker.peak, error, tuple(notes))
 
     async def _look(self) -> str:
         """The first phase: tools, until the model answers or must."""

@@ -56,7 +56,7 @@ class Actions:
         return Request(schema=self._schema, as_text=True, then=self._then)
 
     def read(self, reply: Reply, step: int) -> Move:
-        text = without_thoughts(reply.text) or reply.reasoning.strip()
+        text = without_thoughts(reply.text)
         found = _action(text)
         if found is None:
             hint = "It was cut off: make it shorter." if reply.finish == "length" else "Write nothing else."

@@ -66,11 +66,10 @@ def read(reply: Reply, knows: Callable[[str], bool], step: int) -> Move:
             text, f"Your tool call could not be read.{cut} Call the tool again, with JSON arguments."
         )
     if text:
-        return Says(text, cut=reply.finish == "length")
+        # Where nothing but reasoning came, it is the text: some servers put answers there too.
+        return Says(text, cut=reply.finish == "length", thought=reply.text == reply.reasoning)
     if reply.finish == "length":
         return Broken("", "You thought for too long. Call a tool, or write the answer at once.")
-    if reply.reasoning.strip():  # where some servers put answers too
-        return Says(reply.reasoning.strip(), thought=True)
     if reply.text.strip():
         return Broken("", "You only thought. Write the answer itself, or call a tool.")
     return Broken("", "Your reply was empty. Call a tool, or write the answer.")
