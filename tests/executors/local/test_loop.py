@@ -15,7 +15,7 @@ from retinue.core.message import Message, MessageStatus
 from retinue.core.model import ModelFacts, Piece, Prompt, Reply, ToolCall
 from retinue.core.tokens import estimate_tokens
 from retinue.executors.local.system_prompt import CUT, system_prompt
-from retinue.models.scripted import calls, together
+from retinue.models.scripted import calls, says, together
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import marked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retinue.core.budget import BudgetKind
 from retinue.core.errors import ContextOverflow, LimitExceeded
@@ -89,13 +89,13 @@ class Asker:
 
     def _fitted(self, conversation: Conversation, request: Request) -> tuple[Prompt, int]:
         """A prompt that leaves room for the reply, older things forgotten where need be."""
-        size = self._size(conversation, request)
+        prompt, size = self._prompt(conversation, request)
         allowed = self._cap
         while size + self._reply > allowed:
             allowed = int(SHRUNK * self._cap)
             if not conversation.shrink():
                 break
-            size = self._size(conversation, request)
+            prompt, size = self._prompt(conversation, request)
         if size + self._reply > self._cap:
             raise LimitExceeded(
                 "tokens",
@@ -104,18 +104,17 @@ class Asker:
                 hint="give a shorter task or fewer tools, or load the model with a longer context",
             )
         self.free = self._cap - size - 2 * self._reply
-        return self._prompt(conversation, request, min(MAX_REPLY, self._cap - size)), size
+        return replace(prompt, max_tokens=min(MAX_REPLY, self._cap - size)), size
 
-    def _size(self, conversation: Conversation, request: Request) -> int:
-        return self._estimator.estimate(self._prompt(conversation, request, self._reply))
-
-    def _prompt(self, conversation: Conversation, request: Request, max_tokens: int) -> Prompt:
-        return Prompt(
+    def _prompt(self, conversation: Conversation, request: Request) -> tuple[Prompt, int]:
+        """As it stands, and how many tokens it has."""
+        prompt = Prompt(
             turns=conversation.turns(as_text=request.as_text, then=request.then),
             tools=request.tools,
             schema=request.schema,
-            max_tokens=max_tokens,
+            max_tokens=self._reply,
         )
+        return prompt, self._estimator.estimate(prompt)
 
     async def _send(self, prompt: Prompt, size: int) -> Reply:
         if not self.steps_left:

@@ -39,10 +39,13 @@ class Conversation:
         self._task = task
         self._words = words_of(task)
         self._forgotten: list[str] = []
+        self._made: dict[tuple[str, str], Exchange] = {}
+        """Where each call was made last."""
         self.exchanges: list[Exchange] = []
 
     def add(self, exchange: Exchange) -> None:
         self.exchanges.append(exchange)
+        self._made |= {_key(call): exchange for call in exchange.calls}
 
     def turns(self, *, as_text: bool = False, then: str = "") -> tuple[Turn, ...]:
         """Everything, as turns. `as_text` writes calls as words, for a server that knows no tools; `then` is
@@ -56,11 +59,8 @@ class Conversation:
 
     def remembers(self, call: ToolCall) -> bool:
         """Whether the very same call was made, and its answer still stands in full."""
-        wanted = _key(call)
-        return any(
-            exchange.whole and any(_key(known) == wanted for known in exchange.calls)
-            for exchange in self.exchanges
-        )
+        made = self._made.get(_key(call))
+        return made is not None and made.whole
 
     def shrink(self) -> bool:
         """Make it one notch smaller, the oldest first; False when nothing but the task is left to cut."""
@@ -69,6 +69,7 @@ class Conversation:
             if exchange is not None and exchange.whole and self._shorten(exchange):
                 return True
         if old and old[0] is not None:
+            old[0].whole = False
             self._forgotten += [_shown(call) for call in old[0].calls]
             self.exchanges.pop(0)
             return True
