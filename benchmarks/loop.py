@@ -58,7 +58,7 @@ class Recording:
 
 @contextmanager
 def model_server() -> Generator[str]:
-    argv = [sys.executable, "-m", "benchmarks.model_server"]
+    argv = [sys.executable, "-m", "benchmarks.looking_model"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin and process.stdout
         try:

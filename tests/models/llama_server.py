@@ -1,8 +1,9 @@
 """A real llama.cpp server with a real, tiny model, as a process that ends with its parent.
 
-    python -m tests.models.llama_server CONTEXT SLOTS
+    python -m tests.models.llama_server CONTEXT SLOTS [MEBIBYTES]
 
-Prints its URL when it is ready, and serves until its standard input ends.
+Prints its URL when it is ready, and serves until its standard input ends. In so many mebibytes of memory it
+keeps prompts that its slots have forgotten; without the number, as many as it does by default.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def model_file() -> Path:
     return next(Path(found.origin).parent.glob("*.gguf"))
 
 
-def main(context: int, slots: int) -> None:
+def main(context: int, slots: int, kept: int | None = None) -> None:
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # else waiting threads take the time of those that work
     xllamacpp: Any = importlib.import_module("xllamacpp")
     params = xllamacpp.CommonParams()
@@ -33,6 +34,8 @@ def main(context: int, slots: int) -> None:
     params.n_ctx = context
     params.n_parallel = slots
     params.n_batch = 256
+    if kept is not None:
+        params.cache_ram_mib = kept
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     sys.stdin.read()
@@ -40,4 +43,4 @@ def main(context: int, slots: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:]))

@@ -94,6 +94,17 @@ async def test_what_ollama_cut_all_the_same_is_noticed_by_its_count() -> None:
     assert cut.turns[0].text != LONG and LONG.endswith(cut.turns[0].text[-100:])
 
 
+async def test_what_ollama_cut_while_its_context_was_not_known_is_noticed() -> None:
+    """By a third only, too little to be told from its count."""
+    state = State(loaded=False, context=1_000)
+    async with served("ollama", ["half an answer"], state) as here:
+        here.endpoint.load.set()
+        with pytest.raises(ContextOverflow) as caught:
+            await here.client.reply(ask("the quick brown fox jumps " * 250))
+    assert caught.value.data["n_ctx"] == 1_000
+    assert len(here.endpoint.requests) == 1
+
+
 async def test_ollama_cuts_the_front_without_a_word() -> None:
     """The fake does what the real one does: the system prompt is gone and nobody says so."""
     async with served("ollama", ["fine"], State(context=1_000)) as here:

@@ -31,7 +31,9 @@ def url() -> Iterator[str]:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdin and server.stdout
         try:
-            yield server.stdout.readline().strip()
+            address = server.stdout.readline().strip()
+            assert address, "the server did not start: `make test-model` installs what it needs"
+            yield address
         finally:
             server.stdin.close()
             try:

@@ -13,6 +13,7 @@ from retinue.models.fake_profiles import OLLAMA, VLLM, State
 from retinue.models.scripted import Scripted
 from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
 from retinue.service.model_plan import model_plan
+from retinue.wiring import open_models, redactor
 from tests.models.served import ask
 
 HERE, THERE = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
@@ -120,3 +121,22 @@ async def test_settings_lead_each_tier_to_its_server(tmp_path: Path) -> None:
         ("small", 9_000, 1),
         ("big", 4_096, 7),
     ]
+
+
+def test_the_keys_of_models_are_hidden_from_everything_that_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6"""
+    monkeypatch.setenv("MY_MODEL_KEY", "plain words as a key")
+    file = tmp_path / "retinue.toml"
+    file.write_text(f"[models.endpoints.a]\nurl = '{HERE}'\napi_key_env = 'MY_MODEL_KEY'\n")
+    settings = load(directory=tmp_path / "x", user=file, environment={}).settings
+    assert "plain words" not in redactor(settings).redact("it said: plain words as a key.")
+
+
+@pytest.mark.anyio
+async def test_wiring_opens_the_models_of_the_settings(tmp_path: Path) -> None:
+    async with serving(FakeEndpoint(Scripted(["hi"]), VLLM)) as url:
+        loaded = load(directory=tmp_path, environment={"RETINUE_MODELS__ENDPOINT": url})
+        async with open_models(loaded) as models:
+            assert (await models.named("fast").reply(ask())).text == "hi"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import AsyncGenerator
@@ -98,11 +99,11 @@ async def test_a_server_that_falls_silent_within_a_reply_is_given_up() -> None:
 
 async def test_a_listener_may_take_longer_than_the_server_may_be_silent() -> None:
     async def slow(_: str) -> None:
-        await anyio.sleep(0.15)
+        await anyio.sleep(0.6)
 
-    async with served("vllm", ["one two"]) as here:
-        client = Client(here.client.server, "scripted", Calibrated(), Patience(idle_s=0.1))
-        assert (await client.reply(ask(), slow)).text == "one two"
+    async with served("vllm", ["one"]) as here:
+        client = Client(here.client.server, "scripted", Calibrated(), Patience(idle_s=0.5))
+        assert (await client.reply(ask(), slow)).text == "one"
 
 
 async def test_a_listener_that_fails_closes_the_stream() -> None:
@@ -119,12 +120,13 @@ async def test_a_listener_that_fails_closes_the_stream() -> None:
             await here.endpoint.until(lambda endpoint: endpoint.busy == 0)
 
 
-async def test_a_timeout_of_the_listeners_own_is_not_taken_for_the_servers() -> None:
+@pytest.mark.parametrize("own", [TimeoutError("mine"), Unavailable("mine")])
+async def test_a_failure_of_the_listeners_own_is_not_taken_for_the_servers(own: Exception) -> None:
     async def fail(_: str) -> None:
-        raise TimeoutError("mine")
+        raise own
 
     async with served("vllm", ["one"]) as here:
-        with pytest.raises(TimeoutError, match="mine"):
+        with pytest.raises(type(own), match="mine"):
             await here.client.reply(ask(), fail)
 
 
@@ -253,3 +255,25 @@ async def test_a_proxy_in_the_environment_gets_nothing_meant_for_this_machine(
     async with served("vllm", ["hi"]) as here:
         with anyio.fail_after(5):
             assert (await here.client.reply(ask())).text == "hi"
+
+
+async def test_a_connection_that_the_server_was_just_closing_is_replaced() -> None:
+    """llama.cpp closes one that served for longer than it keeps idle ones, as the next request is sent."""
+    reply = b'{"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}'
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = reply if b"/chat/" in head else LISTING if b"GET /v1/models" in head else b"{}"
+        start = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        writer.write(start % len(body) + body)
+        await writer.drain()
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            await reader.readuntil(b"\r\n\r\n")  # and closes as soon as the connection is used again
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    async with server:
+        plan = ModelPlan(endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        async with Models(plan, {}) as models:
+            replies = [(await models.named().reply(ask())).text for _ in range(3)]
+    assert replies == ["hi"] * 3

@@ -223,3 +223,17 @@ def test_other_refusals_are_told_apart(status: int, body: str, kind: type[Except
 def test_what_a_server_says_is_repeated_in_one_short_line() -> None:
     error = failure("here", 500, b'{"error": "' + b"a\\n\\u001b[2J" * 1000 + b'"}')
     assert len(error.message) < 400 and error.message.isprintable()
+
+
+@pytest.mark.parametrize("path", ["/home/me/models/x.gguf", "C:\\\\Users\\\\me\\\\x.gguf"])
+def test_of_a_file_in_what_a_server_says_only_the_name_is_repeated(path: str) -> None:
+    """P6"""
+    error = failure(
+        "http://127.0.0.1:1/v1", 500, f'{{"error": "cannot load \'{path}\': no memory"}}'.encode()
+    )
+    assert error.message == "http://127.0.0.1:1/v1 failed with status 500: cannot load 'x.gguf': no memory"
+
+
+def test_names_with_slashes_in_what_a_server_says_stay() -> None:
+    error = failure("here", 400, b'{"error": {"message": "library/qwen3 does not support tools"}}')
+    assert "library/qwen3" in error.message

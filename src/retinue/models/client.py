@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
 
 from retinue.core.errors import EmptyReply, ModelFailed, ToolsUnsupported, Unavailable
 from retinue.core.model import ModelFacts, Piece, Prompt, Reply
 from retinue.models import names, wire
 from retinue.models.failures import is_error, is_loading, overflow
 from retinue.models.json_reading import parse, table
-from retinue.models.line import Loading, Refused
+from retinue.models.line import Gone, Loading, Refused
 from retinue.models.server import Served, Server
 from retinue.models.sse import DONE, Event, TooLong, reader_for
 from retinue.models.tokens import Calibrated
@@ -48,7 +48,6 @@ class Client:
         self.tokens = tokens
         """The estimate for this model; it learns from each reply."""
         self._patience = patience
-        self._noticed: set[str] = set()
 
     async def facts(self) -> ModelFacts:
         return (await self._served()).facts
@@ -73,7 +72,7 @@ class Client:
             raise
         if reply.text and not assembly.text_came and on_text is not None:
             await on_text(reply.text)
-        self._check_cut(served, estimate, reply)
+        await self._check_cut(served, estimate, reply)
         if reply.prompt_tokens is not None:
             self.tokens.learn(prompt, reply.prompt_tokens)
         return self._identified(served, reply)
@@ -113,51 +112,51 @@ class Client:
         self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: Piece | None
     ) -> bool:
         """One request to its end. False if the server asks to come again, as it still loads the model."""
-        now = asyncio.get_running_loop().time
 
-        async def take(event: Event) -> None:
+        async def take(events: Iterable[Event]) -> None:
+            was_done = assembly.done
+            for event in events:
+                added = self._add(event, assembly)
+                if added and on_text is not None:
+                    clock.reschedule(None)  # whoever listens may take their time
+                    await on_text(added)
             if assembly.done:
-                return
-            if event[1] == DONE:
-                assembly.done = True
-                clock.reschedule(now() + CLOSING_S)
-                return
-            added = assembly.add(self._checked(event))
-            if added and on_text is not None:
-                clock.reschedule(None)  # whoever listens may take their time
-                await on_text(added)
-            if assembly.begun:
-                clock.reschedule(now() + self._patience.idle_s)
+                if not was_done:
+                    _allow(clock, CLOSING_S)
+            elif assembly.begun:
+                _allow(clock, self._patience.idle_s)
 
         try:
             async with self.server.line.stream("/v1/chat/completions", body) as response:
                 reader = reader_for(response.headers.get("content-type", ""))
                 async for chunk in response.aiter_raw():
-                    for event in reader.feed(chunk):
-                        await take(event)
-                for event in reader.end():
-                    await take(event)
+                    await take(reader.feed(chunk))
+                await take(reader.end())
         except Refused as refused:
             if not is_loading(refused.status, refused.body):
                 raise self.server.line.failure(refused.status, refused.body) from None
             return False
         except TooLong:
             raise ModelFailed(f"{self._where} sent more than a reply can have") from None
-        except Unavailable:
+        except Gone:
             if not assembly.begun:
                 raise
             self.server.forget()
             raise self._broken_off() from None
         return True
 
-    def _checked(self, event: Event) -> dict[str, object]:
+    def _add(self, event: Event, assembly: wire.Assembly) -> str:
         name, data = event
-        piece = parse(data)
+        if assembly.done or data == DONE:
+            assembly.done = True
+            return ""
+        parsed = parse(data)
+        piece = table(parsed)
         if name == "error" or is_error(piece):
             raise self.server.line.failure(200, data)
-        if not isinstance(piece, dict):
+        if not isinstance(parsed, dict):
             raise ModelFailed(f"{self._where} sent something that is not JSON")
-        return table(cast("object", piece))
+        return assembly.add(piece)
 
     def _broken_off(self) -> ModelFailed:
         return ModelFailed(f"{self._where} broke off in the middle of its reply")
@@ -170,21 +169,32 @@ class Client:
             hint="a large model may need longer to load: raise `models.patience_s`, or load it beforehand",
         )
 
-    def _check_cut(self, served: Served, estimate: int, reply: Reply) -> None:
+    async def _check_cut(self, served: Served, estimate: int, reply: Reply) -> None:
         """Raise if the reply answers only a part of what was sent."""
-        context, counted = served.facts.context, reply.prompt_tokens
-        if not served.kind.cuts_front or counted is None or estimate < NEARLY_FULL * context:
+        if not served.kind.cuts_front:
             return
-        if counted < CUT_BELOW * estimate:
+        if not served.certain:  # it is loaded now, and its context known
+            served = await self._served()
+        context, counted = served.facts.context, reply.prompt_tokens
+        cut = counted is not None and estimate >= NEARLY_FULL * context and counted < CUT_BELOW * estimate
+        if cut or (served.certain and estimate > context):
             raise overflow(self._where, estimate, context)
 
     def _identified(self, served: Served, reply: Reply) -> Reply:
         """The reply with the model that gave it, and word of it if that is not the one asked for."""
         answered = names.shown(reply.model)
         other = self._model is not None and not names.same(self._model, answered)
-        if other and answered not in self._noticed:
-            self._noticed.add(answered)
+        if other and (served.facts.model, answered) not in self.server.substitutes:
+            self.server.substitutes.add((served.facts.model, answered))
             log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
         if not names.same(served.wire_name, reply.model):
             self.server.forget()
         return replace(reply, model=answered, substituted=other)
+
+
+def _allow(clock: asyncio.Timeout, seconds: float) -> None:
+    """Let it run for about so long from now. Timers are not free: one that is nearly right stays."""
+    due = asyncio.get_running_loop().time() + seconds
+    set_for = clock.when()
+    if set_for is None or abs(set_for - due) > 0.1 * seconds:
+        clock.reschedule(due)

@@ -13,6 +13,7 @@ MAX_WORDS = 300
 _OVERFLOW = [re.compile(words, re.DOTALL) for kind in KINDS for words in kind.overflow]
 _NO_TOOLS = re.compile("|".join(words for kind in KINDS for words in kind.no_tools))
 _NO_MODEL = re.compile("|".join(words for kind in KINDS for words in kind.no_model))
+_PATH = re.compile(r"(?<![\w./\\:])(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)+[\\/](?=[^\s\\/:'\"])")
 _LOADING = re.compile(r"[Ll]oading model")
 
 
@@ -89,5 +90,7 @@ def overflow(where: str, prompt: int | None, context: int | None) -> ContextOver
 
 
 def _one_line(words: str) -> str:
-    flat = " ".join("".join(char if char.isprintable() else " " for char in words[: 4 * MAX_WORDS]).split())
+    """Of a file only its name, as the path tells of the machine."""
+    short = _PATH.sub("", words[: 4 * MAX_WORDS])
+    flat = " ".join("".join(char if char.isprintable() else " " for char in short).split())
     return flat if len(flat) <= MAX_WORDS else flat[:MAX_WORDS] + "…"

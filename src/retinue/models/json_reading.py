@@ -9,7 +9,7 @@ from typing import cast
 def parse(text: bytes | str) -> object:
     """None for what is not JSON."""
     try:
-        return json.loads(text)
+        return json.loads(text if isinstance(text, str) else text.decode())
     except (ValueError, RecursionError):
         return None
 

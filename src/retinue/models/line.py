@@ -7,8 +7,9 @@ machine must not leave it. Knows nothing of what is asked.
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
@@ -23,6 +24,11 @@ KEEP_ALIVE_S = 2.0
 """Shorter than servers keep an idle connection, so that none is used that the other side is closing."""
 ANSWER_S = 10.0
 """For what a server tells of itself."""
+PROMPT = httpx2.Timeout(ANSWER_S, connect=CONNECT_S)
+PATIENT = httpx2.Timeout(None, connect=CONNECT_S, write=60.0)
+ATTEMPTS = 3
+STALE_S = 1.0
+"""A connection that was closed fails at once; what fails later was at work."""
 MAX_ANSWER = 4 * 1024 * 1024
 MAX_REFUSAL = 64 * 1024
 
@@ -64,7 +70,6 @@ class Line:
         headers = {"accept-encoding": "identity", "user-agent": "retinue"}
         self._client = httpx2.AsyncClient(
             headers={**headers, "authorization": f"Bearer {key}"} if key else headers,
-            timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
             follow_redirects=False,
             trust_env=not address.loopback,
             verify=address.encrypted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
@@ -78,7 +83,7 @@ class Line:
         """The JSON at a path below the server's root, posted to if there is a body; None if there is none."""
         method = "GET" if body is None else "POST"
         try:
-            async with self._client.stream(method, self.address.root + path, json=body) as response:
+            async with aclosing(await self._send(method, path, body, PROMPT)) as response:
                 if response.status_code in (401, 403) or response.is_redirect:
                     raise self.failure(response.status_code, b"")
                 whole = await _bounded(response, MAX_ANSWER)
@@ -93,10 +98,8 @@ class Line:
     @asynccontextmanager
     async def stream(self, path: str, body: Json) -> AsyncGenerator[httpx2.Response]:
         """An answer that begins well; `Refused` otherwise. How long to wait is for the caller to say."""
-        patient = httpx2.Timeout(None, connect=CONNECT_S, write=60.0)
-        url = self.address.root + path
         try:
-            async with self._client.stream("POST", url, json=body, timeout=patient) as response:
+            async with aclosing(await self._send("POST", path, body, PATIENT)) as response:
                 if response.status_code != 200:
                     raise Refused(response.status_code, await _bounded(response, MAX_REFUSAL))
                 yield response
@@ -104,6 +107,19 @@ class Line:
             raise self.gone(error) from None
         except httpx2.HTTPError as error:
             raise ModelFailed(f"{self.address.base}: {type(error).__name__}") from None
+
+    async def _send(self, method: str, path: str, body: Json, patience: httpx2.Timeout) -> httpx2.Response:
+        """A connection from before may be closed by the server in the moment it is used again: then the
+        request goes over another one."""
+        request = self._client.build_request(method, self.address.root + path, json=body, timeout=patience)
+        for _ in range(ATTEMPTS - 1):
+            began = time.monotonic()
+            try:
+                return await self._client.send(request, stream=True)
+            except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError):
+                if time.monotonic() - began > STALE_S:
+                    raise
+        return await self._client.send(request, stream=True)
 
     def gone(self, error: httpx2.TransportError) -> Gone:
         """The text of the transport's own error is not repeated: it may hold anything."""

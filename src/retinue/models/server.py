@@ -76,6 +76,8 @@ class Server:
         self._context = context
         self._served: dict[str | None, Served] = {}
         self._toolless: set[str] = set()
+        self.substitutes: set[tuple[str, str]] = set()
+        """Models that were asked for, with those that answered in their place."""
 
     def forget(self) -> None:
         """After the server went away, or answered with another model: anything may be different now."""

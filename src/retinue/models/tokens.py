@@ -15,7 +15,8 @@ from retinue.core.tokens import estimate_tokens
 
 PER_TURN = 5
 """Tokens that a template puts around each turn."""
-MIN_FACTOR, MAX_FACTOR = 0.5, 2.0
+MIN_FACTOR, MAX_FACTOR = 0.7, 2.0
+"""Some servers do not count what they had in their cache; to expect too much is the safer error."""
 MIN_TOKENS = 64
 """Shorter prompts are mostly template and teach nothing."""
 
