@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from retinue.core.agent import McpServer
+from retinue.core.errors import Unavailable
 from retinue.core.executor import Identity, OutputLine
 from retinue.executors.environment import MARK
 from retinue.executors.identity import identify
@@ -78,6 +79,14 @@ async def test_a_server_sees_an_allowlisted_environment_and_its_own_variables(tm
         seen = json.loads(await answer(box, "env", tokens=5_000))
     assert seen["TOKEN"] == "given" and seen["PLAIN"] == "1" and seen[MARK] == RUN
     assert "OTHER_KEY" not in seen and "GIVEN" not in seen and "RETINUE_DATA_DIR" not in seen
+
+
+async def test_a_failure_of_the_run_passes_through_as_it_is(tmp_path: Path) -> None:
+    """Not wrapped into a group: whoever catches it knows it by its kind."""
+    with pytest.raises(Unavailable, match="something else"):
+        async with serving(tmp_path, small_server()):
+            raise Unavailable("something else failed")
+    assert marked(RUN) == []
 
 
 async def test_nothing_is_started_before_it_is_needed(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class McpTools:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._tasks.cancel_scope.cancel()
-        await self._scope.__aexit__(kind, error, trace)
+        await self._scope.aclose()  # without the error: the group would wrap it
 
     async def tools(self) -> tuple[Tool, ...]:
         """What the servers offer; those that do not answer are among the `problems`."""
