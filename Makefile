@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
 
-.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval docs conformance clean
+.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval bench-loop docs conformance clean
 
 setup: $(READY)
 
@@ -46,7 +46,7 @@ conformance: $(READY)
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
 
-bench: bench-startup bench-redaction bench-runs
+bench: bench-startup bench-redaction bench-runs bench-loop
 
 bench-startup: $(READY)
 	$(BIN)/python -m benchmarks.startup
@@ -60,6 +60,9 @@ bench-runs: $(READY)
 
 bench-models: $(MODEL)
 	$(BIN)/python -m benchmarks.models
+
+bench-loop: $(READY)
+	$(BIN)/python -m benchmarks.loop
 
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
