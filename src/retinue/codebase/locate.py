@@ -123,14 +123,13 @@ class Locator:
             if index is None:
                 return None
             try:
-                found = index.changes()
-                if found is None or found.whole or len(found.files) > FEW_CHANGES:
-                    return None
-                if found.files or not all(one.is_current() for one in index.chronicles(stop)):
-                    index.update(stop)
                 with index.reading():
-                    pasts = [chronicle.past(asked.terms) for chronicle in index.chronicles(stop)]
-                    return _located(asked, index.evidence(list(asked.terms)), together(pasts), limit)
+                    currents = index.currents(stop)
+                    if currents is None or sum(len(one.loose) for one in currents) > FEW_CHANGES:
+                        return None
+                    evidence = index.evidence(currents, asked.terms, stop)
+                    pasts = [one.past(asked.terms) for one in index.chronicles(stop)]
+                    return _located(asked, evidence, together(pasts), limit)
             finally:
                 index.close()
         except (sqlite3.Error, OSError):
@@ -145,7 +144,7 @@ class Locator:
 def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> Located:
     ranking = rank(asked, evidence, history)
     places = [
-        Place(evidence.entries[one.file], one.line, one.score, why(ranking, one.file, asked), kind_of(path))
+        Place(evidence.entry(one.file), one.line, one.score, why(ranking, one.file, asked), kind_of(path))
         for one in ranking.best[:limit]
         for path in (evidence.paths[one.file],)
     ]

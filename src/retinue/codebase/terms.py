@@ -7,7 +7,7 @@ finds every line that can hold the word. Cold answers rely on that: ripgrep narr
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
@@ -117,14 +117,18 @@ class Vocabulary(dict[bytes, str]):
         return terms
 
     def _of_parts(self, identifier: str) -> str:
-        lower = identifier.lower()
         pieces = _PART.findall(identifier)
         if len(pieces) < 2:
             return self._stems[pieces[0].lower()] if pieces else ""
         stems = self._stems
         found = dict.fromkeys([stems[piece.lower()] for piece in pieces])
-        found[lower.replace("_", "")] = None
+        # Of its pieces alone: a space beyond ASCII, which belongs to none, would part the terms.
+        found["".join(pieces).lower()] = None
         return " ".join(filter(None, found))
+
+    def terms(self, text: str) -> Iterator[str]:
+        """Of every word of a name or a path, in order."""
+        return (term for word in words(text.encode()).split() for term in self[word].split())
 
 
 _BETWEEN_WORDS = bytes(

@@ -1,0 +1,68 @@
+"""One file as an index keeps it: its outline, and its words by definition. Reads nothing."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+
+from retinue.codebase.evidence import Detail
+from retinue.codebase.outline import Chunk, outline
+from retinue.codebase.path_words import FOLDER, NAME, folders_of, name_of
+from retinue.codebase.terms import Vocabulary, words
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS files (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, places BLOB, names TEXT, imports TEXT, words TEXT);
+"""
+COLUMNS = "places, names, imports, words"
+
+Row = tuple[bytes, str, str, str]
+
+_APART = "\n"
+"""A line of words for the path, then one for each definition."""
+
+
+def pack(path: str, data: bytes, vocabulary: Vocabulary) -> Row:
+    cut, imports = outline(path, data)
+    places = array("I", [number for chunk in cut for number in (chunk.start, chunk.line)])
+    places.append(len(data))
+    spaced, terms_of = words(data), vocabulary.__getitem__
+    lines = [
+        _path_terms(path, vocabulary),
+        *(" ".join(filter(None, map(terms_of, spaced[chunk.start : chunk.end].split()))) for chunk in cut),
+    ]
+    names = "\n".join([chunk.name for chunk in cut])
+    return places.tobytes(), names, "\n".join(imports), f" {f' {_APART} '.join(lines)} "
+
+
+def _path_terms(path: str, vocabulary: Vocabulary) -> str:
+    """Marked, so that they are not taken for the words inside."""
+    return " ".join(
+        mark + term
+        for mark, text in ((NAME, name_of(path)), (FOLDER, folders_of(path)))
+        for term in dict.fromkeys(vocabulary.terms(text))
+    )
+
+
+def unpack(row: Row, terms: Iterable[str]) -> Detail:
+    """Of the words, only where the given terms stand is looked up."""
+    places, names, imports, said = row
+    numbers = array("I")
+    numbers.frombytes(places)
+    starts, lines = numbers[0::2], numbers[1::2]
+    chunks = list(map(Chunk, starts, starts[1:], lines, names.split("\n")))
+    hits = {term: _by_chunk(said, f" {term} ") for term in terms}
+    return Detail(chunks, imports.split("\n") if imports else [], hits)
+
+
+def _by_chunk(said: str, wanted: str) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    chunk, counted = -1, 0
+    step = len(wanted) - 1
+    here = said.find(wanted)
+    while here >= 0:
+        chunk += said.count(_APART, counted, here)
+        counted = here
+        counts[chunk] = counts.get(chunk, 0) + 1
+        here = said.find(wanted, here + step)
+    return counts
