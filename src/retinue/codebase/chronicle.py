@@ -6,18 +6,19 @@ import sqlite3
 from collections.abc import Mapping
 
 from retinue.codebase import postings
-from retinue.codebase.evidence import Change, Past
-from retinue.codebase.history import MOST_FILES, History, distinct_terms, nearest, past
+from retinue.codebase.evidence import Past
+from retinue.codebase.history import History, distinct_terms, nearest, past, votes
 from retinue.codebase.terms import Vocabulary
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS history (root INTEGER PRIMARY KEY, state TEXT, commits INTEGER);
 CREATE TABLE IF NOT EXISTS commits (
     root INTEGER, number INTEGER, name TEXT, words INTEGER, paths TEXT, PRIMARY KEY (root, number));
+CREATE INDEX IF NOT EXISTS commit_names ON commits (root, name);
 """
 
 
-_BATCH = 500
+_BATCH = 1_000
 """Commits that git is asked about at once."""
 
 
@@ -33,24 +34,27 @@ class Chronicle:
         row = self._db.execute("SELECT state FROM history WHERE root = ?", (self._root,)).fetchone()
         return row is not None and row[0] == self._history.state()
 
-    def renew(self) -> None:
+    def update(self) -> None:
+        """Take in the messages, or, once they are there, which files the commits changed.
+
+        The first questions do not wait for the files, which cost git more than the messages.
+        """
+        if self.is_current():
+            self._add_files()
+        else:
+            self._renew()
+
+    def _renew(self) -> None:
         """Read all messages again: that is cheap, and a rewritten branch needs no care."""
         state = self._history.state()
         messages = self._history.messages()
-        known: dict[str, str] = dict(
-            self._db.execute("SELECT name, paths FROM commits WHERE root = ?", (self._root,)).fetchall()
-        )
-        unknown = [one.commit for one in messages if one.commit not in known]
-        for first in range(0, len(unknown), _BATCH):
-            found = self._history.files(unknown[first : first + _BATCH])
-            if not found:  # git was stopped or took too long: what is not known must not pass for nothing
-                return
-            known |= {commit: "\0".join(paths) for commit, paths in found.items() if len(paths) <= MOST_FILES}
+        query = "SELECT name, paths FROM commits WHERE root = ? AND paths IS NOT NULL"
+        known: dict[str, str] = dict(self._db.execute(query, (self._root,)).fetchall())
         self._db.execute("DELETE FROM commits WHERE root = ?", (self._root,))
         self._db.executemany(
             "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
             [
-                (self._root, number, one.commit, len(one.words), known.get(one.commit, ""))
+                (self._root, number, one.commit, len(one.words), known.get(one.commit))
                 for number, one in enumerate(messages)
             ],
         )
@@ -58,24 +62,44 @@ class Chronicle:
         codes: dict[str, list[int]] = {}
         vocabulary = Vocabulary()
         for number, one in enumerate(messages):
-            code = postings.code(number, 1)
+            code = number << postings.COUNT_BITS | 1
             for term in distinct_terms(one, vocabulary):
                 codes.setdefault(term, []).append(code)
         postings.write(self._db, self._segment, codes)
         self._db.execute("REPLACE INTO history VALUES (?, ?, ?)", (self._root, state, len(messages)))
+
+    def _add_files(self) -> None:
+        query = "SELECT name FROM commits WHERE root = ? AND paths IS NULL"
+        unknown = [name for (name,) in self._db.execute(query, (self._root,))]
+        for first in range(0, len(unknown), _BATCH):
+            batch = unknown[first : first + _BATCH]
+            found = self._history.files(batch)
+            if not found:  # git was stopped or took too long: what is not known must not pass for nothing
+                return
+            self._db.executemany(
+                "UPDATE commits SET paths = ? WHERE root = ? AND name = ?",
+                [("\0".join(found.get(name, ())), self._root, name) for name in batch],
+            )
 
     def past(self, weights: Mapping[str, float]) -> Past:
         """From what is kept if that is still the history, and otherwise from git."""
         if not self.is_current():
             return past(self._history, weights)
         commits = self._db.execute("SELECT commits FROM history WHERE root = ?", (self._root,)).fetchone()[0]
-        speaking = {term: postings.read(self._db, self._segment, term)[0] for term in weights}
+        speaking = {
+            term: [code >> postings.COUNT_BITS for code in postings.read(self._db, self._segment, term)]
+            for term in weights
+        }
         near, frequency = nearest(speaking, commits, weights)
-        changes: list[Change] = []
-        for number, terms in near:
-            row = self._db.execute(
-                "SELECT words, paths FROM commits WHERE root = ? AND number = ?", (self._root, number)
+        rows = [
+            self._db.execute(
+                "SELECT name, words, paths FROM commits WHERE root = ? AND number = ?", (self._root, number)
             ).fetchone()
-            if row[1]:
-                changes.append(Change(frozenset(terms), row[0], tuple(row[1].split("\0"))))
-        return Past(commits, frequency, changes)
+            for number, _ in near
+        ]
+        asked = self._history.files([name for name, _, paths in rows if paths is None])
+        found = [
+            (terms, words, asked.get(name, ()) if paths is None else tuple(filter(None, paths.split("\0"))))
+            for (_, terms), (name, words, paths) in zip(near, rows, strict=True)
+        ]
+        return Past(commits, frequency, votes(found))

@@ -11,7 +11,7 @@ import math
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,6 +149,11 @@ def nearest(
     return [(number, frozenset(of_commit)) for number, of_commit in terms.items()], frequency
 
 
+def votes(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]) -> list[Change]:
+    """The commits that may vote, from the terms, words and files of each."""
+    return [Change(*one) for one in found if 0 < len(one[2]) <= MOST_FILES]
+
+
 def past(history: History, weights: Mapping[str, float]) -> Past:
     """The history as evidence for one question, read afresh."""
     messages = history.messages()
@@ -159,9 +164,7 @@ def past(history: History, weights: Mapping[str, float]) -> Past:
             speaking.setdefault(term, []).append(number)
     near, frequency = nearest(speaking, len(messages), weights)
     files = history.files([messages[number].commit for number, _ in near])
-    changes = [
-        Change(terms, len(messages[number].words), paths)
-        for number, terms in near
-        if 0 < len(paths := files.get(messages[number].commit, ())) <= MOST_FILES
-    ]
-    return Past(len(messages), frequency, changes)
+    found = (
+        (terms, len(messages[number].words), files.get(messages[number].commit, ())) for number, terms in near
+    )
+    return Past(len(messages), frequency, votes(found))

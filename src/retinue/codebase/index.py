@@ -133,8 +133,7 @@ class Index:
             elif any(one.moved for one in currents):
                 self._keep([one.holdings for one in currents])
             for one in self.chronicles(stop):
-                if not one.is_current():
-                    one.renew()
+                one.update()
 
     def _is_much(self, currents: Sequence[Current]) -> bool:
         loose = [(root, place) for root, one in enumerate(currents) for place in one.loose]
@@ -144,7 +143,7 @@ class Index:
         return len(loose) > LOOSE_FILES or sum(sizes) > LOOSE_BYTES
 
     def _take_in(self, currents: Sequence[Current], stop: Stop) -> None:
-        segment, vocabulary = Segment(), Vocabulary()
+        segment, vocabulary = Segment(), stored.vocabulary()
         with self._codebase.opener(stop) as opener:
             for number, one in enumerate(currents):
                 for place in one.loose:
@@ -152,7 +151,7 @@ class Index:
                     self._store(opener, number, one.holdings, place, segment, vocabulary)
                     if segment.is_full:
                         segment.write(self._db)
-                        segment, vocabulary = Segment(), Vocabulary()
+                        segment, vocabulary = Segment(), stored.vocabulary()
         segment.write(self._db)
         live = {file for one in currents for file in one.holdings.ids}
         gone = {file for (file,) in self._db.execute("SELECT id FROM files")} - live
@@ -166,17 +165,17 @@ class Index:
         path = held.paths[place]
         as_of_ns = time.time_ns()
         try:
-            status = os.lstat(self._roots[root].path / path)
+            status = os.lstat(f"{self._roots[root].path}{os.sep}{path}")
         except OSError:
             held.ids[place], held.sizes[place], held.stamps[place] = 0, 0, GONE
             return
         data = text_of(opener, Entry(self._roots[root], path)) or b""
-        row = stored.pack(path, data, vocabulary)
+        row, said = stored.pack(path, data, vocabulary)
         added = self._db.execute(f"INSERT INTO files ({stored.COLUMNS}) VALUES (?, ?, ?, ?)", row)  # noqa: S608
         file = added.lastrowid or 0
         held.ids[place], held.sizes[place] = file, status.st_size
         held.stamps[place] = settled(status, as_of_ns)
-        segment.add(file, row[3])
+        segment.add(file, said)
 
     def _keep(self, held: Sequence[Holdings]) -> None:
         self._db.executemany(

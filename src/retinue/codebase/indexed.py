@@ -13,6 +13,7 @@ from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Detail
 from retinue.codebase.holdings import Current
 from retinue.codebase.path_words import FOLDER, NAME, PathWords, path_words
+from retinue.codebase.postings import COUNT, COUNT_BITS
 from retinue.codebase.scan import counts_in, detail_of, size_of, text_of
 from retinue.codebase.terms import Asked
 from retinue.core.stop import Stop
@@ -59,10 +60,10 @@ class Indexed:
     def _files_with(self, term: str) -> dict[int, int]:
         counts: dict[int, int] = {}
         numbers = self._numbers
-        for files, often in segments.posting(self._db, self._segments, term):
-            for file, count in zip(files, often, strict=True):
-                if file in numbers:
-                    counts[numbers[file]] = count
+        for codes in segments.posting(self._db, self._segments, term):
+            for code in codes:
+                if (number := numbers.get(code >> COUNT_BITS)) is not None:
+                    counts[number] = counts.get(number, 0) + (code & COUNT)
         return counts
 
     def entry(self, file: int) -> Entry:

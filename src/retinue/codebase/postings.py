@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS blocks (
-    id INTEGER PRIMARY KEY, segment INTEGER, first TEXT, terms TEXT, ends BLOB, numbers BLOB, counts BLOB);
+    id INTEGER PRIMARY KEY, segment INTEGER, first TEXT, terms TEXT, ends BLOB, codes BLOB);
 CREATE INDEX IF NOT EXISTS block_terms ON blocks (segment, first);
 """
 
@@ -21,22 +21,14 @@ _BLOCK = 256
 """Numbers after which a block ends: few enough to read a rare term quickly, and a common one has its own."""
 COUNT_BITS = 20
 """No file that is read has a term this often: see LARGEST."""
-_COUNT = (1 << COUNT_BITS) - 1
-
-Posting = tuple[Sequence[int], Sequence[int]]
-"""Numbers, and how often the term stands in each."""
-NOTHING: Posting = ((), ())
-
-
-def code(number: int, count: int) -> int:
-    """One of the integers that `write` takes."""
-    return number << COUNT_BITS | count
+COUNT = (1 << COUNT_BITS) - 1
+"""A code is a number and, in the lowest bits, how often the term stands there."""
 
 
 def write(database: sqlite3.Connection, segment: int, codes: Mapping[str, Sequence[int]]) -> None:
-    """A new segment. Each term once, its numbers in order."""
+    """A new segment. A term may have the same number several times: its counts add up."""
     database.executemany(
-        "INSERT INTO blocks (segment, first, terms, ends, numbers, counts) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO blocks (segment, first, terms, ends, codes) VALUES (?, ?, ?, ?, ?)",
         _blocks(segment, codes),
     )
 
@@ -45,45 +37,36 @@ def remove(database: sqlite3.Connection, segment: int) -> None:
     database.execute("DELETE FROM blocks WHERE segment = ?", (segment,))
 
 
-def read(database: sqlite3.Connection, segment: int, term: str) -> Posting:
+def read(database: sqlite3.Connection, segment: int, term: str) -> Sequence[int]:
+    """The codes of a term."""
     found = database.execute(
-        "SELECT terms, ends, numbers, counts FROM blocks"
-        " WHERE segment = ? AND first <= ? ORDER BY first DESC LIMIT 1",
+        "SELECT terms, ends, codes FROM blocks WHERE segment = ? AND first <= ? ORDER BY first DESC LIMIT 1",
         (segment, term),
     ).fetchone()
     if found is None:
-        return NOTHING
+        return ()
     terms = found[0].split("\n")
     place = bisect_left(terms, term)
     if place == len(terms) or terms[place] != term:
-        return NOTHING
-    ends, numbers, counts = (_unpacked(blob) for blob in found[1:])
-    span = slice(ends[place - 1] if place else 0, ends[place])
-    return numbers[span], counts[span]
+        return ()
+    ends = array("I")
+    ends.frombytes(found[1])
+    codes = array("Q")
+    start = ends[place - 1] if place else 0
+    codes.frombytes(found[2][start * codes.itemsize : ends[place] * codes.itemsize])
+    return codes
 
 
 def _blocks(segment: int, codes: Mapping[str, Sequence[int]]) -> Iterator[tuple[object, ...]]:
     terms: list[str] = []
     ends = array("I")
-    inside: list[int] = []
+    inside = array("Q")
     for term in sorted(codes):
         terms.append(term)
-        inside += codes[term]
+        inside.extend(codes[term])
         ends.append(len(inside))
         if len(inside) >= _BLOCK:
-            yield _row(segment, terms, ends, inside)
-            terms, ends, inside = [], array("I"), []
+            yield segment, terms[0], "\n".join(terms), ends.tobytes(), inside.tobytes()
+            terms, ends, inside = [], array("I"), array("Q")
     if terms:
-        yield _row(segment, terms, ends, inside)
-
-
-def _row(segment: int, terms: list[str], ends: array[int], inside: list[int]) -> tuple[object, ...]:
-    numbers = array("I", [code >> COUNT_BITS for code in inside])
-    counts = array("I", [code & _COUNT for code in inside])
-    return segment, terms[0], "\n".join(terms), ends.tobytes(), numbers.tobytes(), counts.tobytes()
-
-
-def _unpacked(blob: bytes) -> array[int]:
-    numbers = array("I")
-    numbers.frombytes(blob)
-    return numbers
+        yield segment, terms[0], "\n".join(terms), ends.tobytes(), inside.tobytes()

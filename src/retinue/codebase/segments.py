@@ -9,11 +9,11 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from retinue.codebase import postings
-from retinue.codebase.postings import COUNT_BITS, Posting
+from retinue.codebase.postings import COUNT_BITS
 
 TABLES = f"""
 CREATE TABLE IF NOT EXISTS segments (id INTEGER PRIMARY KEY AUTOINCREMENT, files BLOB);
@@ -24,23 +24,34 @@ MOST_FILES = 4_000
 """In one segment: what has to be in memory while it is written."""
 
 
+class _Lists(dict[str, tuple[list[int], ...]]):
+    """Words to the lists of their terms: a word that is several has as many."""
+
+    def __init__(self, codes: dict[str, list[int]]) -> None:
+        super().__init__()
+        self._codes = codes
+
+    def __missing__(self, words: str) -> tuple[list[int], ...]:
+        self[words] = lists = tuple([self._codes.setdefault(term, []) for term in words.split()])
+        return lists
+
+
 class Segment:
     """One that is being gathered."""
 
     def __init__(self) -> None:
         self._files = array("I")
         self._codes: dict[str, list[int]] = {}
+        self._lists = _Lists(self._codes)
 
-    def add(self, file: int, said: str) -> None:
-        """All words of a file; spaces or newlines between."""
+    def add(self, file: int, said: Iterable[str]) -> None:
+        """A file with all of its words."""
         self._files.append(file)
-        codes = self._codes
         base = file << COUNT_BITS
-        for term, count in Counter(said.split()).items():
-            if term in codes:
-                codes[term].append(base + count)
-            else:
-                codes[term] = [base + count]
+        lists_of = self._lists
+        for words, count in Counter(said).items():
+            for codes in lists_of[words]:
+                codes.append(base + count)
 
     @property
     def is_full(self) -> bool:
@@ -56,7 +67,7 @@ def numbers(database: sqlite3.Connection) -> list[int]:
     return [number for (number,) in database.execute("SELECT id FROM segments ORDER BY id")]
 
 
-def posting(database: sqlite3.Connection, segments: Sequence[int], term: str) -> Iterator[Posting]:
+def posting(database: sqlite3.Connection, segments: Sequence[int], term: str) -> Iterator[Sequence[int]]:
     """Of files that are there and of files that are gone."""
     return (postings.read(database, segment, term) for segment in segments)
 
@@ -91,5 +102,5 @@ def _rewrite(database: sqlite3.Connection, segments: Sequence[int], files: Seque
     gathered = Segment()
     for file in sorted(files):
         said = database.execute("SELECT words FROM files WHERE id = ?", (file,)).fetchone()[0]
-        gathered.add(file, said)
+        gathered.add(file, said.split())
     gathered.write(database)

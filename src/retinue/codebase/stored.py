@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from retinue.codebase.evidence import Detail
 from retinue.codebase.outline import Chunk, outline
@@ -20,28 +21,37 @@ Row = tuple[bytes, str, str, str]
 
 _APART = "\n"
 """A line of words for the path, then one for each definition."""
+_CUT = b"\xff"
+"""Stands between two definitions while words are looked up: a byte that no UTF-8 has."""
 
 
-def pack(path: str, data: bytes, vocabulary: Vocabulary) -> Row:
+class Packed(NamedTuple):
+    row: Row
+    said: list[str]
+    """The words of the row; some are several, with spaces between."""
+
+
+def vocabulary() -> Vocabulary:
+    """For many files in a row."""
+    made = Vocabulary()
+    made[_CUT] = _APART
+    return made
+
+
+def pack(path: str, data: bytes, known: Vocabulary) -> Packed:
     cut, imports = outline(path, data)
-    places = array("I", [number for chunk in cut for number in (chunk.start, chunk.line)])
+    places = array("I", [number for start, _, line, _ in cut for number in (start, line)])
     places.append(len(data))
-    spaced, terms_of = words(data), vocabulary.__getitem__
-    lines = [
-        _path_terms(path, vocabulary),
-        *(" ".join(filter(None, map(terms_of, spaced[chunk.start : chunk.end].split()))) for chunk in cut),
-    ]
+    parted = b" \xff ".join([data[start:end] for start, end, _, _ in cut])
+    said = [*_path_terms(path, known), _APART, *filter(None, map(known.__getitem__, words(parted).split()))]
     names = "\n".join([chunk.name for chunk in cut])
-    return places.tobytes(), names, "\n".join(imports), f" {f' {_APART} '.join(lines)} "
+    return Packed((places.tobytes(), names, "\n".join(imports), f" {' '.join(said)} "), said)
 
 
-def _path_terms(path: str, vocabulary: Vocabulary) -> str:
+def _path_terms(path: str, known: Vocabulary) -> Iterator[str]:
     """Marked, so that they are not taken for the words inside."""
-    return " ".join(
-        mark + term
-        for mark, text in ((NAME, name_of(path)), (FOLDER, folders_of(path)))
-        for term in dict.fromkeys(vocabulary.terms(text))
-    )
+    for mark, text in ((NAME, name_of(path)), (FOLDER, folders_of(path))):
+        yield from (mark + term for term in dict.fromkeys(known.terms(text)))
 
 
 def unpack(row: Row, terms: Iterable[str]) -> Detail:

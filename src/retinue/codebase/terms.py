@@ -117,13 +117,15 @@ class Vocabulary(dict[bytes, str]):
         return terms
 
     def _of_parts(self, identifier: str) -> str:
-        pieces = _PART.findall(identifier)
+        if identifier.islower() and (spaced := identifier.replace("_", " ")).replace(" ", "").isalpha():
+            pieces = spaced.split()  # what the expression would find, several times as fast
+        else:
+            pieces = [piece.lower() for piece in _PART.findall(identifier)]
         if len(pieces) < 2:
-            return self._stems[pieces[0].lower()] if pieces else ""
-        stems = self._stems
-        found = dict.fromkeys([stems[piece.lower()] for piece in pieces])
+            return self._stems[pieces[0]] if pieces else ""
+        found = dict.fromkeys(map(self._stems.__getitem__, pieces))
         # Of its pieces alone: a space beyond ASCII, which belongs to none, would part the terms.
-        found["".join(pieces).lower()] = None
+        found["".join(pieces)] = None
         return " ".join(filter(None, found))
 
     def terms(self, text: str) -> Iterator[str]:
