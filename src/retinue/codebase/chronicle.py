@@ -91,7 +91,7 @@ class Chronicle:
             for term in weights
         }
         near, frequency = nearest(speaking, commits, weights)
-        rows = [
+        rows: list[tuple[str, int, str | None]] = [
             self._db.execute(
                 "SELECT name, words, paths FROM commits WHERE root = ? AND number = ?", (self._root, number)
             ).fetchone()

@@ -6,7 +6,7 @@ The two sources must agree to the last number: the ranker cannot tell them apart
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,6 +23,8 @@ class Detail:
     imports: Sequence[str]
     hits: dict[str, dict[int, int]]
     """Term to chunk to how often."""
+    name_terms: Mapping[str, str]
+    """Each defined name to its terms, every one once, spaces between."""
 
 
 @dataclass(frozen=True, slots=True)

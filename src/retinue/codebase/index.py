@@ -171,7 +171,7 @@ class Index:
             return
         data = text_of(opener, Entry(self._roots[root], path)) or b""
         row, said = stored.pack(path, data, vocabulary)
-        added = self._db.execute(f"INSERT INTO files ({stored.COLUMNS}) VALUES (?, ?, ?, ?)", row)  # noqa: S608
+        added = self._db.execute(f"INSERT INTO files ({stored.COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)  # noqa: S608
         file = added.lastrowid or 0
         held.ids[place], held.sizes[place] = file, status.st_size
         held.stamps[place] = settled(status, as_of_ns)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retinue.codebase.closeup import Signal, close_up, saturated
+from retinue.codebase.closeup import K1, Signal, close_up, length_damping
 from retinue.codebase.evidence import Detail, Evidence, Past
 from retinue.codebase.kinds import Standing, standing_of
 from retinue.codebase.mentions import mentioned
@@ -129,10 +129,13 @@ def _words(evidence: Evidence, weights: Mapping[str, float]) -> Signal:
     """BM25 over whole files."""
     sizes = evidence.sizes
     average = sum(sizes) / max(1, len(sizes)) or 1.0
+    damping = [length_damping(size / average) for size in sizes]
     scores: Signal = {}
     for term, weight in weights.items():
+        full = weight * (K1 + 1)
         for file, count in evidence.counts[term].items():
-            scores[file] = scores.get(file, 0.0) + weight * saturated(count, sizes[file] / average)
+            # `saturated`, written out: this line runs tens of thousands of times for a question.
+            scores[file] = scores.get(file, 0.0) + full * count / (count + damping[file])
     return scores
 
 
@@ -180,7 +183,7 @@ def weighed(signals: Mapping[str, Signal], weights: Mapping[str, float]) -> Sign
 
 def _shortlist(scores: Signal, paths: Sequence[str], question: Question) -> list[int]:
     """Standing is looked up for the front alone: it is the costly part when thousands of files match."""
-    front = sorted(scores, key=lambda file: (-scores[file], paths[file]))[: SHORTLIST * 5]
+    front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST * 5]
     judged = {file: scores[file] * _standing(paths[file], question) for file in front}
     return sorted(judged, key=lambda file: (-judged[file], paths[file]))[:SHORTLIST]
 

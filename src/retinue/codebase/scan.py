@@ -6,7 +6,7 @@ Ripgrep, where there is one, says which files can hold a term at all; the others
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -99,7 +99,7 @@ def counts_in(data: bytes, asked: Asked) -> dict[str, int]:
     return counts
 
 
-def detail_of(path: str, data: bytes, asked: Mapping[bytes, tuple[str, ...]]) -> Detail:
+def detail_of(path: str, data: bytes, asked: Asked) -> Detail:
     cut, imports = outline(path, data)
     spaced = words(data)
     hits: dict[str, dict[int, int]] = {}
@@ -108,4 +108,5 @@ def detail_of(path: str, data: bytes, asked: Mapping[bytes, tuple[str, ...]]) ->
             for term in found:
                 counts = hits.setdefault(term, {})
                 counts[number] = counts.get(number, 0) + 1
-    return Detail(cut, imports, hits)
+    names = {chunk.name for chunk in cut if chunk.name}
+    return Detail(cut, imports, hits, {name: asked.vocabulary.distinct(name) for name in names})

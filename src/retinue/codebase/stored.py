@@ -13,11 +13,12 @@ from retinue.codebase.terms import Vocabulary, words
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS files (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, places BLOB, names TEXT, imports TEXT, words TEXT);
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    places BLOB, names TEXT, name_terms TEXT, imports TEXT, words TEXT);
 """
-COLUMNS = "places, names, imports, words"
+COLUMNS = "places, names, name_terms, imports, words"
 
-Row = tuple[bytes, str, str, str]
+Row = tuple[bytes, str, str, str, str]
 
 _APART = "\n"
 """A line of words for the path, then one for each definition."""
@@ -45,24 +46,28 @@ def pack(path: str, data: bytes, known: Vocabulary) -> Packed:
     parted = b" \xff ".join([data[start:end] for start, end, _, _ in cut])
     said = [*_path_terms(path, known), _APART, *filter(None, map(known.__getitem__, words(parted).split()))]
     names = "\n".join([chunk.name for chunk in cut])
-    return Packed((places.tobytes(), names, "\n".join(imports), f" {' '.join(said)} "), said)
+    terms = "\n".join([known.distinct(chunk.name) for chunk in cut])
+    return Packed((places.tobytes(), names, terms, "\n".join(imports), f" {' '.join(said)} "), said)
 
 
 def _path_terms(path: str, known: Vocabulary) -> Iterator[str]:
     """Marked, so that they are not taken for the words inside."""
     for mark, text in ((NAME, name_of(path)), (FOLDER, folders_of(path))):
-        yield from (mark + term for term in dict.fromkeys(known.terms(text)))
+        yield from (mark + term for term in known.distinct(text).split())
 
 
 def unpack(row: Row, terms: Iterable[str]) -> Detail:
     """Of the words, only where the given terms stand is looked up."""
-    places, names, imports, said = row
+    places, names, name_terms, imports, said = row
     numbers = array("I")
     numbers.frombytes(places)
     starts, lines = numbers[0::2], numbers[1::2]
-    chunks = list(map(Chunk, starts, starts[1:], lines, names.split("\n")))
+    of_chunks = names.split("\n")
+    chunks = list(map(Chunk, starts, starts[1:], lines, of_chunks))
+    terms_of = dict(zip(of_chunks, name_terms.split("\n"), strict=True))
+    terms_of.pop("", None)
     hits = {term: _by_chunk(said, f" {term} ") for term in terms}
-    return Detail(chunks, imports.split("\n") if imports else [], hits)
+    return Detail(chunks, imports.split("\n") if imports else [], hits, terms_of)
 
 
 def _by_chunk(said: str, wanted: str) -> dict[int, int]:

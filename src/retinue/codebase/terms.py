@@ -7,7 +7,7 @@ finds every line that can hold the word. Cold answers rely on that: ripgrep narr
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
@@ -128,9 +128,9 @@ class Vocabulary(dict[bytes, str]):
         found["".join(pieces)] = None
         return " ".join(filter(None, found))
 
-    def terms(self, text: str) -> Iterator[str]:
-        """Of every word of a name or a path, in order."""
-        return (term for word in words(text.encode()).split() for term in self[word].split())
+    def distinct(self, text: str) -> str:
+        """The terms of a name or a path, every one once."""
+        return " ".join(dict.fromkeys(" ".join(map(self.__getitem__, words(text.encode()).split())).split()))
 
 
 _BETWEEN_WORDS = bytes(
@@ -149,7 +149,7 @@ class Asked(dict[bytes, tuple[str, ...]]):
     def __init__(self, terms: Collection[str]) -> None:
         super().__init__()
         self._asked = frozenset(terms)
-        self._vocabulary = Vocabulary()
+        self.vocabulary = Vocabulary()
         self._any = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
         self._any_bytes = re.compile(self._any.pattern.encode())
 
@@ -157,7 +157,7 @@ class Asked(dict[bytes, tuple[str, ...]]):
         found: tuple[str, ...] = ()
         # Without underscores and in lower case a word holds all of its terms, so most are told at a glance.
         if not word.isascii() or self._any_bytes.search(word.replace(b"_", b"").lower()):
-            found = tuple(term for term in self._vocabulary[word].split() if term in self._asked)
+            found = tuple(term for term in self.vocabulary[word].split() if term in self._asked)
         self[word] = found
         return found
 
