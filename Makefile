@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs bench-retrieval docs conformance clean
+.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs bench-retrieval bench-speed docs conformance clean
 
 setup: $(READY)
 
@@ -51,6 +51,11 @@ bench-runs: $(READY)
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
+
+# TREE is a checkout of about 3,000 source files, QUESTIONS a *.jsonl of questions to ask of it.
+bench-speed: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/requirements.txt
+	$(BIN)/python -m benchmarks.retrieval_speed $(TREE) $(QUESTIONS)
 
 clean:
 	rm -rf $(VENV)

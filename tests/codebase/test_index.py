@@ -44,8 +44,12 @@ def write(root: Path, path: str, text: str) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    # As if written long ago: otherwise a stamp is not trusted, and the file is simply read again.
-    os.utime(file, ns=(10**18 + len(text), 10**18 + len(text)))
+
+
+def prepare(indexed: Locator, root: Path) -> None:
+    """Make the index of files that are old enough to be trusted: others are simply read again."""
+    settle(root)
+    assert indexed.prepare(Stop())
 
 
 def locators(root: Path, folder: Path) -> tuple[Locator, Locator]:
@@ -63,7 +67,7 @@ def paths(located: Located) -> list[str]:
 
 def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
 
@@ -71,7 +75,7 @@ def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path:
 def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> None:
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     write(project, "net/pool.py", "def acquire(): pass\n")
     commit(project, "Add a pool against slow retries")
@@ -83,7 +87,7 @@ def commit(root: Path, message: str) -> None:
     git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", message], check=True)
+    subprocess.run([*git, "commit", "-qm", message, "--allow-empty"], check=True)
 
 
 def change(root: Path) -> None:
@@ -117,8 +121,37 @@ def replace_by_same_size_and_time(root: Path) -> None:
     swapped.replace(file)
 
 
+def replace_at_the_same_instant(root: Path) -> None:
+    """Twice in one tick of the clock, in place, with the same size."""
+    file = root / "net/retry.py"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("RetryPolicy", "QuietPolicy"), encoding="utf-8")
+    file.write_text(text.replace("RetryPolicy", "LoudyPolicy"), encoding="utf-8")
+
+
 def ignore(root: Path) -> None:
     write(root, ".gitignore", "net/\n")
+
+
+def ignore_below(root: Path) -> None:
+    """A new ignore file speaks of folders that did not change."""
+    write(root, "net/deep/er/again.py", "def retry_delay(): pass\n")
+    write(root, "net/.ignore", "er/\n")
+
+
+def exclude(root: Path) -> None:
+    write(root, ".git/info/exclude", "retry.py\n")
+
+
+def swap_by_a_link(root: Path) -> None:
+    (root / "net/retry.py").unlink()
+    (root / "net/retry.py").symlink_to("../billing/invoice.py")
+
+
+def swap_files(root: Path) -> None:
+    (root / "net/retry.py").rename(root / "net/kept")
+    (root / "billing/invoice.py").rename(root / "net/retry.py")
+    (root / "net/kept").rename(root / "billing/invoice.py")
 
 
 def make_empty(root: Path) -> None:
@@ -127,13 +160,16 @@ def make_empty(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "edit",
-    [change, add, add_in_new_folder, remove, rename, replace_by_same_size_and_time, ignore, make_empty],
+    [
+        *(change, add, add_in_new_folder, remove, rename, replace_by_same_size_and_time, make_empty),
+        *(replace_at_the_same_instant, ignore, ignore_below, exclude, swap_by_a_link, swap_files),
+    ],
 )
 def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Path, edit: object) -> None:
     """P8: never stale."""
     assert callable(edit)
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     ask(indexed, QUESTIONS[0])
     edit(project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
@@ -144,9 +180,47 @@ def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Pa
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
     (project / "hollow").mkdir()
     _, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     write(project, "hollow/zeppelin.py", "def zeppelin(): pass\n")
     assert paths(ask(indexed, "zeppelin")) == ["hollow/zeppelin.py"]
+
+
+def test_a_changed_rule_in_a_file_that_is_ignored_itself_is_seen(project: Path, tmp_path: Path) -> None:
+    """P8: no walk shows the ignore file, and yet it is watched."""
+    write(project, ".ignore", ".ignore\nnet/\n")
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    assert "net/retry.py" not in paths(ask(indexed, QUESTIONS[0]))
+    write(project, ".ignore", ".ignore\nlib/\n")
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert "net/retry.py" in paths(ask(indexed, QUESTIONS[0]))
+
+
+def test_a_file_added_while_the_roots_were_walked_is_seen(project: Path, tmp_path: Path) -> None:
+    """P8: folders are stamped as of the moment before the walk."""
+    _, indexed = locators(project, tmp_path / "index")
+    write(project, "net/zeppelin.py", "def zeppelin(): pass\n")
+    assert indexed.prepare(Stop())
+    write(project, "net/zeppelin_two.py", "def zeppelin(): pass\n")
+    assert set(paths(ask(indexed, "zeppelin"))) == {"net/zeppelin.py", "net/zeppelin_two.py"}
+
+
+def test_letters_run_together_are_found_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
+    write(project, "net/snake.py", "def retry_pool(): pass\n")
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    assert "net/snake.py" in paths(ask(scan, "retrypool"))
+    assert ask(indexed, "retrypool") == ask(scan, "retrypool")
+
+
+def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path) -> None:
+    _, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    change(project)
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    before = file.read_bytes()
+    ask(indexed, QUESTIONS[0])
+    assert file.read_bytes() == before
 
 
 def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> None:
@@ -174,7 +248,7 @@ def settle(root: Path) -> None:
         probe.write_text("x")
         now = probe.stat().st_ctime_ns
         first = first or now
-        if now - first > 300_000_000:
+        if now - first > 110_000_000:
             return
 
 
