@@ -172,14 +172,14 @@ def edit(path: Path, number: int) -> None:
 
 
 BUILD = """
-import resource, sys
+import re, sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.locate import Locator
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
 
 

@@ -213,6 +213,23 @@ def test_letters_run_together_are_found_with_and_without_an_index(project: Path,
     assert ask(indexed, "retrypool") == ask(scan, "retrypool")
 
 
+def test_a_question_tells_whether_the_index_is_behind(project: Path, tmp_path: Path) -> None:
+    commit(project, "Begin")
+    scan, indexed = locators(project, tmp_path / "index")
+    assert indexed.is_behind
+    assert not scan.is_behind
+    prepare(indexed, project)
+    assert indexed.prepare(Stop())
+    ask(indexed, QUESTIONS[0])
+    assert not indexed.is_behind
+    change(project)
+    ask(indexed, QUESTIONS[0])
+    assert not indexed.is_behind  # one small file costs less to read than to take in
+    add(project)
+    ask(indexed, QUESTIONS[0])
+    assert indexed.is_behind
+
+
 def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path) -> None:
     _, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)

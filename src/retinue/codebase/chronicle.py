@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from functools import cached_property
 
 from retinue.codebase import postings
 from retinue.codebase.evidence import Past
@@ -15,6 +16,7 @@ CREATE TABLE IF NOT EXISTS history (root INTEGER PRIMARY KEY, state TEXT, commit
 CREATE TABLE IF NOT EXISTS commits (
     root INTEGER, number INTEGER, name TEXT, words INTEGER, paths TEXT, PRIMARY KEY (root, number));
 CREATE INDEX IF NOT EXISTS commit_names ON commits (root, name);
+CREATE INDEX IF NOT EXISTS commits_without_files ON commits (root) WHERE paths IS NULL;
 """
 
 
@@ -30,16 +32,22 @@ class Chronicle:
         """Of the postings; those of files count upwards from 1."""
         self._history = history
 
-    def is_current(self) -> bool:
+    @cached_property
+    def _is_current(self) -> bool:
         row = self._db.execute("SELECT state FROM history WHERE root = ?", (self._root,)).fetchone()
         return row is not None and row[0] == self._history.state()
+
+    def is_whole(self) -> bool:
+        """Current, and with the files of all commits."""
+        query = "SELECT 1 FROM commits WHERE root = ? AND paths IS NULL LIMIT 1"
+        return self._is_current and self._db.execute(query, (self._root,)).fetchone() is None
 
     def update(self) -> None:
         """Take in the messages, or, once they are there, which files the commits changed.
 
         The first questions do not wait for the files, which cost git more than the messages.
         """
-        if self.is_current():
+        if self._is_current:
             self._add_files()
         else:
             self._renew()
@@ -83,7 +91,7 @@ class Chronicle:
 
     def past(self, weights: Mapping[str, float]) -> Past:
         """From what is kept if that is still the history, and otherwise from git."""
-        if not self.is_current():
+        if not self._is_current:
             return past(self._history, weights)
         commits = self._db.execute("SELECT commits FROM history WHERE root = ?", (self._root,)).fetchone()[0]
         speaking = {

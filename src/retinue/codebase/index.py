@@ -120,6 +120,14 @@ class Index:
             raise
         self._db.execute("COMMIT")
 
+    def is_behind(self, currents: Sequence[Current], chronicles: Sequence[Chronicle]) -> bool:
+        """Whether `update` would find something to do."""
+        return (
+            self._is_much(currents)
+            or any(one.moved for one in currents)
+            or not all(one.is_whole() for one in chronicles)
+        )
+
     def update(self, stop: Stop) -> None:
         """Take in what changed. Others may have done so in the meantime."""
         with self._writing():

@@ -70,6 +70,8 @@ class Locator:
         self._codebase = codebase
         self._folder = index_folder
         self._ripgrep = ripgrep
+        self.is_behind = index_folder is not None
+        """Whether `prepare` would save the next question work, as far as the last one could tell."""
 
     def locate(self, question: str, limit: int, stop: Stop) -> Located:
         if not question.strip():
@@ -127,8 +129,10 @@ class Locator:
                     currents = index.currents(stop)
                     if currents is None or sum(len(one.loose) for one in currents) > FEW_CHANGES:
                         return None
+                    chronicles = index.chronicles(stop)
+                    self.is_behind = index.is_behind(currents, chronicles)
                     evidence = index.evidence(currents, asked.terms, stop)
-                    pasts = [one.past(asked.terms) for one in index.chronicles(stop)]
+                    pasts = [one.past(asked.terms) for one in chronicles]
                     return _located(asked, evidence, together(pasts), limit)
             finally:
                 index.close()
