@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.config.load import CHILD_TOKEN, DATA_DIR, Loaded, load
+from retinue.config.settings import Settings
 from retinue.core.agent import Agent
 from retinue.core.errors import ConfigInvalid, Unauthorized
 from retinue.core.ids import RunId
@@ -20,6 +21,7 @@ from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
 
 if TYPE_CHECKING:
+    from retinue.models.tiers import Models
     from retinue.service.runs import Performer
     from retinue.store.recovery import Orphan
 
@@ -29,16 +31,19 @@ def read_settings(flags: Mapping[str, Any]) -> Loaded:
     return load(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
-def redactor() -> Redactor:
-    """For everything that leaves this process; a run's own token is hidden wherever it occurs."""
-    return Redactor([value for name, value in os.environ.items() if name == CHILD_TOKEN])
+def redactor(settings: Settings | None = None) -> Redactor:
+    """For everything that leaves this process; a run's own token and the models' keys are hidden wherever
+    they occur."""
+    endpoints = settings.models.endpoints.values() if settings is not None else ()
+    secret = {CHILD_TOKEN, *(endpoint.api_key_env for endpoint in endpoints)}
+    return Redactor([value for name, value in os.environ.items() if name in secret and value])
 
 
 def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
     return Service(
         roots=_roots(loaded),
-        redactor=redactor(),
+        redactor=redactor(settings),
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
         agent_names=tuple(sorted(settings.commands)),
@@ -88,6 +93,14 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 redactor=service.redactor,
             )
             yield replace(service, runs=runs, later=background.later)
+
+
+def open_models(loaded: Loaded) -> Models:
+    """The models that the settings lead to: `async with`, for the lines to their servers."""
+    from retinue.models.tiers import Models
+    from retinue.service.model_plan import model_plan
+
+    return Models(model_plan(loaded.settings), os.environ)
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
