@@ -288,6 +288,36 @@ def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, dama
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE holdings SET ids = x'010203'",
+        "UPDATE holdings SET stamps = NULL",
+        "UPDATE files SET places = x'01'",
+        "UPDATE files SET names = names || char(10) || 'more'",
+        "UPDATE blocks SET ends = x''",
+        "UPDATE blocks SET codes = x'0102'",
+        "DELETE FROM commits",
+    ],
+)
+def test_rows_that_make_no_sense_give_way_to_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
+    commit(project, "Compute the retry delay anew")
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    database = sqlite3.connect(file)
+    database.execute(damage)
+    database.commit()
+    database.close()
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    database = sqlite3.connect(file)
+    [places] = database.execute("SELECT places FROM files WHERE names LIKE '%RetryPolicy%'").fetchone()
+    database.close()
+    assert len(places) > 1
+
+
 def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     scan, indexed = locators(project, tmp_path / "file")

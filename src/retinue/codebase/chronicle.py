@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from retinue.codebase import postings
+from retinue.codebase.damage import making_sense
 from retinue.codebase.evidence import Past
 from retinue.codebase.history import History, distinct_terms, nearest, past, votes
 from retinue.codebase.terms import Vocabulary
@@ -93,6 +94,10 @@ class Chronicle:
         """From what is kept if that is still the history, and otherwise from git."""
         if not self._is_current:
             return past(self._history, weights)
+        with making_sense():
+            return self._kept(weights)
+
+    def _kept(self, weights: Mapping[str, float]) -> Past:
         commits = self._db.execute("SELECT commits FROM history WHERE root = ?", (self._root,)).fetchone()[0]
         speaking = {
             term: [code >> postings.COUNT_BITS for code in postings.read(self._db, self._segment, term)]

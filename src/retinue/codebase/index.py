@@ -18,6 +18,7 @@ from pathlib import Path
 from retinue.codebase import chronicle, holdings, segments, stored
 from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.damage import making_sense
 from retinue.codebase.entry import Entry
 from retinue.codebase.freshness import GONE, settled
 from retinue.codebase.history import History
@@ -43,13 +44,14 @@ def _file(folder: Path, codebase: Codebase) -> Path:
     return folder / f"{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}.sqlite3"
 
 
-def discard_if_damaged(folder: Path, codebase: Codebase) -> bool:
+def discard_if_damaged(folder: Path, codebase: Codebase, *, certainly: bool = False) -> bool:
+    """Whether it was; one that is merely busy is left alone. `certainly` it is if a row made no sense."""
     file = _file(folder, codebase)
     if not file.exists():
         return False
     database = sqlite3.connect(file, timeout=_BUSY_SECONDS)
     try:
-        sound = database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        sound = not certainly and database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     except sqlite3.OperationalError:
         return False
     except sqlite3.DatabaseError:
@@ -95,7 +97,8 @@ class Index:
     def _held(self) -> list[Holdings] | None:
         query = f"SELECT {holdings.COLUMNS} FROM holdings ORDER BY root"  # noqa: S608 - constants
         rows = self._db.execute(query).fetchall()
-        return [Holdings.unpacked(row) for row in rows] if rows else None
+        with making_sense():
+            return [Holdings.unpacked(row) for row in rows] if rows else None
 
     def evidence(self, currents: Sequence[Current], terms: Collection[str], stop: Stop) -> Indexed:
         """Only while `reading`."""

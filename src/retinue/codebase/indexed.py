@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from retinue.codebase import segments, stored
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.damage import making_sense
 from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Detail
 from retinue.codebase.holdings import Current
@@ -90,4 +91,5 @@ class Indexed:
             return detail_of(self.paths[file], self._texts[file], self._asked)
         query = f"SELECT {stored.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
         row = self._db.execute(query, (self._ids[file],)).fetchone()
-        return stored.unpack(row, [term for term, files in self.counts.items() if file in files])
+        with making_sense():
+            return stored.unpack(row, [term for term, files in self.counts.items() if file in files])

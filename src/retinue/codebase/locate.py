@@ -70,6 +70,7 @@ class Locator:
         self._codebase = codebase
         self._folder = index_folder
         self._ripgrep = ripgrep
+        self._is_damaged = False
         self.is_behind = index_folder is not None
         """Whether `prepare` would save the next question work, as far as the last one could tell."""
 
@@ -83,6 +84,8 @@ class Locator:
 
     def prepare(self, stop: Stop) -> bool:
         """Make or renew the index, a damaged one from nothing; False if there is none to be had."""
+        if self._is_damaged:
+            self._discard()
         return self._folder is not None and (self._update(stop) or (self._discard() and self._update(stop)))
 
     def _update(self, stop: Stop) -> bool:
@@ -111,9 +114,11 @@ class Locator:
         if self._folder is None:
             return False
         try:
-            return discard_if_damaged(self._folder, self._codebase)
+            discarded = discard_if_damaged(self._folder, self._codebase, certainly=self._is_damaged)
         except OSError:
             return False
+        self._is_damaged = False
+        return discarded
 
     def _open(self) -> Index | None:
         return None if self._folder is None else Index(self._folder, self._codebase)
@@ -136,7 +141,10 @@ class Locator:
                     return _located(asked, evidence, together(pasts), limit)
             finally:
                 index.close()
-        except (sqlite3.Error, OSError):
+        except sqlite3.OperationalError:
+            return None
+        except (sqlite3.Error, OSError) as error:
+            self._is_damaged = isinstance(error, sqlite3.DatabaseError)
             return None
 
     def _from_scan(self, asked: Question, limit: int, stop: Stop) -> Located:

@@ -11,6 +11,8 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
+from retinue.codebase.damage import making_sense
+
 TABLES = """
 CREATE TABLE IF NOT EXISTS blocks (
     id INTEGER PRIMARY KEY, segment INTEGER, first TEXT, terms TEXT, ends BLOB, codes BLOB);
@@ -45,16 +47,22 @@ def read(database: sqlite3.Connection, segment: int, term: str) -> Sequence[int]
     ).fetchone()
     if found is None:
         return ()
-    terms = found[0].split("\n")
+    with making_sense():
+        terms, ends, codes = found
+        return _codes(term, terms, ends, codes)
+
+
+def _codes(term: str, packed_terms: str, packed_ends: bytes, packed: bytes) -> Sequence[int]:
+    terms = packed_terms.split("\n")
     place = bisect_left(terms, term)
     if place == len(terms) or terms[place] != term:
         return ()
-    ends = array("I")
-    ends.frombytes(found[1])
-    codes = array("Q")
-    start = ends[place - 1] if place else 0
-    codes.frombytes(found[2][start * codes.itemsize : ends[place] * codes.itemsize])
-    return codes
+    ends, codes = array("I"), array("Q")
+    ends.frombytes(packed_ends)
+    codes.frombytes(packed)
+    if len(codes) != ends[-1]:
+        raise ValueError("a block is cut short")
+    return codes[ends[place - 1] if place else 0 : ends[place]]
 
 
 def _blocks(segment: int, codes: Mapping[str, Sequence[int]]) -> Iterator[tuple[object, ...]]:
