@@ -65,20 +65,36 @@ def checkouts(queries: list[Query], repos: Path, work: Path) -> Iterator[tuple[P
     for (repo, commit), asked in sorted(commits.items()):
         source = repos / repo.replace("/", "__")
         tree = work / repo.replace("/", "__")
-        if not tree.exists() and not git(
-            "clone", "--quiet", "--shared", "--no-checkout", str(source), str(tree)
-        ):
-            print(f"skipped {len(asked)}: no repository {source.name}", file=sys.stderr)
+        try:
+            if not tree.exists():
+                git("clone", "--quiet", "--shared", "--no-checkout", str(source), str(tree))
+            check_out(tree, commit)
+        except GitFailed as failure:
+            print(f"skipped {len(asked)} of {repo} at {commit[:12]}: {failure}", file=sys.stderr)
             continue
-        if not git("-C", str(tree), "checkout", "--quiet", "--force", "--detach", commit):
-            print(f"skipped {len(asked)}: {repo} has no commit {commit}", file=sys.stderr)
-            continue
-        git("-C", str(tree), "clean", "-ffdxq")
         yield tree, asked
 
 
-def git(*arguments: str) -> bool:
-    return subprocess.run(["git", *arguments], check=False, capture_output=True).returncode == 0
+class GitFailed(Exception):
+    """Says what git said."""
+
+
+def git(*arguments: str) -> None:
+    done = subprocess.run(["git", *arguments], check=False, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise GitFailed(f"git {' '.join(arguments)}: {done.stderr.strip()[-300:]}")
+
+
+def check_out(tree: Path, commit: str) -> None:
+    """HEAD, index and files of one commit. Snapshots may lack the content of large files: those are left out."""
+    inside = ("-C", str(tree))
+    git(*inside, "update-ref", "--no-deref", "HEAD", commit)
+    git(*inside, "read-tree", "--reset", commit)
+    git(*inside, "clean", "-ffdxq")
+    try:
+        git(*inside, "checkout-index", "--quiet", "--all", "--force")
+    except GitFailed as failure:
+        print(f"{tree.name} at {commit[:12]} is not whole: {failure}", file=sys.stderr)
 
 
 def cpu() -> float:
