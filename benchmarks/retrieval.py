@@ -86,7 +86,7 @@ def git(*arguments: str) -> None:
 
 
 def check_out(tree: Path, commit: str) -> None:
-    """HEAD, index and files of one commit. Snapshots may lack the content of large files: those are left out."""
+    """HEAD, index and files of one commit. A snapshot may lack the content of large files: those stay out."""
     inside = ("-C", str(tree))
     git(*inside, "update-ref", "--no-deref", "HEAD", commit)
     git(*inside, "read-tree", "--reset", commit)

@@ -34,6 +34,10 @@ _CALLED = re.compile(r"\b([^\W\d]\w{2,80})\(")
 _QUOTED = re.compile(r"`{1,2}([^`\n]{1,80})`{1,2}")
 _CAPITALISED = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z]\w{2,80}")
 _WORD = re.compile(r"[^\W\d]\w{1,80}")
+_ASKS = re.compile(
+    r"\?\s*$|^\W*(?:who|what|where|when|which|why|how|does|do|is|are|can|explain|describe|show|find|list)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,9 @@ class Question:
     dotted: tuple[str, ...]
     frames: tuple[Frame, ...]
     is_report: bool
-    """More than one line: a bug report or a request with a title, rather than a question."""
+    """More than one line: a bug report or a request with a title."""
+    is_question: bool
+    """It asks, rather than reports or requests: who asks may mean a test or a page as well as the code."""
 
     def asks_for(self, *stems: str) -> bool:
         return any(term in self.terms for term in stems)
@@ -84,6 +90,7 @@ def parse(text: str) -> Question:
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
         frames=tuple(Frame(path, int(line), function) for path, line, function in _FRAME.findall(text)),
         is_report=bool(body.strip()),
+        is_question=not body.strip() and _ASKS.search(title) is not None,
     )
 
 

@@ -195,7 +195,7 @@ def _shortlist(scores: Signal, paths: Sequence[str], question: Question) -> list
 
 def _standing(path: str, question: Question) -> float:
     standing = standing_of(path)
-    if standing == "test" and not question.is_report:
+    if standing == "test" and question.is_question:
         return _TEST_ASKED_FOR if question.asks_for(*_TEST_TERMS) else _TEST_IN_QUESTION
     return STANDING[standing]
 
