@@ -36,12 +36,12 @@ FILES = {
         "macro_rules! twice {\n    () => {};\n}\n"
     ),
     "A.java": (
-        "package a;\npublic class Pool {\n    private final int get(String key) {\n        return f(key);\n"
+        "package a;\npublic class Pool {\n    private final int get(String key) {\n        return f(key);"
         "    }\n    interface Shape {\n    }\n    enum Kind { A }\n}\n"
     ),
     "a.c": (
-        "#define LIMIT 3\nstruct pool {\n    int n;\n};\nstatic int pool_get(int key)\n{\n    return f(key);\n"
-        "}\nchar *name_of(int k) {\n}\n"
+        "#define LIMIT 3\nstruct pool {\n    int n;\n};\nstatic int pool_get(int key)\n{\n    return f(key);"
+        "\n}\nchar *name_of(int k) {\n}\n"
     ),
     "a.cpp": (
         "namespace app {\nclass Pool {\n  int size() {\n    return 1;\n  }\n};\n}\nint Pool::get(int key) {\n"
