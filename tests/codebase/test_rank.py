@@ -11,6 +11,7 @@ from retinue.codebase.codebase import Codebase
 from retinue.codebase.confidence import HIGH_SCORE
 from retinue.codebase.kinds import kind_of, standing_of
 from retinue.codebase.locate import Located, Locator, locate
+from retinue.codebase.rank import weighed
 from retinue.core.errors import Canceled, InvalidInput
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -225,17 +226,12 @@ def test_a_file_says_with_which_better_one_it_changed(tmp_path: Path) -> None:
     assert "changed with clock.py" in places["flux.py"].why
 
 
-def test_one_common_word_in_a_name_does_not_beat_what_a_file_says(tmp_path: Path) -> None:
-    """A name that fits one word of many is worth that word, not the whole question."""
-    for number in range(12):
-        (tmp_path / f"part{number}.py").write_text("def other():\n    pass\n")
-    (tmp_path / "leak.py").write_text("def report():\n    exit_code = 0\n")
-    options = "def parse_flags():\n    introduce('exit code')\n    update_flag('leak exit code')\n"
-    (tmp_path / "options.py").write_text(options)
+def test_one_common_word_in_a_name_counts_as_that_word_and_not_as_the_whole_question() -> None:
+    signals = {"name": {1: 2.0}, "words": {1: 2.0}}
 
-    best = ask(tmp_path, "Update the exit code, introduce a flag for the leak exit code").places[0]
+    total = weighed(signals, {"name": 0.1, "words": 0.1}, {"name": 8.0})
 
-    assert best.path == "options.py"
+    assert total == {1: pytest.approx(0.1 * 2 / 8 + 0.1)}
 
 
 def test_high_confidence_needs_a_lead_and_a_good_score(project: Path) -> None:
