@@ -48,6 +48,7 @@ class Outcome:
     all_in_ten: bool
     level: str
     cpu: float
+    wall: float
 
 
 def queries_of(file: Path) -> list[Query]:
@@ -102,10 +103,10 @@ def cpu() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def judged(query: Query, located: Located, spent: float) -> Outcome:
+def judged(query: Query, located: Located, spent: float, waited: float) -> Outcome:
     paths = [place.path for place in located.places]
     first = next((rank for rank, path in enumerate(paths, 1) if path in query.gold), 0)
-    return Outcome(query, first, query.gold <= set(paths[:10]), located.confidence.level, spent)
+    return Outcome(query, first, query.gold <= set(paths[:10]), located.confidence.level, spent, waited)
 
 
 def run(queries: list[Query], repos: Path, work: Path) -> list[Outcome]:
@@ -115,8 +116,9 @@ def run(queries: list[Query], repos: Path, work: Path) -> list[Outcome]:
         if len(asked) > 1:
             locator.prepare(Stop())
         for query in asked:
-            before = cpu()
-            outcomes.append(judged(query, locator.locate(query.question, LIMIT, Stop()), cpu() - before))
+            before, began = cpu(), time.monotonic()
+            located = locator.locate(query.question, LIMIT, Stop())
+            outcomes.append(judged(query, located, cpu() - before, time.monotonic() - began))
     return outcomes
 
 
@@ -130,7 +132,8 @@ def report(name: str, outcomes: list[Outcome]) -> None:
     spent = sorted(one.cpu for one in outcomes)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     middle = statistics.median(spent)
-    print(f"  CPU s a question: p50 {middle:.3f}  max {spent[-1]:.3f}; peak memory {peak:.0f} MB")
+    waited = statistics.median(one.wall for one in outcomes)
+    print(f"  CPU s each: p50 {middle:.3f}  max {spent[-1]:.3f}; wall p50 {waited:.3f}; peak {peak:.0f} MB")
     right = Counter(one.level for one in outcomes if one.first == 1)
     levels = Counter(one.level for one in outcomes)
     shown = [f"{level} {right[level]}/{levels[level]}" for level in ("high", "med", "low")]
