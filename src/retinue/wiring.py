@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.config.load import CHILD_TOKEN, DATA_DIR, Loaded, load
-from retinue.core.agent import Agent
+from retinue.config.load import CHILD_TOKEN, DATA_DIR, Loaded, load, user_file
+from retinue.config.settings import Settings
+from retinue.core.agent import HOST, Agent
 from retinue.core.errors import ConfigInvalid, Unauthorized
 from retinue.core.ids import RunId
+from retinue.core.ports import Executor
 from retinue.core.root import Root
+from retinue.definitions.catalog import Catalog, Sources
+from retinue.definitions.definition import Definition
+from retinue.definitions.places import around, tilde
 from retinue.redaction import Redactor
+from retinue.service.agents import Agents
 from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
+from retinue.store.trust import TrustedProjects
 
 if TYPE_CHECKING:
-    from retinue.service.runs import Performer
+    from retinue.models.tiers import Models
+    from retinue.service.runs import Runs
     from retinue.store.recovery import Orphan
+    from retinue.store.store import Store
 
 
 def read_settings(flags: Mapping[str, Any]) -> Loaded:
@@ -29,19 +40,23 @@ def read_settings(flags: Mapping[str, Any]) -> Loaded:
     return load(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
-def redactor() -> Redactor:
-    """For everything that leaves this process; a run's own token is hidden wherever it occurs."""
-    return Redactor([value for name, value in os.environ.items() if name == CHILD_TOKEN])
+def redactor(settings: Settings | None = None) -> Redactor:
+    """For everything that leaves this process; a run's own token and the models' keys are hidden wherever
+    they occur."""
+    endpoints = settings.models.endpoints.values() if settings is not None else ()
+    secret = {CHILD_TOKEN, *(endpoint.api_key_env for endpoint in endpoints)}
+    return Redactor([value for name, value in os.environ.items() if name in secret and value])
 
 
 def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
+    roots, clean = _roots(loaded), redactor(settings)
     return Service(
-        roots=_roots(loaded),
-        redactor=redactor(),
+        roots=roots,
+        redactor=clean,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agent_names=tuple(sorted(settings.commands)),
+        agents=_agents(loaded, roots, clean, open_models(loaded)),
     )
 
 
@@ -50,34 +65,60 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up."""
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
+    from retinue.runtime.recovery import recovering
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with (
+            recovering(store, _end_orphans),
+            _performing(loaded, service, store) as runs,
+            Background() as background,
+        ):
+            yield replace(service, runs=runs, later=background.later)
+
+
+@asynccontextmanager
+async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
+    """The service with runs and nothing else: no recovery, no work behind the answer.
+
+    For a command that ends in a moment and would spend much of it on the rest.
+    """
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with _performing(loaded, service, store) as runs:
+            yield replace(service, runs=runs)
+
+
+@asynccontextmanager
+async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGenerator[Runs]:
+    from anyio import CapacityLimiter
+
     from retinue.runtime.changes import Changes
     from retinue.runtime.mailroom import Mailroom
     from retinue.runtime.pool import Pool
-    from retinue.runtime.recovery import recovering
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
     from retinue.service.waiting import Waiting
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
-    from retinue.store.store import Store
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Store.open(settings.data_dir) as store, Owner.register(store.folder) as owner:
+    with Owner.register(store.folder) as owner:
         async with (
+            service.known.models,
             Changes(store) as changes,
-            recovering(store, _end_orphans),
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor) as supervisor,
-            Background() as background,
+            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask) as supervisor,
         ):
-            runs = Runs(
+            yield Runs(
                 store=store,
                 changes=changes,
                 mailroom=Mailroom(store, changes),
                 waiting=Waiting(store, changes),
                 supervisor=supervisor,
-                performers=_performers(loaded),
+                agents=service.known,
                 cwd=service.roots[0].path if service.roots else Path.cwd(),
                 child_env=lambda run_id: {
                     CHILD_TOKEN: store.child_tokens.issue(run_id),
@@ -85,16 +126,31 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
+                workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 redactor=service.redactor,
             )
-            yield replace(service, runs=runs, later=background.later)
+
+
+def open_models(loaded: Loaded) -> Models:
+    """The models that the settings lead to: `async with`, for the lines to their servers."""
+    from retinue.models.tiers import Models
+    from retinue.service.model_plan import model_plan
+
+    return Models(model_plan(loaded.settings), os.environ)
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` for a server that takes the service alone."""
+    """`running` for a server that takes the service alone; old runs go meanwhile."""
 
-    def of(service: Service) -> AbstractAsyncContextManager[Service]:
-        return running(loaded, service)
+    @asynccontextmanager
+    async def of(service: Service) -> AsyncGenerator[Service]:
+        from retinue.store.pruning import prune
+
+        days = loaded.settings.runtime.keep_runs_days
+        async with running(loaded, service) as up:
+            if days and up.later is not None:
+                up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
+            yield up
 
     return of
 
@@ -124,29 +180,87 @@ def token(loaded: Loaded, *, new: bool = False) -> str:
     return (new_token if new else token_of)(loaded.settings.data_dir)
 
 
-def _performers(loaded: Loaded) -> Mapping[str, Performer]:
-    from retinue.executors.command import Command, CommandExecutor
-    from retinue.executors.template import Template
-    from retinue.service.runs import Performer
+def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Models) -> Agents:
+    settings = loaded.settings
+    home, trusted = Path.home(), TrustedProjects(settings.data_dir)
+    projects = tuple(root.path for root in roots) or around(Path.cwd(), home)
+    sources = Sources(
+        projects=projects,
+        config=user_file().parent,
+        home=home,
+        given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
+        is_trusted=lambda project: project in trusted,
+        executor=settings.agents.executor,
+        reserved=frozenset({HOST, settings.agents.caller}),
+    )
+    return Agents(
+        catalog=Catalog(sources),
+        executors=_executors(settings, roots, clean, models),
+        models=models,
+        trusted=trusted,
+        redactor=clean,
+        tokens=settings.limits.max_response_tokens,
+        host=settings.agents.caller,
+    )
 
-    made: dict[str, Performer] = {}
-    for name, given in loaded.settings.commands.items():
-        try:
-            command = Command(Template(given.argv), env=given.env)
-        except ConfigInvalid as error:
-            origin = loaded.origins.get(f"commands.{name}.argv", "settings")
-            raise ConfigInvalid(f"{origin}: commands.{name}.argv: {error.message}", hint=error.hint) from None
-        agent = Agent(
-            name=name,
-            description=given.description,
-            executor="command",
-            program=given.argv[0],
-            timeout_s=given.timeout_ms / 1000,
-            spawns=given.spawns,
-            source=loaded.origins.get(f"commands.{name}.argv", "settings"),
-        )
-        made[name] = Performer(agent, CommandExecutor(command, os.environ))
-    return made
+
+def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
+    """A `[commands.NAME]` table as a definition among the others."""
+    given = loaded.settings.commands[name]
+    fields = {"argv": "command", "timeout_ms": "timeout_s"}
+    origins = {
+        fields.get(key, key): loaded.origins[f"commands.{name}.{key}"]
+        for key in ("argv", "description", "timeout_ms", "env", "spawns")
+        if f"commands.{name}.{key}" in loaded.origins
+    }
+    file = origins.get("command", "settings")
+    agent = Agent(
+        name=name,
+        description=given.description,
+        executor="command",
+        command=given.argv,
+        env=given.env,
+        timeout_s=given.timeout_ms / 1000,
+        spawns=given.spawns,
+        source=f"commands.{name}",
+    )
+    source = f"{tilde(Path(file), home)} [commands.{name}]"
+    return Definition(name=name, scope="settings", source=source, file=file, agent=agent, origins=origins)
+
+
+def _executors(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models
+) -> Mapping[str, Callable[[Agent], Executor]]:
+    """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
+    local = {"local": partial(_local_executor, settings, roots, clean, models)}
+    return {"command": _command_executor, **(local if models.plan.configured else {})}
+
+
+def _command_executor(agent: Agent) -> Executor:
+    from retinue.executors.command import Command, CommandExecutor
+    from retinue.executors.preamble import Preamble
+    from retinue.executors.template import Template
+
+    command = Command(Template(agent.command), env=agent.env)
+    return Preamble(agent.prompt, CommandExecutor(command, os.environ))
+
+
+def _local_executor(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models, agent: Agent
+) -> Executor:
+    from retinue.codebase.codebase import Codebase
+    from retinue.executors.local.executor import LocalExecutor
+    from retinue.service.research import policy_of
+
+    model = models.named(agent.model or "default")
+    return LocalExecutor(
+        agent=agent,
+        model=model,
+        codebase=Codebase(roots, policy_of(settings)),
+        redactor=clean,
+        estimator=model.tokens,
+        environment=os.environ,
+    )
 
 
 def _end_orphans(orphans: Sequence[Orphan]) -> None:

@@ -1,15 +1,16 @@
-"""`retinue runs|logs|reply|cancel|wait|agents|agent`: watching, answering and ending runs from a terminal."""
+"""`retinue runs|logs|reply|cancel|wait`: watching, answering and ending runs from a terminal."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from retinue.cli.output import Screen, json_option, print_json, print_table
-from retinue.core.errors import InvalidInput, RetinueError
+from retinue.cli.output import Screen, json_option, print_json
+from retinue.core.errors import RetinueError
 
 if TYPE_CHECKING:
     from retinue.service.runs import Runs
@@ -44,6 +45,16 @@ def with_runs(use: Callable[[Runs], Awaitable[T]]) -> T:
 def exit_code(views: list[dict[str, Any]]) -> int:
     active = any(view["status"] in ("queued", "running", "waiting_parent_reply") for view in views)
     return EXIT_ACTIVE if active else max(EXIT_BY_STATUS.get(view["status"], 1) for view in views)
+
+
+def told(view: Mapping[str, Any]) -> str:
+    """What a run answered; of one that failed, why, and its last words."""
+    if "result" in view:
+        result = view["result"]
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
+    error: Mapping[str, str] = view.get("error") or {}
+    why = f"{error['code']}: {error['message']}" if error else ""
+    return "\n".join(filter(None, (why, view.get("summary"))))
 
 
 def row(view: Mapping[str, Any]) -> tuple[str, ...]:
@@ -183,71 +194,6 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
         print_json(done)
     else:
         for view in done["runs"]:
-            told = view.get("result") or view.get("summary") or ""
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told}".rstrip())
+            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told(view)}".rstrip())
     sys.exit(exit_code(done["runs"]))
-
-
-@click.command()
-@json_option
-def agents(as_json: bool) -> None:
-    """List the agents that can be given a task.
-
-    \b
-    Example:
-      retinue agents --json
-    """
-
-    async def show(known: Runs) -> list[dict[str, Any]]:
-        return known.agents()
-
-    listed = with_runs(show)
-    if as_json:
-        print_json({"agents": listed})
-    elif listed:
-        print_table([(each["name"], each["executor"], each["description"]) for each in listed])
-    else:
-        click.echo("no agent is defined: add a [commands.NAME] table to your retinue.toml")
-
-
-@click.command()
-@click.argument("name")
-@click.argument("task")
-@json_option
-def agent(name: str, task: str, as_json: bool) -> None:
-    """Give an agent a task and wait for its result. Interrupting ends it.
-
-    Its output is shown on stderr as it comes, the result on stdout. A task of `-` is read from stdin.
-
-    \b
-    Example:
-      retinue agent reviewer "check hello.py"
-    """
-    prompt = sys.stdin.read() if task == "-" else task
-    if not prompt.strip():
-        raise InvalidInput("the task is empty", hint="say what the agent is to do")
-
-    async def perform(known: Runs) -> dict[str, Any]:
-        run = known.start(name, prompt)
-        cursor = 0
-        click.echo(f"run {run.id}", err=True)
-        while True:
-            ended = known.has_ended(run.id)
-            more = False
-            if sys.stderr.isatty():
-                page = known.logs(run.id, cursor=cursor)
-                cursor, more = page["cursor"], page["more"]
-                if page["log"]:
-                    click.echo(page["log"], err=True)
-            if ended:
-                return known.outcome(run.id)
-            if not more:
-                await known.next_change(0.2)
-
-    done = with_runs(perform)
-    if as_json:
-        print_json(done)
-    else:
-        click.echo(done.get("result") or done.get("summary") or done["status"])
-    sys.exit(exit_code([done]))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from retinue.core.agent import Agent
-from retinue.core.budget import Budget
+from retinue.core.agent import HOST, Agent
 from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
@@ -22,9 +20,13 @@ from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.service import run_views
+from retinue.service.agents import Agents
 from retinue.service.waiting import NOBODY, Asker, Mode, Waiting
 from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
 from retinue.store.store import Store
+
+if TYPE_CHECKING:  # only named here, and slow to load
+    from anyio import CapacityLimiter
 
 REPORTED = ("running", "success", "error")
 TAIL_LINES = 200
@@ -34,14 +36,8 @@ MAX_LETTERS_PER_TOKEN = 4
 BYTES_PER_TOKEN = 2
 """Of a log, at the least: a page of so many bytes fits."""
 MAX_PROMPT_LETTERS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Performer:
-    """An agent with whatever performs its tasks."""
-
-    agent: Agent
-    executor: Executor
+PERSON = "person"
+"""The caller of what is started at a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +47,7 @@ class Runs:
     mailroom: Mailroom
     waiting: Waiting
     supervisor: Supervisor
-    performers: Mapping[str, Performer]
+    agents: Agents
     cwd: Path
     """Where commands work."""
     child_env: Callable[[RunId], Mapping[str, str]]
@@ -60,32 +56,59 @@ class Runs:
     """Seconds that a call may wait before it answers with where things stand."""
     tokens: int
     """Tokens that one answer may have."""
+    workers: CapacityLimiter
+    """How many roles of research work at once in this process."""
     redactor: Redactor
     """Tasks and answers are kept as they are given; what is shown of them is not."""
 
-    def agents(self) -> list[dict[str, Any]]:
-        return [
-            {"name": name, "description": performer.agent.description, "executor": performer.agent.executor}
-            for name, performer in sorted(self.performers.items())
-        ]
-
     def start(
-        self, name: str, prompt: str, context: str | None = None, *, parent: RunId | None = None
+        self,
+        name: str,
+        prompt: str,
+        context: str | None = None,
+        *,
+        parent: RunId | None = None,
+        person: bool = False,
     ) -> Run:
-        performer = self._performer(name)
-        agent = performer.agent
+        """Start a run for the host, for the run that the caller has proved to be, or for a person."""
+        caller = PERSON if person else self.caller(parent)
+        agent = self.agents.runnable(name, None if person else caller)
+        return self.begin(agent, self.agents.executor(agent), prompt, context, parent=parent, caller=caller)
+
+    def begin(
+        self,
+        agent: Agent,
+        executor: Executor,
+        prompt: str,
+        context: str | None = None,
+        *,
+        parent: RunId | None = None,
+        caller: str = HOST,
+    ) -> Run:
+        """Start a run of an agent that may be run, on this executor."""
         spec = RunSpec(
             agent=agent.name,
             task=_task(prompt, context),
             executor=agent.executor,
-            caller="host" if parent is None else self.store.runs.get(parent).spec.agent,
+            caller=caller,
             parent=parent,
-            limits=Limits(run_s=agent.timeout_s, budget=Budget(spawns=agent.spawns)),
+            model=agent.model,
+            tools=agent.tools or (),
+            limits=Limits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
+            endpoint=self.agents.endpoint(agent),
             command=agent.program,
         )
         if not self.cwd.is_dir():
             raise RootUnknown("the folder that commands work in is gone", hint="check the roots: list_roots")
-        return self.supervisor.start(Work(spec, performer.executor, self.cwd, self.child_env))
+        return self.supervisor.start(Work(spec, executor, self.cwd, self.child_env))
+
+    def caller(self, parent: RunId | None) -> str:
+        """Who asks, as nobody can claim it: a run by its token, else the name this server was given."""
+        return self.agents.host if parent is None else self.store.runs.get(parent).spec.agent
+
+    def spawned(self, run_id: RunId) -> dict[str, Any]:
+        """A run in the words of `spawn_agent`: its answer, and what it took."""
+        return run_views.spawned(self.outcome(run_id), self.store.runs.get(run_id).usage)
 
     async def finish(
         self, run_id: RunId, wait_s: float | None = None, asker: Asker = NOBODY
@@ -112,6 +135,11 @@ class Runs:
         found = self.store.runs.list(statuses=wanted, limit=limit)
         views = [run_views.brief(run, self.waiting.asked(run)) for run in found]
         return self.redactor.redact_value({"runs": views})
+
+    def progress(self, run_id: RunId) -> list[dict[str, Any]]:
+        """The runs below one, the oldest first, with how many places each has named; itself if none is."""
+        below = self.store.runs.list(parent=run_id)[::-1] or [self.store.runs.get(run_id)]
+        return [run_views.at_work(run) for run in below]
 
     async def wait(
         self,
@@ -258,13 +286,6 @@ class Runs:
         """Whether the run is the agent's on this very task."""
         spec = self.store.runs.get(run_id).spec
         return (spec.agent, spec.task) == (name, _task(prompt, context))
-
-    def _performer(self, name: str) -> Performer:
-        if name in self.performers:
-            return self.performers[name]
-        near = difflib.get_close_matches(name, self.performers, 1)
-        hint = f"did you mean {near[0]}?" if near else "list_agents and `retinue agents` name every agent"
-        raise InvalidInput(f"no agent is named {name!r}", hint=hint)
 
 
 def _answered(message: Message) -> dict[str, Any]:
