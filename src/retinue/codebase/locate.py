@@ -156,7 +156,13 @@ class Locator:
 def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> Located:
     ranking = rank(asked, evidence, history)
     places = [
-        Place(evidence.entry(one.file), one.line, one.score, why(ranking, one.file, asked), kind_of(path))
+        Place(
+            evidence.entry(one.file),
+            one.line,
+            one.score,
+            why(ranking, one.file, asked, evidence.paths),
+            kind_of(path),
+        )
         for one in ranking.best[:limit]
         for path in (evidence.paths[one.file],)
     ]
