@@ -43,6 +43,10 @@ class Work:
     """Variables through which its processes can reach us; made when it starts."""
 
 
+class Parked(Exception):
+    """Raised by work that was let go of: it is no longer this process that performs it."""
+
+
 class Supervisor:
     """`async with Supervisor(...)`: runs that are active when the block ends are ended with it."""
 
@@ -70,10 +74,20 @@ class Supervisor:
         """Record the run and set it going; `Saturated`, and nothing recorded, when there is no room."""
         with self._spawning(work.spec.parent):
             run = self._pool.submit(work.spec)
+        self._begin(run, work)
+        return run
+
+    def resume(self, run_id: RunId, work: Work) -> bool:
+        """Go on with a run that was parked; False when somebody else was quicker."""
+        if not self._pool.adopt(run_id):
+            return False
+        self._begin(self._store.runs.get(run_id), work)
+        return True
+
+    def _begin(self, run: Run, work: Work) -> None:
         task = self._group.create_task(self._live(run, work), name=f"run {run.id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return run
 
     def _spawning(self, parent: RunId | None) -> AbstractContextManager[None]:
         """A child is charged to the run that starts it."""
@@ -93,15 +107,32 @@ class Supervisor:
                     performed = await self._perform(run, work, meter, writer)
                     self._finish(run, self._ending(run, performed))
                 return
+            except Parked:
+                return
             except RetinueError as error:
-                failure = error
+                failure = self._real_reason(run, error)
             except Exception:
                 log.exception("run %s failed for a reason of its own", run.id)
                 failure = InternalError("the run failed for a reason of its own")
             writer.append(Stream.EVENT, f"{failure.code}: {failure.message}\n")
             self._finish(run, self._failed(run, failure))
             if isinstance(failure, BudgetExceeded):
-                self._store.runs.request_cancel(run.request)
+                self._end_tree(run, failure)
+
+    def _end_tree(self, run: Run, reason: BudgetExceeded) -> None:
+        """A spent budget ends the whole tree, whose first run must be able to say why (P2)."""
+        if run.id != run.request:
+            data = {"kind": reason.kind, "used": reason.used, "limit": reason.limit}
+            self._store.events.add(run.request, "budget_exceeded", data)
+        self._store.runs.request_cancel(run.request)
+
+    def _real_reason(self, run: Run, error: RetinueError) -> RetinueError:
+        spent = self._store.events.last_of_kind(run.id, "budget_exceeded")
+        match spent and spent.data:
+            case {"kind": str(kind), "used": int() | float() as used, "limit": int() | float() as limit}:
+                return BudgetExceeded(kind, used, limit) if isinstance(error, Canceled) else error
+            case _:
+                return error
 
     async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Outcome:
         clean = {stream: self._redactor.lines() for stream in Stream}

@@ -112,8 +112,13 @@ def _change(
 
 def _go_on(tx: Transaction, run_id: RunId) -> None:
     """Before runs that have not started: this one is already under way and keeps its process alive."""
-    needs_slot = tx.execute("SELECT needs_slot FROM runs WHERE id = ?", (run_id,)).fetchone()[0]
-    if needs_slot:
+    needs_slot, owner = tx.execute("SELECT needs_slot, owner FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if not owner:  # parked: whoever adopts it goes on
+        tx.execute(
+            "UPDATE runs SET status = 'queued', waiting_since = NULL, changed_at = ? WHERE id = ?",
+            (tx.now, run_id),
+        )
+    elif needs_slot:
         tx.execute(
             "UPDATE runs SET turn = ?, changed_at = ? WHERE id = ?", (queue.served_turn(tx), tx.now, run_id)
         )
