@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from retinue.core.handoff import HandoffResponse
 from retinue.core.phase import Decision, Phase
@@ -60,9 +59,6 @@ class Perform(Protocol):
     """How a node is performed; given to patterns, because they hold each other."""
 
     async def __call__(self, steps: Steps, node: Node, path: str, given: Given) -> Done: ...
-
-
-Visit: TypeAlias = Callable[[], Awaitable[Done]]
 
 
 def after(given: Given, done: Done) -> Given:

@@ -1,0 +1,96 @@
+"""The engine of one machine: a workflow is performed as a run of its own, on checkpoints in the store.
+
+When it must ask, it is let go of: nothing of it stays in memory, and whoever brings the answer goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from retinue.core.errors import Halted, RetinueError
+from retinue.core.executor import Outcome, RunContext, Task
+from retinue.core.ids import RunId
+from retinue.core.ports import Redactor
+from retinue.core.workflow import Assignment, Workflow
+from retinue.runtime.changes import Changes
+from retinue.runtime.supervisor import Parked
+from retinue.store.store import Store
+from retinue.store.workflows import WorkflowRecord
+from retinue.workflows.embedded_steps import Asked, EmbeddedSteps, Starter
+from retinue.workflows.perform import run_workflow
+
+RESULT = ":result"
+"""The key of a workflow's own outcome among its checkpoints."""
+
+Read = Callable[[WorkflowRecord], Workflow]
+
+
+class WorkflowExecutor:
+    """Performs the workflow that was recorded with the run."""
+
+    def __init__(
+        self, store: Store, changes: Changes, starter: Starter, redactor: Redactor, read: Read
+    ) -> None:
+        self._store = store
+        self._changes = changes
+        self._starter = starter
+        self._redactor = redactor
+        self._read = read
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        run_id = RunId.parse(ctx.run_id)
+        record = self._store.workflows.get(run_id)
+        workflow = self._read(record)
+        assignment = assignment_of(record)
+        steps = EmbeddedSteps(run_id, self._store, self._changes, self._starter, self._redactor, ctx.emit)
+        while True:
+            try:
+                result = await run_workflow(steps, workflow, assignment)
+            except Asked:
+                if self._store.runs.park(run_id):
+                    raise Parked from None
+                continue  # the answer came while others were still at work
+            except RetinueError as error:
+                self._end_children(run_id)
+                result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
+                return self._outcome(run_id, result, error)
+            error = Halted(_told(result), hint=_HINT) if result["decision"] == "STOP" else None
+            return self._outcome(run_id, result, error)
+
+    def _outcome(self, run_id: RunId, result: dict[str, Any], error: RetinueError | None) -> Outcome:
+        clean = self._redactor.redact_value(result)
+        if self._store.checkpoints.get(run_id, RESULT) is None:
+            self._store.checkpoints.finish(run_id, RESULT, clean)
+        return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
+
+    def _end_children(self, run_id: RunId) -> None:
+        for child in self._store.runs.list(parent=run_id, limit=-1):
+            if not child.status.ended:
+                self._store.runs.request_cancel(child.id)
+
+
+_HINT = "settle this, then run the workflow again"
+
+
+def _told(result: dict[str, Any]) -> str:
+    return f"{result['last_step']}: {result['reason']}"
+
+
+def assignment_of(record: WorkflowRecord) -> Assignment:
+    match record.assignment:
+        case {
+            "feature": str(feature),
+            "spec_path": str() | None as spec_path,
+            "relevant_files": [*files],
+            "constraints": [*constraints],
+        }:
+            return Assignment(
+                feature=feature,
+                spec_path=spec_path,
+                relevant_files=tuple(map(str, files)),
+                constraints=tuple(map(str, constraints)),
+            )
+        case _:
+            raise Halted("the record of the workflow is of another version")
