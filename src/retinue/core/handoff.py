@@ -1,4 +1,4 @@
-"""The handoff: the typed request to an agent and its typed response. The only words that cross between phases.
+"""The handoff: the typed request to an agent and its typed response. Nothing else crosses between phases.
 
 Imported only where a handoff is made or read: pydantic takes longer to load than `retinue --help` may.
 """

@@ -1,4 +1,4 @@
-"""A workflow as data: chains, parallel work and branches over steps, freely nested. Knows nothing of running."""
+"""A workflow as data: chains, parallel work and branches over steps, freely nested. Knows nothing of runs."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ class Checkpoints:
         """Note that the step is under way; one that is tried again keeps its beginning."""
         with self._database.write() as tx:
             tx.execute(
-                "INSERT INTO checkpoints (run_id, step, began_at, child) VALUES (:run_id, :step, :now, :child)"
+                "INSERT INTO checkpoints (run_id, step, began_at, child)"
+                " VALUES (:run_id, :step, :now, :child)"
                 " ON CONFLICT (run_id, step) DO UPDATE SET child = excluded.child",
                 {"run_id": run_id, "step": step, "now": tx.now, "child": child},
             )

@@ -152,7 +152,9 @@ class Runs:
     def park(self, run_id: RunId) -> bool:
         """Let go of a resumable run that waits for an answer; False when it does not wait any more."""
         with self._database.write() as tx:
-            row = tx.execute("SELECT status, cancel_requested_at FROM runs WHERE id = ?", (run_id,)).fetchone()
+            row = tx.execute(
+                "SELECT status, cancel_requested_at FROM runs WHERE id = ?", (run_id,)
+            ).fetchone()
             if row["status"] == RunStatus.RUNNING:
                 return False
             if row["status"] == RunStatus.WAITING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from retinue.core.handoff import HandoffResponse
 from retinue.core.phase import Decision, Progress
@@ -25,7 +25,9 @@ async def accept(steps: Steps, step: Step, path: str) -> HandoffResponse:
     passed = [name for name, result in results.items() if result.passed]
     unknown = [name for name, result in results.items() if result.passed is None]
     decision = Decision.STOP if failed else Decision.PROCEED
-    told = [f"{word}: {', '.join(names)}" for word, names in (("failed", failed), ("passed", passed)) if names]
+    told = [
+        f"{word}: {', '.join(names)}" for word, names in (("failed", failed), ("passed", passed)) if names
+    ]
     issues = [f"{name} failed: {last_line(results[name].output)}" for name in failed]
     issues += [f"{name} was not checked: the project has no command for it" for name in unknown]
     await steps.event(
@@ -73,15 +75,10 @@ def shortened_end(text: str, tokens: int) -> str:
 
 def failures(response: HandoffResponse) -> list[str]:
     """What a writer must know to mend it."""
-    checks = response.findings.get("checks")
+    checks: Any = response.findings.get("checks")
     found: list[str] = []
-    if isinstance(checks, dict):
-        for name, check in checks.items():  # pyright: ignore[reportUnknownVariableType]
-            match check:
-                case {"passed": False, "errors": [str() as error, *_]}:
-                    found.append(f"{name} failed:\n{error}")
-                case {"passed": False, "issues": [str() as error, *_]}:
-                    found.append(f"{name} failed:\n{error}")
-                case _:
-                    pass
+    for name, check in cast("dict[str, Any]", checks if isinstance(checks, dict) else {}).items():
+        if isinstance(check, dict) and (given := cast("dict[str, Any]", check)).get("passed") is False:
+            errors: Any = given.get("errors") or given.get("issues") or ["it says nothing"]
+            found.append(f"{name} failed:\n{errors[0] if isinstance(errors, list) else errors}")
     return found or list(response.issues) or [response.context_summary]

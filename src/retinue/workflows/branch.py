@@ -1,4 +1,4 @@
-"""One way or another, by a field of what the step before has found. The field is read here and goes no further."""
+"""One way or another, by a field of what the step before has found. The field goes no further than here."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ user is asked.
 
 from __future__ import annotations
 
-from retinue.core.phase import Phase
+from retinue.core.handoff import HandoffResponse
+from retinue.core.phase import Decision, Phase, Progress
 from retinue.core.workflow import Branch, Chain, Node, steps_of
 from retinue.workflows.acceptance import failures
 from retinue.workflows.branch import run_branch
@@ -23,14 +24,13 @@ async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform
     seen: list[Seen] = []
     visits = [0] * len(chain.steps)
     mendings = 0
-    done: Done | None = None
+    done = _nothing(chain, path)
     while len(told) <= len(chain.steps):
         place = len(told) - 1
         node = chain.steps[place]
         visits[place] += 1
         here = _path(path, node.id, visits[place])
         if isinstance(node, Branch):
-            assert done is not None, "a branch follows a step"
             done = await run_branch(steps, node, here, told[-1], done, perform)
         else:
             done = await perform(steps, node, here, told[-1])
@@ -46,7 +46,6 @@ async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform
         if remarks is None:
             break
         told = [*told[:writer], told[writer].remarked(*remarks)]
-    assert done is not None, "a chain has a step"
     return Done(done.response, done.text, tuple(seen))
 
 
@@ -64,6 +63,20 @@ async def _what_to_mend(steps: Steps, path: str, done: Done, mendings: int) -> l
     )
     advice = (await steps.ask(f"{path}:mend:ask", [question]))[0]
     return None if is_stop(advice) else [*found, f"The user says: {advice}"]
+
+
+def _nothing(chain: Chain, path: str) -> Done:
+    """What was found before the first step."""
+    response = HandoffResponse(
+        task_id=path,
+        phase=Phase.RESEARCH,
+        status=Progress.COMPLETE,
+        decision=Decision.PROCEED,
+        findings={},
+        context_summary=f"{chain.id} has no steps",
+        tokens_used=0,
+    )
+    return Done(response, "")
 
 
 def _validates(node: Node) -> bool:

@@ -77,4 +77,6 @@ def changed_files(response: HandoffResponse) -> tuple[str, ...]:
     if not isinstance(named, list | tuple):
         return ()
     paths = [item for item in named if isinstance(item, str)]  # pyright: ignore[reportUnknownVariableType]
-    return tuple(path for path in paths if path and len(path) <= LONGEST_PATH and "\n" not in path)[:MOST_FILES]
+    return tuple(path for path in paths if path and len(path) <= LONGEST_PATH and "\n" not in path)[
+        :MOST_FILES
+    ]

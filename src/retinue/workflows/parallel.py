@@ -16,7 +16,9 @@ from retinue.workflows.steps import Steps
 async def run_parallel(steps: Steps, parallel: Parallel, path: str, given: Given, perform: Perform) -> Done:
     jobs = (partial(perform, steps, node, f"{path}/{node.id}", given) for node in parallel.steps)
     done = await steps.gather(jobs, parallel.at_once)
-    response = aggregate(path, [node.id for node in parallel.steps], [each.response for each in done], parallel.rule)
+    response = aggregate(
+        path, [node.id for node in parallel.steps], [each.response for each in done], parallel.rule
+    )
     proceeding = sum(each.proceeds for each in done)
     await steps.event(
         f"{path}:decision",

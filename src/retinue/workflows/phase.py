@@ -29,14 +29,13 @@ HURRY = "An earlier attempt ran out of time. Do only the essential part."
 
 async def run_step(steps: Steps, step: Step, path: str, given: Given) -> Done:
     """From what the step is given to its response: PROCEED or STOP."""
-    checked = await accept(steps, step, path) if step.checks else None
-    if step.agent is None or (checked is not None and checked.decision is Decision.STOP):
-        assert checked is not None, "a step has an agent or checks"
+    visit = None if step.agent is None else _Visit(steps, step, step.agent, path)
+    if visit is not None and not step.checks:
+        return await visit.settle(given)
+    checked = await accept(steps, step, path)
+    if visit is None or checked.decision is Decision.STOP:
         # No tokens for what a command has already refused.
         return Done(checked, checked.context_summary)
-    visit = _Visit(steps, step, step.agent, path)
-    if checked is None:
-        return await visit.settle(given)
     done = await visit.settle(given.remarked(checked.context_summary))
     findings = done.response.findings | checked.findings
     issues = (*done.response.issues, *checked.issues)

@@ -51,7 +51,9 @@ def simplified(request: HandoffRequest) -> HandoffRequest:
             "context": context.model_copy(
                 update={
                     "relevant_files": context.relevant_files[:SIMPLE_FILES],
-                    "previous_findings": None if previous is None else shortened(previous, SIMPLE_SUMMARY_TOKENS),
+                    "previous_findings": None
+                    if previous is None
+                    else shortened(previous, SIMPLE_SUMMARY_TOKENS),
                 }
             ),
             "instructions": "An earlier attempt ran out of time. Do only the essential part, and name under "
@@ -63,7 +65,7 @@ def simplified(request: HandoffRequest) -> HandoffRequest:
 def prompt_for(request: HandoffRequest, step: Step) -> str:
     holds = [_HOLDS[request.expected_output]]
     holds += [f'"{name}": {said(kind)}' for name, kind in step.finding.items()]
-    form = {
+    form: dict[str, object] = {
         "task_id": request.task_id,
         "phase": request.phase.value,
         "status": "complete | partial | blocked",
@@ -78,8 +80,8 @@ def prompt_for(request: HandoffRequest, step: Step) -> str:
         "End your answer with one JSON object in this form:\n"
         f"{json.dumps(form)}\n"
         f"findings: {'; '.join(holds)}. "
-        'decision: PROCEED when the work is done, STOP on a critical conflict or error ("reason" in findings), '
-        'CLARIFY when the task is ambiguous ("questions" in findings).'
+        'decision: PROCEED when the work is done, STOP on a critical conflict or error ("reason" in '
+        'findings), CLARIFY when the task is ambiguous ("questions" in findings).'
     )
 
 

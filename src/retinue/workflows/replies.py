@@ -1,4 +1,4 @@
-"""An agent's answer becomes a handoff response: out of prose, fences or bare JSON. Knows nothing of agents."""
+"""An agent's answer becomes a handoff response: from prose, fences or bare JSON. Knows nothing of agents."""
 
 from __future__ import annotations
 
