@@ -21,6 +21,7 @@ MOST_MENDINGS = 2
 async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform: Perform) -> Done:
     told: list[Given] = [given]
     """What the step at each place was told, for when it must be told again."""
+    first_told: dict[int, Given] = {}
     seen: list[Seen] = []
     visits = [0] * len(chain.steps)
     mendings = 0
@@ -29,6 +30,7 @@ async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform
         place = len(told) - 1
         node = chain.steps[place]
         visits[place] += 1
+        first_told.setdefault(place, told[-1])
         here = _path(path, node.id, visits[place])
         if isinstance(node, Branch):
             done = await run_branch(steps, node, here, told[-1], done, perform)
@@ -45,7 +47,7 @@ async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform
         remarks = await _what_to_mend(steps, here, done, mendings)
         if remarks is None:
             break
-        told = [*told[:writer], told[writer].remarked(*remarks)]
+        told = [*told[:writer], first_told[writer].remarked(*remarks)]
     return Done(done.response, done.text, tuple(seen))
 
 

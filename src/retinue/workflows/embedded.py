@@ -6,16 +6,19 @@ When it must ask, it is let go of: nothing of it stays in memory, and whoever br
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from retinue.core.errors import Halted, RetinueError
+from retinue.core.budget import Budget
+from retinue.core.errors import Conflict, Halted, RetinueError
 from retinue.core.executor import Outcome, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.ports import Redactor
+from retinue.core.run import Limits, Run, RunSpec
 from retinue.core.workflow import Assignment, Workflow
+from retinue.definitions.workflows import read_team, read_workflow
 from retinue.runtime.changes import Changes
-from retinue.runtime.supervisor import Parked
+from retinue.runtime.supervisor import Parked, Supervisor, Work
 from retinue.store.store import Store
 from retinue.store.workflows import WorkflowRecord
 from retinue.workflows.embedded_steps import Asked, EmbeddedSteps, Starter
@@ -23,26 +26,88 @@ from retinue.workflows.perform import run_workflow
 
 RESULT = ":result"
 """The key of a workflow's own outcome among its checkpoints."""
+_HINT = "settle this, then run the workflow again"
 
-Read = Callable[[WorkflowRecord], Workflow]
+
+class Embedded:
+    """Starts workflows, and goes on with those that nobody performs."""
+
+    def __init__(
+        self,
+        store: Store,
+        changes: Changes,
+        supervisor: Supervisor,
+        starter: Starter,
+        redactor: Redactor,
+        cwd: Path,
+    ) -> None:
+        self._store = store
+        self._supervisor = supervisor
+        self._executor = WorkflowExecutor(store, changes, starter, redactor)
+        self._cwd = cwd
+
+    def submit(self, workflow: Workflow, assignment: Assignment, caller: str, budget: Budget) -> Run:
+        """Record the run with all that it needs, in one write, and set it going."""
+        spec = RunSpec(
+            agent=workflow.name,
+            task=assignment.feature,
+            executor="workflow",
+            caller=caller,
+            limits=Limits(budget=budget),
+            needs_slot=False,
+            resumable=True,
+        )
+        record = WorkflowRecord(
+            kind=workflow.kind,
+            text=workflow.text,
+            source=workflow.source,
+            assignment={
+                "feature": assignment.feature,
+                "spec_path": assignment.spec_path,
+                "relevant_files": assignment.relevant_files,
+                "constraints": assignment.constraints,
+            },
+            cwd=str(self._cwd),
+        )
+        with self._store.database.write():
+            run = self._supervisor.start(self._work(spec))
+            self._store.workflows.record(run.id, record)
+        return run
+
+    def resume(self, run_id: RunId) -> bool:
+        """Go on with a run that nobody performs; False if somebody does, or it waits, or it has ended."""
+        if self._store.workflows.get(run_id).cwd != str(self._cwd):
+            raise Conflict(
+                f"workflow {run_id} belongs to another folder",
+                hint="start retinue with the root that it was started with",
+            )
+        return self._supervisor.resume(run_id, self._work(self._store.runs.get(run_id).spec))
+
+    def resume_all(self) -> list[RunId]:
+        """Go on with every workflow of this folder that nobody performs and that could go on."""
+        return [
+            run_id
+            for run_id in self._store.runs.adoptable()
+            if self._store.workflows.get(run_id).cwd == str(self._cwd) and self.resume(run_id)
+        ]
+
+    def _work(self, spec: RunSpec) -> Work:
+        return Work(spec, self._executor, self._cwd)
 
 
 class WorkflowExecutor:
     """Performs the workflow that was recorded with the run."""
 
-    def __init__(
-        self, store: Store, changes: Changes, starter: Starter, redactor: Redactor, read: Read
-    ) -> None:
+    def __init__(self, store: Store, changes: Changes, starter: Starter, redactor: Redactor) -> None:
         self._store = store
         self._changes = changes
         self._starter = starter
         self._redactor = redactor
-        self._read = read
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         run_id = RunId.parse(ctx.run_id)
         record = self._store.workflows.get(run_id)
-        workflow = self._read(record)
+        workflow = workflow_of(record, task.agent)
         assignment = assignment_of(record)
         steps = EmbeddedSteps(run_id, self._store, self._changes, self._starter, self._redactor, ctx.emit)
         while True:
@@ -71,11 +136,12 @@ class WorkflowExecutor:
                 self._store.runs.request_cancel(child.id)
 
 
-_HINT = "settle this, then run the workflow again"
-
-
 def _told(result: dict[str, Any]) -> str:
     return f"{result['last_step']}: {result['reason']}"
+
+
+def workflow_of(record: WorkflowRecord, name: str) -> Workflow:
+    return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
 
 
 def assignment_of(record: WorkflowRecord) -> Assignment:
