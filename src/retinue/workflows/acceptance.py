@@ -14,7 +14,8 @@ from retinue.workflows.steps import CheckResult, Steps
 
 ERROR_TOKENS = 300
 """Of one command's output that is kept."""
-_COVERAGE = re.compile(r"^(?:TOTAL\b.*?|All files\s*\|\s*)(\d+(?:\.\d+)?)\s*%?", re.MULTILINE)
+_COVERAGE = re.compile(r"^(?:TOTAL\b.*?(?=[\d.]+%)|All files\s*\|\s*)(\d+(?:\.\d+)?)", re.MULTILINE)
+"""As coverage.py and as istanbul sum it up."""
 
 
 async def accept(steps: Steps, step: Step, path: str) -> HandoffResponse:
