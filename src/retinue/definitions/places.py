@@ -87,7 +87,7 @@ def of_project(project: Path) -> Iterator[Place]:
 
 def of_user(config: Path, home: Path) -> Iterator[Place]:
     """The user's own: what lies here is as trusted as their settings."""
-    yield Place(config / "agents", OURS, "user", None, _tilde(config / "agents", home))
+    yield Place(config / "agents", OURS, "user", None, tilde(config / "agents", home))
     for folder, form in IN_HOME:
         yield Place(home / folder, form, "user", None, f"~/{folder}")
 
@@ -96,5 +96,18 @@ def built_in() -> Place:
     return Place(BUILTIN, OURS, "built in", None, "built in")
 
 
-def _tilde(path: Path, home: Path) -> str:
-    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else "(user)/agents"
+def around(start: Path, home: Path) -> tuple[Path, ...]:
+    """The folders that a person in this one works in: up to the repository's own, else this one alone."""
+    chain: list[Path] = []
+    for folder in (start, *start.parents):
+        if folder == home:
+            break
+        chain.append(folder)
+        if (folder / ".git").exists():
+            return tuple(chain)
+    return (start,)
+
+
+def tilde(path: Path, home: Path) -> str:
+    """A path as hosts may see it."""
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else f"…/{path.name}"

@@ -53,7 +53,7 @@ def _line(definition: Definition, refusal: RetinueError | None, letters: int) ->
         "from": definition.source,
     }
     if refusal is not None:
-        line["unavailable"] = clip(refusal.message, 2 * letters)
+        line["unavailable"] = clip(refusal.message.removeprefix(f"agent {definition.name} "), 2 * letters)
     return line
 
 

@@ -5,14 +5,14 @@ Knows nothing of runs, MCP or terminals.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from retinue.core.agent import HOST, Agent
 from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
-from retinue.core.ports import Redactor
+from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
 from retinue.core.words import clip
 from retinue.definitions.catalog import Catalog
@@ -28,11 +28,14 @@ INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
 
 
+EVERYONE_TOKENS = 1_000_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
     catalog: Catalog
-    executors: Collection[str]
-    """Names of the executors that there are."""
+    executors: Mapping[str, Callable[[Agent], Executor]]
+    """Those that there are, by name: each makes what performs one agent's tasks."""
     trusted: TrustedProjects
     redactor: Redactor
     tokens: int
@@ -48,6 +51,11 @@ class Agents:
             if caller is None or _may_call(definition.agent, caller)
         ]
         return self.redactor.redact_value(agent_views.listing(found, self.tokens))
+
+    def everyone(self) -> dict[str, Any]:
+        """The same for a person, who has room for all of them."""
+        found = [(each, self.refusal(each)) for each in self.catalog.agents().values()]
+        return self.redactor.redact_value(agent_views.listing(found, EVERYONE_TOKENS))
 
     def show(self, name: str) -> dict[str, Any]:
         """The effective agent, with where each part of it came from."""
@@ -105,6 +113,10 @@ class Agents:
                 hint=f"its allowed_callers are: {', '.join(agent.allowed_callers or ()) or 'nobody'}",
             )
         return agent
+
+    def executor(self, agent: Agent) -> Executor:
+        """What performs the agent's tasks."""
+        return self.executors[agent.executor](agent)
 
     def refusal(self, definition: Definition) -> RetinueError | None:
         """Why an agent cannot be run, whoever asks; None if it can."""
