@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from retinue.core.root import Root
 from retinue.definitions.catalog import Catalog, Sources
 from retinue.definitions.definition import Definition
 from retinue.definitions.places import around, tilde
+from retinue.definitions.workflow_catalog import WorkflowCatalog
 from retinue.redaction import Redactor
 from retinue.service.agents import Agents
 from retinue.service.service import Service
@@ -52,8 +53,11 @@ def build_service(loaded: Loaded) -> Service:
 
 
 @asynccontextmanager
-async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
-    """The service with everything that lives only while a server or a command is up."""
+async def running(loaded: Loaded, service: Service, *, takes_over: bool = False) -> AsyncGenerator[Service]:
+    """The service with everything that lives only while a server or a command is up.
+
+    A server takes over the workflows that others leave; a command minds its own business.
+    """
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
     from retinue.runtime.changes import Changes
@@ -63,6 +67,8 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
     from retinue.service.waiting import Waiting
+    from retinue.service.workflows import Workflows
+    from retinue.store.confirmed_checks import ConfirmedChecks
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
     from retinue.store.store import Store
@@ -93,14 +99,24 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 tokens=settings.limits.max_response_tokens,
                 redactor=service.redactor,
             )
-            yield replace(service, runs=runs, later=background.later)
+            workflows = Workflows(
+                runs=runs,
+                catalog=WorkflowCatalog(service.known.catalog.sources),
+                confirmed=ConfirmedChecks(settings.data_dir),
+                max_runs=settings.workflows.max_runs,
+                check_timeout_s=settings.workflows.check_timeout_ms / 1000,
+            )
+            async with workflows.going_on() if takes_over else nullcontext():
+                yield replace(service, runs=runs, workflows=workflows, later=background.later)
 
 
-def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
+def lifetime(
+    loaded: Loaded, *, takes_over: bool = True
+) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
     """`running` for a server that takes the service alone."""
 
     def of(service: Service) -> AbstractAsyncContextManager[Service]:
-        return running(loaded, service)
+        return running(loaded, service, takes_over=takes_over)
 
     return of
 

@@ -102,8 +102,7 @@ async def test_writer_that_had_not_started_runs_without_a_question(tmp_path: Pat
         at.start("steps: [{agent: blocker}]")
         await asyncio.wait_for(begun.wait(), 5)
         run_id = at.start(text)
-        while not at.store.runs.list(parent=run_id):
-            await asyncio.sleep(0)
+        await at.until(lambda: bool(at.store.runs.list(parent=run_id)))
     writer = Scripted(wrote())
     async with bench(tmp_path, {"w": writer, "blocker": Scripted(proceed())}) as at:
         at.engine.resume_all()
@@ -166,7 +165,9 @@ async def test_canceling_a_workflow_ends_all_of_it(tmp_path: Path) -> None:
             assert (await at.settled(child.id)).status is RunStatus.CANCELED
 
 
-async def test_canceling_a_workflow_that_waits_ends_it_at_once_and_closes_its_question(tmp_path: Path) -> None:
+async def test_canceling_a_workflow_that_waits_ends_it_at_once_and_closes_its_question(
+    tmp_path: Path,
+) -> None:
     async with bench(tmp_path, {"a": Scripted(clarify("?"))}) as at:
         run_id = at.start("steps: [{agent: a}]")
         await at.settled(run_id)
@@ -208,8 +209,8 @@ async def test_full_queue_delays_a_step_and_does_not_end_the_workflow(tmp_path: 
 
     async with bench(tmp_path, {"a": Scripted(slow)}, slots=1, queued=1) as at:
         runs: list[RunId] = [at.start("steps: [{agent: a}]") for _ in range(4)]
-        while len(at.store.runs.list(statuses=[RunStatus.QUEUED, RunStatus.RUNNING])) < 6:
-            await asyncio.sleep(0)
+        active = [RunStatus.QUEUED, RunStatus.RUNNING]
+        await at.until(lambda: len(at.store.runs.list(statuses=active)) == 6)
         released.set()
         for run_id in runs:
             assert (await at.result(run_id))["decision"] == "PROCEED"

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from retinue.core.run import RunStatus
+from retinue.store.checkpoints import RESULT
 from retinue.store.store import Store
-from retinue.workflows.embedded import RESULT
 from tests.workflows.crashing_workflow import STEPS, Noting, recovered
 from tests.workflows.workflow_bench import bench
 
@@ -45,8 +45,7 @@ def killed_server(folder: Path, instant: float) -> None:
 async def finish(folder: Path) -> None:
     """The server that is left alone: everything that was begun must end."""
     async with bench(folder / "data", {"a": Noting(folder / "begun.jsonl")}) as at:
-        while not recovered(at):
-            await asyncio.sleep(0.001)
+        await recovered(at)
         for run_id in at.engine.resume_all():
             assert (await at.result(run_id))["decision"] == "PROCEED"
 

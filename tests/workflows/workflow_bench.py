@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -18,8 +19,8 @@ from retinue.core.workflow import Assignment, Workflow
 from retinue.definitions.workflows import read_team, read_workflow
 from retinue.redaction import Redactor
 from retinue.runtime.supervisor import Supervisor, Work
-from retinue.store.store import Store
-from retinue.workflows.embedded import RESULT, Embedded
+from retinue.store.checkpoints import RESULT
+from retinue.workflows.embedded import Embedded
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
 Reply = str | Mapping[str, Any] | Outcome
@@ -110,12 +111,21 @@ class Bench:
         )
         return self.supervisor.start(Work(spec, executor, self.store.folder.path))
 
-    def start(self, workflow: Workflow | str, feature: str = "add a thing", budget: Budget = UNLIMITED) -> RunId:
+    def start(
+        self, workflow: Workflow | str, feature: str = "add a thing", budget: Budget = UNLIMITED
+    ) -> RunId:
         chosen = workflow if isinstance(workflow, Workflow) else read_workflow(workflow, "test", "given")
         return self.engine.submit(chosen, Assignment(feature=feature), "tester", budget).id
 
     def start_team(self, text: str, task: str) -> RunId:
         return self.start(read_team(text, "team", "given"), task)
+
+    async def until(self, check: Callable[[], bool]) -> None:
+        """Until it holds; looked at after every change of any run."""
+        with self._at.changes.watch() as watch:
+            async with asyncio.timeout(PATIENCE_S):
+                while not check():
+                    await watch.next()
 
     async def settled(self, run_id: RunId) -> Run:
         """Until it has ended, or waits for an answer and nobody performs it."""
@@ -159,7 +169,3 @@ async def bench(
 ) -> AsyncGenerator[Bench]:
     async with server(folder, slots, queued) as at, Supervisor(at.store, at.pool, REDACTOR) as supervisor:
         yield Bench(at, supervisor, agents or {}, checks or {})
-
-
-def opened(folder: Path) -> Store:
-    return Store.open(folder)

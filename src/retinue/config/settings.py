@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from retinue.core.groups import EXECUTORS, GROUPS
+from retinue.core.groups import DEFAULT_GROUPS, EXECUTORS, GROUPS
 
 
 def setting(
@@ -82,7 +82,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    groups: tuple[str, ...] = setting(GROUPS, one_of=(*GROUPS, "all"))
+    groups: tuple[str, ...] = setting(DEFAULT_GROUPS, one_of=(*GROUPS, "all"))
     """Groups of tools a host sees; `all` means every group."""
 
 
@@ -109,6 +109,15 @@ class AgentSettings:
 
     tool_for_each: bool = setting(False)
     """Whether a host sees a tool `run_subagent_NAME` for each agent besides `run_subagent`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowSettings:
+    max_runs: int = setting(200, at_least=1)
+    """Agents and checks that one workflow may run, those that are tried again included."""
+
+    check_timeout_ms: int = setting(600_000, at_least=1)
+    """Milliseconds after which one of the project's checks is ended, and counts as failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,4 +172,5 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     models: ModelSettings = field(default_factory=ModelSettings)
     agents: AgentSettings = setting(AgentSettings, user_only=True)
+    workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], user_only=True)

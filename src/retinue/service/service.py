@@ -16,6 +16,7 @@ from retinue.service.runs import Runs
 
 if TYPE_CHECKING:  # loaded by the first question, not by the start
     from retinue.research.perform import Perform
+    from retinue.service.workflows import Workflows
 
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
 
@@ -51,6 +52,15 @@ class Service:
         if self.runs is None:
             raise Unavailable("the server is not up yet", hint="try again")
         return self.runs
+
+    workflows: Workflows | None = None
+    """There while the server is up."""
+
+    @property
+    def flows(self) -> Workflows:
+        if self.workflows is None:
+            raise Unavailable("the server is not up yet", hint="try again")
+        return self.workflows
 
     @property
     def known(self) -> Agents:

@@ -9,6 +9,9 @@ from retinue.core.ids import RunId
 from retinue.core.json_value import Json
 from retinue.store.database import Database, Row
 
+RESULT = ":result"
+"""The key of a workflow's own outcome among its steps."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:

@@ -69,6 +69,15 @@ class Messages:
         rows = self._database.rows("SELECT * FROM messages WHERE run_id = ? ORDER BY seq", (run_id,))
         return [_message(row) for row in rows]
 
+    def pending_in_tree(self, request: RunId) -> list[Message]:
+        """The questions that nobody has answered yet, of a request's first run and of all below it."""
+        rows = self._database.rows(
+            "SELECT messages.* FROM messages JOIN runs ON runs.id = messages.run_id"
+            " WHERE runs.request = ? AND messages.status = 'pending_parent_reply' ORDER BY messages.seq",
+            (request,),
+        )
+        return [_message(row) for row in rows]
+
     def pending(self, run_id: RunId) -> list[Message]:
         """The questions that nobody has answered yet."""
         rows = self._database.rows(

@@ -11,7 +11,7 @@ from typing import Any
 
 from retinue.core.budget import Budget
 from retinue.core.errors import Conflict, Halted, RetinueError
-from retinue.core.executor import Outcome, RunContext, Task
+from retinue.core.executor import Emit, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.ports import Redactor
 from retinue.core.run import Limits, Run, RunSpec
@@ -19,13 +19,12 @@ from retinue.core.workflow import Assignment, Workflow
 from retinue.definitions.workflows import read_team, read_workflow
 from retinue.runtime.changes import Changes
 from retinue.runtime.supervisor import Parked, Supervisor, Work
+from retinue.store.checkpoints import RESULT
 from retinue.store.store import Store
 from retinue.store.workflows import WorkflowRecord
 from retinue.workflows.embedded_steps import Asked, EmbeddedSteps, Starter
 from retinue.workflows.perform import run_workflow
 
-RESULT = ":result"
-"""The key of a workflow's own outcome among its checkpoints."""
 _HINT = "settle this, then run the workflow again"
 
 
@@ -120,14 +119,19 @@ class WorkflowExecutor:
             except RetinueError as error:
                 self._end_children(run_id)
                 result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
-                return self._outcome(run_id, result, error)
+                return await self._outcome(run_id, result, error, ctx.emit)
             error = Halted(_told(result), hint=_HINT) if result["decision"] == "STOP" else None
-            return self._outcome(run_id, result, error)
+            return await self._outcome(run_id, result, error, ctx.emit)
 
-    def _outcome(self, run_id: RunId, result: dict[str, Any], error: RetinueError | None) -> Outcome:
+    async def _outcome(
+        self, run_id: RunId, result: dict[str, Any], error: RetinueError | None, emit: Emit
+    ) -> Outcome:
+        """Kept whole, and in the log too: what an answer cuts can be read there."""
         clean = self._redactor.redact_value(result)
         if self._store.checkpoints.get(run_id, RESULT) is None:
             self._store.checkpoints.finish(run_id, RESULT, clean)
+        for line in json.dumps(clean, ensure_ascii=False, indent=1).splitlines():
+            await emit(OutputLine("stdout", line))
         return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
 
     def _end_children(self, run_id: RunId) -> None:
