@@ -82,10 +82,12 @@ def _print_result(view: dict[str, Any]) -> None:
         places = " ".join('"..."' for _ in questions)
         click.echo(f"answer with: retinue answer {view['run_id']} {places}", err=True)
         return
-    click.echo(view.get("output") or f"{view.get('decision', view['status'])}: {said(view)}")
-    if "output" not in view:
-        for issue in view.get("issues", ()):
-            click.echo(f"- {issue}")
+    if view.get("output") and view["status"] == "success":
+        click.echo(view["output"])  # alone, so that the next program can read it
+        return
+    click.echo(f"{view.get('decision', view['status'])}: {said(view)}")
+    for issue in view.get("issues", ()):
+        click.echo(f"- {issue}")
     if savings := view.get("savings"):
         from retinue.service.workflow_views import savings_table
 
