@@ -60,7 +60,7 @@ class Supervisor:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as scope:
             self._group = await scope.enter_async_context(asyncio.TaskGroup())
-            self._tasks: set[asyncio.Task[None]] = set()
+            self._tasks: dict[RunId, asyncio.Task[None]] = {}
             scope.callback(self._stop)
             self._scope = scope.pop_all()
         return self
@@ -86,8 +86,8 @@ class Supervisor:
 
     def _begin(self, run: Run, work: Work) -> None:
         task = self._group.create_task(self._live(run, work), name=f"run {run.id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[run.id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(run.id))
 
     def _spawning(self, parent: RunId | None) -> AbstractContextManager[None]:
         """A child is charged to the run that starts it."""
@@ -96,7 +96,7 @@ class Supervisor:
         return self._meters.taking(self._store.runs.get(parent), BudgetKind.SPAWNS, 1)
 
     def _stop(self) -> None:
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
 
     async def _live(self, run: Run, work: Work) -> None:
@@ -114,10 +114,19 @@ class Supervisor:
             except Exception:
                 log.exception("run %s failed for a reason of its own", run.id)
                 failure = InternalError("the run failed for a reason of its own")
+            if isinstance(failure, Canceled | BudgetExceeded):
+                await self._children_ended(run)
             writer.append(Stream.EVENT, f"{failure.code}: {failure.message}\n")
             self._finish(run, self._failed(run, failure))
             if isinstance(failure, BudgetExceeded):
                 self._end_tree(run, failure)
+
+    async def _children_ended(self, run: Run) -> None:
+        """A tree that was canceled has ended when all of it has: the first run must not say so before."""
+        children = self._store.runs.list(parent=run.id, limit=-1)
+        tasks = [self._tasks[child.id] for child in children if child.id in self._tasks]
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _end_tree(self, run: Run, reason: BudgetExceeded) -> None:
         """A spent budget ends the whole tree, whose first run must be able to say why (P2)."""

@@ -117,7 +117,7 @@ class WorkflowExecutor:
                     raise Parked from None
                 continue  # the answer came while others were still at work
             except RetinueError as error:
-                self._end_children(run_id)
+                await self._end_children(run_id)
                 result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
                 return await self._outcome(run_id, result, error, ctx.emit)
             error = Halted(_told(result), hint=_HINT) if result["decision"] == "STOP" else None
@@ -134,10 +134,15 @@ class WorkflowExecutor:
             await emit(OutputLine("stdout", line))
         return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
 
-    def _end_children(self, run_id: RunId) -> None:
-        for child in self._store.runs.list(parent=run_id, limit=-1):
-            if not child.status.ended:
-                self._store.runs.request_cancel(child.id)
+    async def _end_children(self, run_id: RunId) -> None:
+        active = {
+            child.id for child in self._store.runs.list(parent=run_id, limit=-1) if not child.status.ended
+        }
+        for child in active:
+            self._store.runs.request_cancel(child)
+        await self._changes.until(
+            lambda: all(self._store.runs.get(child).status.ended for child in active) or None, active
+        )
 
 
 def _told(result: dict[str, Any]) -> str:
