@@ -21,6 +21,7 @@ from retinue.definitions.yaml_tree import read_yaml
 CHECKS = ("types", "lint", "tests", "security")
 TYPES = ("string", "number", "integer", "boolean")
 MOST_STEPS = 2_000
+MOST_PARTS = 20 * MOST_STEPS
 DAY_S = 86_400
 LONGEST_TEXT = 200_000
 
@@ -88,7 +89,7 @@ def read_team(text: str, name: str, source: str) -> Workflow:
 def _top(text: str) -> Table:
     if len(text) > LONGEST_TEXT:
         raise Malformed(1, f"more than {LONGEST_TEXT} characters", "shorten it")
-    tree = read_yaml(text, 1)
+    tree = read_yaml(text, 1, MOST_PARTS)
     if not isinstance(tree, Table):
         raise Malformed(1, "a table of `key: value` is wanted here")
     return tree
