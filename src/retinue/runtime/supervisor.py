@@ -87,7 +87,12 @@ class Supervisor:
     def _begin(self, run: Run, work: Work) -> None:
         task = self._group.create_task(self._live(run, work), name=f"run {run.id}")
         self._tasks[run.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(run.id))
+        task.add_done_callback(lambda ended: self._forget(run.id, ended))
+
+    def _forget(self, run_id: RunId, task: asyncio.Task[None]) -> None:
+        """Of a run that was let go of and taken up again here, the later task stays."""
+        if self._tasks.get(run_id) is task:
+            del self._tasks[run_id]
 
     def _spawning(self, parent: RunId | None) -> AbstractContextManager[None]:
         """A child is charged to the run that starts it."""

@@ -6,8 +6,9 @@ When it must ask, it is let go of: nothing of it stays in memory, and whoever br
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from retinue.core.budget import Budget
 from retinue.core.errors import Conflict, Halted, RetinueError
@@ -25,6 +26,7 @@ from retinue.store.workflows import WorkflowRecord
 from retinue.workflows.embedded_steps import Asked, EmbeddedSteps, Starter
 from retinue.workflows.perform import run_workflow
 
+LONGEST_LINE = 1_000
 _HINT = "settle this, then run the workflow again"
 
 
@@ -130,7 +132,7 @@ class WorkflowExecutor:
         clean = self._redactor.redact_value(result)
         if self._store.checkpoints.get(run_id, RESULT) is None:
             self._store.checkpoints.finish(run_id, RESULT, clean)
-        for line in json.dumps(clean, ensure_ascii=False, indent=1).splitlines():
+        for line in _lines("result", clean):
             await emit(OutputLine("stdout", line))
         return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
 
@@ -143,6 +145,21 @@ class WorkflowExecutor:
         await self._changes.until(
             lambda: all(self._store.runs.get(child).status.ended for child in active) or None, active
         )
+
+
+def _lines(name: str, value: Any) -> Iterator[str]:
+    """A value in lines of a length that can be read page by page."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= LONGEST_LINE or not isinstance(value, dict | list):
+        yield f"{name}: {text}"
+        return
+    parts = (
+        cast("dict[str, Any]", value).items()
+        if isinstance(value, dict)
+        else enumerate(cast("list[Any]", value))
+    )
+    for key, part in parts:
+        yield from _lines(f"{name}.{key}", part)
 
 
 def _told(result: dict[str, Any]) -> str:

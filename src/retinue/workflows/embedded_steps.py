@@ -129,13 +129,13 @@ class EmbeddedSteps:
         return [results[place] for place in sorted(results)]
 
     async def event(self, key: str, kind: str, data: Mapping[str, Json]) -> None:
+        """Its data comes from answers, which were redacted when their runs ended."""
         if self._store.checkpoints.get(self._run_id, key) is not None:
             return
-        clean = self._redactor.redact_value(dict(data))
         with self._store.database.write():
-            self._store.events.add(self._run_id, kind, clean)
-            self._store.checkpoints.finish(self._run_id, key, clean)
-        await self._tell(" ".join(f"{name}={value}" for name, value in clean.items()))
+            self._store.events.add(self._run_id, kind, data)
+            self._store.checkpoints.finish(self._run_id, key, data)
+        await self._tell(" ".join(f"{name}={value}" for name, value in data.items()))
 
     def _kept(self, key: str) -> Any:
         checkpoint = self._store.checkpoints.get(self._run_id, key)
@@ -197,12 +197,12 @@ class EmbeddedSteps:
         """Wait for a run of this process; what it asks meanwhile is told to whoever watches the workflow."""
         with self._changes.watch({child}, poll_s=None) as watch:
             waited = False
-            while not (run := self._store.runs.get(child)).status.ended:
-                if run.status is RunStatus.WAITING and not waited:
+            while not (status := self._store.queue.standing(child).status).ended:
+                if status is RunStatus.WAITING and not waited:
                     self._store.events.add(self._run_id, "child_asks", {"run": child})
-                waited = run.status is RunStatus.WAITING
+                waited = status is RunStatus.WAITING
                 await watch.next()
-            return run
+        return self._store.runs.get(child)
 
     def _finish(self, key: str, result: AgentResult | CheckResult) -> dict[str, Any]:
         kept = {name: getattr(result, name) for name in result.__slots__}
