@@ -170,6 +170,7 @@ def resume(run_id: str, as_json: bool) -> None:
     """
 
     async def go_on(flows: Workflows) -> dict[str, Any]:
+        await flows.left_alone(run_id)
         if flows.resume(run_id):
             return await follow(flows, run_id)
         view = flows.outcome(run_id)

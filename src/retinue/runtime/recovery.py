@@ -26,7 +26,13 @@ async def recovering(
 
 
 async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: float) -> None:
-    """In a thread, as ending processes takes its time."""
+    """In a thread, as ending processes takes its time; one that has begun is waited for, also at the end:
+    a command that ends sooner would leave everything to the next."""
     while True:
-        await asyncio.to_thread(recover, store, end_processes)
+        work = asyncio.ensure_future(asyncio.to_thread(recover, store, end_processes))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            raise
         await asyncio.sleep(every_s)

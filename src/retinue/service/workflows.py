@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 """How often to look for workflows that a server left, if nothing else happens."""
+LEFT_S = 3.0
+"""Until a server that was killed is known to be dead, its processes ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,13 @@ class Workflows:
         with suppress(Conflict):  # of another folder: a server there will go on
             self.resume(run.id)
         return run.id
+
+    async def left_alone(self, run_id: str, wait_s: float = LEFT_S) -> None:
+        """Until a workflow whose server has just died is known to be left, if it is."""
+        run = self._workflow_run(run_id)
+        await self.runs.changes.until(
+            lambda: self.runs.store.runs.get(run.id).status is not RunStatus.RUNNING or None, {run.id}, wait_s
+        )
 
     def resume(self, run_id: str) -> bool:
         """Go on with a workflow that nobody performs; False if somebody does, or it waits for an answer."""
