@@ -156,7 +156,7 @@ def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor) -> Agents:
         home=home,
         given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
         is_trusted=lambda project: project in trusted,
-        executor=settings.agents.executor or None,
+        executor=settings.agents.executor,
         reserved=frozenset({HOST, settings.agents.caller}),
     )
     return Agents(

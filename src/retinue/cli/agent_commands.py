@@ -189,7 +189,8 @@ def agent(name: str, task: str, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(done.get("result") or done.get("summary") or done["status"])
+        told = done.get("result") or done.get("summary") or done["status"]
+        click.echo(told, nl=not told.endswith("\n"))
     sys.exit(exit_code([done]))
 
 

@@ -138,10 +138,13 @@ class Codebase:
         fits = chooser(globs)
         tally = Tally()
         with self.opener(stop) as opener:
-            files = self._gather(opener, below, tally, stop, MAX_FILES, sized=True)
+            files = self._to_search(opener, below, tally, stop)
             chosen = [entry for entry in files if fits(entry.path)]
             searcher = Searcher(opener, self._ripgrep(), bounds or Bounds(), on_read, tally, stop)
             return Found(searcher.search(chosen, pattern, context), tally.omitted())
+
+    def _to_search(self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop) -> Sequence[Entry]:
+        return self._gather(opener, below, tally, stop, MAX_FILES, sized=True)
 
     def _gather(
         self,

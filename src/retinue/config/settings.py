@@ -103,7 +103,7 @@ class AgentSettings:
     caller: str = setting("main")
     """The name under which a host calls, for an agent's `allowed_callers`; set it in the host's own entry."""
 
-    executor: str = setting("", one_of=("", *EXECUTORS))
+    executor: str | None = setting(None, one_of=EXECUTORS)
     """What performs the agents whose files name no executor; by default `claude` for files of Claude Code,
     `opencode` for files of opencode, `local` for ours."""
 

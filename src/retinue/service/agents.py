@@ -27,8 +27,8 @@ from retinue.store.trust import TrustedProjects
 INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
 
-
 EVERYONE_TOKENS = 1_000_000
+"""More than any list has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,9 @@ class Agents:
 
     def instructions(self) -> str:
         """The same for a host, within bounds. What a project says that is not trusted is not in it: a host
-        believes us."""
-        return self.redactor.redact(agent_views.instructions(list(self._offered()), INSTRUCTION_TOKENS))
+        believes us. Not redacted, because the start would wait for all the rules: names and descriptions
+        here are the user's own words."""
+        return agent_views.instructions(list(self._offered()), INSTRUCTION_TOKENS)
 
     def names(self, beginning: str = "") -> list[str]:
         """Of those that can be run."""
