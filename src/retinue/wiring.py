@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.config.load import CHILD_TOKEN, DATA_DIR, Loaded, load, user_file
+from retinue.config.settings import Settings
 from retinue.core.agent import HOST, Agent
 from retinue.core.errors import ConfigInvalid, Unauthorized
 from retinue.core.ids import RunId
@@ -27,6 +28,7 @@ from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
 
 if TYPE_CHECKING:
+    from retinue.models.tiers import Models
     from retinue.store.recovery import Orphan
 
 
@@ -35,14 +37,17 @@ def read_settings(flags: Mapping[str, Any]) -> Loaded:
     return load(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
-def redactor() -> Redactor:
-    """For everything that leaves this process; a run's own token is hidden wherever it occurs."""
-    return Redactor([value for name, value in os.environ.items() if name == CHILD_TOKEN])
+def redactor(settings: Settings | None = None) -> Redactor:
+    """For everything that leaves this process; a run's own token and the models' keys are hidden wherever
+    they occur."""
+    endpoints = settings.models.endpoints.values() if settings is not None else ()
+    secret = {CHILD_TOKEN, *(endpoint.api_key_env for endpoint in endpoints)}
+    return Redactor([value for name, value in os.environ.items() if name in secret and value])
 
 
 def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
-    roots, clean = _roots(loaded), redactor()
+    roots, clean = _roots(loaded), redactor(settings)
     return Service(
         roots=roots,
         redactor=clean,
@@ -108,6 +113,14 @@ async def running(loaded: Loaded, service: Service, *, takes_over: bool = False)
             )
             async with workflows.going_on() if takes_over else nullcontext():
                 yield replace(service, runs=runs, workflows=workflows, later=background.later)
+
+
+def open_models(loaded: Loaded) -> Models:
+    """The models that the settings lead to: `async with`, for the lines to their servers."""
+    from retinue.models.tiers import Models
+    from retinue.service.model_plan import model_plan
+
+    return Models(model_plan(loaded.settings), os.environ)
 
 
 def lifetime(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from retinue.core.errors import ConfigInvalid
+from retinue.models.tiers import ModelPlan
 from retinue.setup.change import apply, plan_install
 from retinue.setup.checks.basics import configuration, python, roots
 from retinue.setup.checks.check import Check
@@ -50,7 +51,7 @@ def test_every_warning_and_problem_says_how_to_mend_it(equipped: Machine, tmp_pa
         tmp_path / "data",
         lambda: None,
         roots=("/nowhere", "/", equipped.home),
-        model_url="nonsense",
+        models=ModelPlan(endpoint="nonsense"),
         config_problems=(ConfigInvalid("no such setting: colour"),),
     )
     bad = [check for check in examine(patient) if check.status != "ok"]

@@ -92,10 +92,53 @@ class HttpSettings:
     """Further Host headers to accept over HTTP, such as `build-box:8765`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings:
+    url: str
+    """Base URL of an OpenAI-compatible server."""
+
+    api_key_env: str = ""
+    """Name of the variable that holds its key; over plain http only to this machine."""
+
+    slots: int | None = setting(None, at_least=1)
+    """Requests it serves at a time; by default what the server tells, or a cautious number."""
+
+    context: int | None = setting(None, at_least=512)
+    """Tokens the loaded model can hold; by default what the server tells, or 4,096."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierSettings:
+    endpoint: str = ""
+    """A name from `models.endpoints`, or a URL; by default that of the tier `default`, then
+    `models.endpoint`."""
+
+    model: str = ""
+    """The model's name there; by default as with the endpoint, or what an endpoint of its own has loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class TiersSettings:
+    fast: TierSettings = field(default_factory=TierSettings)
+    default: TierSettings = field(default_factory=TierSettings)
+    medium: TierSettings = field(default_factory=TierSettings)
+    strong: TierSettings = field(default_factory=TierSettings)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    endpoint: str = setting("", user_only=True)
-    """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`."""
+    endpoint: str = ""
+    """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`, or a name from
+    `models.endpoints`."""
+
+    model: str = ""
+    """Name of the model there; by default the one that is loaded."""
+
+    patience_s: int = setting(300, at_least=1, at_most=3_600)
+    """Seconds to wait for the first word of a reply: the server may have to load the model first."""
+
+    endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
+    tiers: TiersSettings = field(default_factory=TiersSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +213,7 @@ class Settings:
     policy: PolicySettings = field(default_factory=PolicySettings)
     tools: ToolSettings = field(default_factory=ToolSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
-    models: ModelSettings = field(default_factory=ModelSettings)
+    models: ModelSettings = setting(ModelSettings, user_only=True)
     agents: AgentSettings = setting(AgentSettings, user_only=True)
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], user_only=True)

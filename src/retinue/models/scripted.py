@@ -59,14 +59,12 @@ class Scripted:
         self.prompts.append(prompt)
         try:
             await anyio.lowlevel.checkpoint()
-            reply = _numbered(await self._next(prompt), len(self.prompts))
+            reply = _numbered(_with_text(await self._next(prompt)), len(self.prompts))
             if on_text is not None and reply.text:
                 await on_text(reply.text)
         except anyio.get_cancelled_exc_class():
             self.cancelled += 1
             raise
-        if not (reply.text or reply.reasoning or reply.calls):
-            raise EmptyReply("the server said that it succeeded, and sent nothing")
         return reply
 
     async def _next(self, prompt: Prompt) -> Reply:
@@ -82,6 +80,15 @@ class Scripted:
         if reply.prompt_tokens is not None:
             return reply
         return _counted(reply, prompt)
+
+
+def _with_text(reply: Reply) -> Reply:
+    """As every model gives it: thoughts alone count as the text, unless they were cut short."""
+    if reply.text or reply.calls:
+        return reply
+    if reply.reasoning and reply.finish != "length":
+        return replace(reply, text=reply.reasoning)
+    raise EmptyReply("the server said that it succeeded, and sent nothing")
 
 
 def _counted(reply: Reply, prompt: Prompt) -> Reply:

@@ -210,7 +210,14 @@ def m005_child_tokens(db: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-def m006_workflows(db: sqlite3.Connection) -> None:
+def m006_runs_of_endpoint(db: sqlite3.Connection) -> None:
+    """Whom an endpoint served last."""
+    db.execute("""
+        CREATE INDEX runs_of_endpoint ON runs (endpoint, ended_at)
+        WHERE started_at IS NOT NULL AND ended_at IS NOT NULL""")
+
+
+def m007_workflows(db: sqlite3.Connection) -> None:
     """Runs that outlive their server: without an owner they wait in the queue, or for an answer."""
     db.execute("ALTER TABLE runs ADD COLUMN resumable INTEGER NOT NULL DEFAULT 0")
     db.execute("DROP TRIGGER runs_change_legally")
@@ -269,7 +276,8 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m003_events,
     m004_ledgers,
     m005_child_tokens,
-    m006_workflows,
+    m006_runs_of_endpoint,
+    m007_workflows,
 )
 
 
