@@ -120,10 +120,10 @@ class Bench:
     def start_team(self, text: str, task: str) -> RunId:
         return self.start(read_team(text, "team", "given"), task)
 
-    async def until(self, check: Callable[[], bool]) -> None:
+    async def until(self, check: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         """Until it holds; looked at after every change of any run."""
         with self._at.changes.watch() as watch:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 while not check():
                     await watch.next()
 

@@ -246,7 +246,7 @@ def m007_workflows(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX runs_parked ON runs (status) WHERE owner = '' AND ended_at IS NULL")
     db.execute("""
         CREATE TABLE workflows (
-            run_id TEXT PRIMARY KEY REFERENCES runs(id),
+            run_id TEXT PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
             kind TEXT NOT NULL,
             text TEXT NOT NULL,
             source TEXT NOT NULL,
@@ -255,10 +255,10 @@ def m007_workflows(db: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
     db.execute("""
         CREATE TABLE checkpoints (
-            run_id TEXT NOT NULL REFERENCES runs(id),
+            run_id TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
             step TEXT NOT NULL,
             began_at REAL NOT NULL,
-            child TEXT REFERENCES runs(id),        -- the newest run that performs it
+            child TEXT,                            -- the newest run that performs it
             ended_at REAL,
             output TEXT,
             PRIMARY KEY (run_id, step),
