@@ -46,7 +46,7 @@ conformance: $(READY)
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
 
-bench: bench-startup bench-redaction bench-runs
+bench: bench-startup bench-redaction bench-runs bench-workflows
 
 bench-startup: $(READY)
 	$(BIN)/python -m benchmarks.startup
@@ -60,6 +60,9 @@ bench-runs: $(READY)
 
 bench-models: $(MODEL)
 	$(BIN)/python -m benchmarks.models
+
+bench-workflows: $(READY)
+	$(BIN)/python -m benchmarks.workflows
 
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
