@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
 
-.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval docs conformance clean
+.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval docs conformance clean
 
 setup: $(READY)
 

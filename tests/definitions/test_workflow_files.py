@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from retinue.definitions.places import BUILTIN
 from retinue.definitions.problem import Malformed
 from retinue.definitions.workflow_catalog import WorkflowCatalog
 from retinue.definitions.workflows import CHECKS, read_team, read_workflow
+from scripts.make_docs import DOCS
 
 
 @pytest.mark.parametrize(
@@ -140,6 +142,13 @@ def test_team_is_read_as_smallcode_writes_it() -> None:
 def test_team_without_agents_is_refused(text: str, message: str) -> None:
     with pytest.raises(Malformed, match=message):
         read_team(text, "x", "x")
+
+
+@pytest.mark.parametrize(
+    "text", re.findall(r"```yaml\n(.*?)```", (DOCS / "workflows.md").read_text(), re.DOTALL)
+)
+def test_examples_of_the_docs_are_right(text: str) -> None:
+    assert (read_team if "agents:" in text else read_workflow)(text, "x", "x").name in ("careful", "review")
 
 
 def write(file: Path, text: str) -> None:
