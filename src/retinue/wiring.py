@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,10 @@ from retinue.store.trust import TrustedProjects
 
 if TYPE_CHECKING:
     from retinue.models.tiers import Models
+    from retinue.service.runs import Runs
+    from retinue.service.workflows import Workflows
     from retinue.store.recovery import Orphan
+    from retinue.store.store import Store
 
 
 def read_settings(flags: Mapping[str, Any]) -> Loaded:
@@ -65,30 +70,55 @@ async def running(loaded: Loaded, service: Service, *, takes_over: bool = False)
     """
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
+    from retinue.runtime.recovery import recovering
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with (
+            recovering(store, _end_orphans),
+            _performing(loaded, service, store) as runs,
+            Background() as background,
+        ):
+            workflows = _workflows(loaded, service, runs)
+            async with workflows.going_on() if takes_over else nullcontext():
+                yield replace(service, runs=runs, workflows=workflows, later=background.later)
+
+
+@asynccontextmanager
+async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
+    """The service with runs and nothing else: no recovery, no work behind the answer.
+
+    For a command that ends in a moment and would spend much of it on the rest.
+    """
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with _performing(loaded, service, store) as runs:
+            yield replace(service, runs=runs)
+
+
+@asynccontextmanager
+async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGenerator[Runs]:
+    from anyio import CapacityLimiter
+
     from retinue.runtime.changes import Changes
     from retinue.runtime.mailroom import Mailroom
     from retinue.runtime.pool import Pool
-    from retinue.runtime.recovery import recovering
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
     from retinue.service.waiting import Waiting
-    from retinue.service.workflows import Workflows
-    from retinue.store.confirmed_checks import ConfirmedChecks
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
-    from retinue.store.store import Store
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Store.open(settings.data_dir) as store, Owner.register(store.folder) as owner:
+    with Owner.register(store.folder) as owner:
         async with (
             Changes(store) as changes,
-            recovering(store, _end_orphans),
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor) as supervisor,
-            Background() as background,
         ):
-            runs = Runs(
+            yield Runs(
                 store=store,
                 changes=changes,
                 mailroom=Mailroom(store, changes),
@@ -102,17 +132,23 @@ async def running(loaded: Loaded, service: Service, *, takes_over: bool = False)
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
+                workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 redactor=service.redactor,
             )
-            workflows = Workflows(
-                runs=runs,
-                catalog=WorkflowCatalog(service.known.catalog.sources),
-                confirmed=ConfirmedChecks(settings.data_dir),
-                max_runs=settings.workflows.max_runs,
-                check_timeout_s=settings.workflows.check_timeout_ms / 1000,
-            )
-            async with workflows.going_on() if takes_over else nullcontext():
-                yield replace(service, runs=runs, workflows=workflows, later=background.later)
+
+
+def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
+    from retinue.service.workflows import Workflows
+    from retinue.store.confirmed_checks import ConfirmedChecks
+
+    settings = loaded.settings
+    return Workflows(
+        runs=runs,
+        catalog=WorkflowCatalog(service.known.catalog.sources),
+        confirmed=ConfirmedChecks(settings.data_dir),
+        max_runs=settings.workflows.max_runs,
+        check_timeout_s=settings.workflows.check_timeout_ms / 1000,
+    )
 
 
 def open_models(loaded: Loaded) -> Models:
@@ -126,10 +162,17 @@ def open_models(loaded: Loaded) -> Models:
 def lifetime(
     loaded: Loaded, *, takes_over: bool = True
 ) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` for a server that takes the service alone."""
+    """`running` for a server that takes the service alone; old runs go meanwhile."""
 
-    def of(service: Service) -> AbstractAsyncContextManager[Service]:
-        return running(loaded, service, takes_over=takes_over)
+    @asynccontextmanager
+    async def of(service: Service) -> AsyncGenerator[Service]:
+        from retinue.store.pruning import prune
+
+        days = loaded.settings.runtime.keep_runs_days
+        async with running(loaded, service, takes_over=takes_over) as up:
+            if days and up.later is not None:
+                up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
+            yield up
 
     return of
 

@@ -71,12 +71,12 @@ class Locator:
         self._folder = index_folder
         self._ripgrep = ripgrep
 
-    def locate(self, question: str, limit: int, stop: Stop) -> Located:
-        if not question.strip():
+    def locate(self, question: str | Question, limit: int, stop: Stop) -> Located:
+        asked = parse(question) if isinstance(question, str) else question
+        if not asked.text:
             raise InvalidInput("the question is empty", hint="ask where or how something is done")
         if limit < 1:
             raise InvalidInput(f"the limit must be at least 1, not {limit}")
-        asked = parse(question)
         return self._from_index(asked, limit, stop) or self._from_scan(asked, limit, stop)
 
     def prepare(self, stop: Stop) -> bool:

@@ -57,10 +57,14 @@ class RuntimeSettings:
     """Milliseconds a request may take when it names no deadline of its own."""
 
     max_concurrent_tasks: int = setting(4, at_least=1)
-    """Tasks that run at the same time, over all servers that share the data folder."""
+    """Tasks that run at the same time, over all servers that share the data folder; and, beside them, roles
+    of research in one server."""
 
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Tasks that may wait for their turn; more are refused."""
+
+    keep_runs_days: int = setting(30, at_least=0)
+    """Days after which a run that has ended is removed with its log, when a server starts; 0 keeps all."""
 
     patience_s: int = setting(45, at_least=1, at_most=3_600)
     """Seconds a tool may wait before it answers with where the work stands; hosts give up after 60."""

@@ -79,7 +79,7 @@ class LimitExceeded(RetinueError):
 
     def __init__(self, kind: str, used: float, limit: float, *, hint: str | None = None) -> None:
         super().__init__(
-            f"{kind}: {used:g} would exceed the limit of {limit:g}",
+            f"{kind}: {_plain(used)} would exceed the limit of {_plain(limit)}",
             hint=hint,
             kind=kind,
             used=used,
@@ -88,6 +88,11 @@ class LimitExceeded(RetinueError):
         self.kind = kind
         self.used = used
         self.limit = limit
+
+
+def _plain(amount: float) -> str:
+    """A whole number with all of its digits: sixteen million bytes are not `1.68e+07`."""
+    return str(int(amount)) if amount == int(amount) else f"{amount:g}"
 
 
 class BudgetExceeded(LimitExceeded):

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from retinue.core.budget import Charge, free_of_charge
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
+from retinue.core.json_value import Json
 
 Stream = Literal["stdout", "stderr"]
 Status = Literal["success", "error", "timeout", "canceled"]
@@ -54,6 +56,8 @@ class RunContext:
     """Given the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables through which the task can reach us again."""
+    charge: Charge = free_of_charge
+    """Books what the task is about to spend, from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Outcome:
     """The answer of a task that succeeded, else the last lines it wrote."""
     cut: bool = False
     """Whether `output` lacks its beginning; the log has all of it."""
+    value: Json = None
+    """The answer in a shape of its own, where it has one; `output` says it in words."""
     exit_code: int | None = None
     """The program's own, negative for a signal; None when it did not end by itself."""
     error: RetinueError | None = None

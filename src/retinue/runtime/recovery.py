@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from retinue.runtime.settled import settled
 from retinue.store.recovery import EndProcesses, recover
 from retinue.store.store import Store
 
@@ -33,6 +34,6 @@ async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: f
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
-            await asyncio.wait([work])
+            await settled(work)
             raise
         await asyncio.sleep(every_s)

@@ -19,10 +19,12 @@ from retinue.core.budget import BudgetKind
 from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
 from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
+from retinue.core.json_value import Json
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
+from retinue.runtime.settled import settled
 from retinue.store.logs import LogWriter, Stream, last_words
 from retinue.store.store import Store
 
@@ -94,6 +96,23 @@ class Supervisor:
         if self._tasks.get(run_id) is task:
             del self._tasks[run_id]
 
+    async def perform(self, work: Work) -> Run:
+        """The same for who cannot go on without it: the run as it ended. To end the wait ends the run."""
+        run = self.start(work)
+        task = self._tasks[run.id]
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            self._store.runs.request_cancel(run.id)
+            await settled(task)
+            raise
+        return self._store.runs.get(run.id)
+
+    async def wait(self, run_id: RunId, seconds: float) -> None:
+        """Until a run that was started here has ended, or the time is over."""
+        if task := self._tasks.get(run_id):
+            await asyncio.wait([task], timeout=seconds)
+
     def _spawning(self, parent: RunId | None) -> AbstractContextManager[None]:
         """A child is charged to the run that starts it."""
         if parent is None:
@@ -161,7 +180,13 @@ class Supervisor:
 
         task = Task(agent=run.spec.agent, prompt=run.spec.task)
         context = RunContext(
-            run_id=str(run.id), cwd=work.cwd, seconds=None, emit=emit, started=started, env=work.env(run.id)
+            run_id=str(run.id),
+            cwd=work.cwd,
+            seconds=None,
+            emit=emit,
+            started=started,
+            env=work.env(run.id),
+            charge=meter.charge,
         )
         limit = run.spec.limits.run_s
         with meter.reserve(BudgetKind.WALL_MS, 0 if limit is None else math.ceil(limit * 1000)) as wall:
@@ -180,6 +205,9 @@ class Supervisor:
         if performed.error is not None:
             return self._failed(run, performed.error, performed.exit_code)
         output = self._redactor.redact(performed.output)
+        result: dict[str, Json] = {"output": output, "cut": performed.cut}
+        if performed.value is not None:
+            result["value"] = self._redactor.redact_value(performed.value)
         claim = self._store.events.last_of_kind(run.id, "report")
         if claim is not None and claim.data.get("status") == "error":
             error = RetinueError("the run reported that it failed")
@@ -187,7 +215,7 @@ class Supervisor:
         reported = self._store.runs.get(run.id).summary
         return Ending(
             status=RunStatus.SUCCESS,
-            result={"output": output, "cut": performed.cut},
+            result=result,
             exit_code=performed.exit_code,
             summary=None if reported else output[:SUMMARY_LETTERS],
         )

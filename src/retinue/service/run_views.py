@@ -35,6 +35,21 @@ def brief(run: Run, messages: Iterable[Message] = ()) -> dict[str, Any]:
     return view
 
 
+def at_work(run: Run) -> dict[str, Any]:
+    """Where a run stands, as it is told while others wait for it."""
+    view: dict[str, Any] = {
+        "agent": run.spec.agent,
+        "status": run.status.value,
+        "elapsed_ms": elapsed_ms(run),
+    }
+    match run.result:
+        case {"value": {"references": list() as found}}:
+            view["places"] = len(found)
+        case _:
+            pass
+    return view
+
+
 def full(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
     """Everything about a run that fits; the rest is named with where to get it."""
     view: dict[str, Any] = {
@@ -72,7 +87,7 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
     view["duration_ms"] = elapsed_ms(run)
     if run.status is RunStatus.SUCCESS:
         result: Any = run.result
-        view["result"] = result["output"]
+        view["result"] = result.get("value", result["output"])
         if result["cut"]:
             view["note"] = "the beginning was cut; get_subagent_logs has all of it"
     elif run.status.ended:
