@@ -13,6 +13,7 @@ from retinue.cli.run_commands import exit_code
 from retinue.core.errors import InvalidInput, RetinueError, Unauthorized
 
 if TYPE_CHECKING:
+    from retinue.core.ids import RunId
     from retinue.service.workflows import Workflows
 
 T = TypeVar("T")
@@ -41,30 +42,33 @@ def with_workflows(use: Callable[[Workflows], Awaitable[T]]) -> T:
     return done
 
 
-async def follow(flows: Workflows, run_id: str) -> dict[str, Any]:
+async def follow(flows: Workflows, run_id: RunId) -> dict[str, Any]:
     """Until it has ended or asks; its steps on stderr as they come. Interrupting ends the workflow."""
-    import asyncio
+    from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
 
-    runs = flows.runs
-    click.echo(f"run {run_id}", err=True)
-    cursor = 0
-    try:
+    async with ending_runs(flows.runs) as told_of:
+        told_of(run_id)
+        click.echo(f"run {run_id}", err=True)
+        cursor = 0
         while True:
             view = flows.outcome(run_id)
             if sys.stderr.isatty():
-                page = runs.logs(run_id, cursor=cursor)
-                cursor = page["cursor"]
-                for line in page["log"].splitlines():
-                    if line.startswith("stdout: step="):
-                        click.echo(line.removeprefix("stdout: "), err=True)
-                if page["more"]:
-                    continue
+                cursor = _tell_steps(flows, run_id, cursor)
             if view["status"] not in ("queued", "running") or view.get("questions"):
                 return view
-            await runs.next_change(0.2)
-    except asyncio.CancelledError:
-        runs.cancel(run_id)
-        raise
+            await flows.runs.next_change(0.2)
+
+
+def _tell_steps(flows: Workflows, run_id: RunId, cursor: int) -> int:
+    """What the log has of steps since the cursor; the new cursor."""
+    more = True
+    while more:
+        page = flows.runs.logs(run_id, cursor=cursor)
+        cursor, more = page["cursor"], page["more"]
+        for line in page["log"].splitlines():
+            if line.startswith("stdout: step="):
+                click.echo(line.removeprefix("stdout: "), err=True)
+    return cursor
 
 
 def tell(view: dict[str, Any], as_json: bool) -> None:

@@ -170,9 +170,9 @@ def resume(run_id: str, as_json: bool) -> None:
     """
 
     async def go_on(flows: Workflows) -> dict[str, Any]:
-        await flows.left_alone(run_id)
-        if flows.resume(run_id):
-            return await follow(flows, run_id)
+        left = await flows.left_alone(run_id)
+        if flows.resume(left):
+            return await follow(flows, left)
         view = flows.outcome(run_id)
         if "questions" not in view:
             click.echo("somebody performs it already", err=True)

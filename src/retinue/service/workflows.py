@@ -96,12 +96,13 @@ class Workflows:
             self.resume(run.id)
         return run.id
 
-    async def left_alone(self, run_id: str, wait_s: float = LEFT_S) -> None:
-        """Until a workflow whose server has just died is known to be left, if it is."""
+    async def left_alone(self, run_id: str, wait_s: float = LEFT_S) -> RunId:
+        """The workflow, once it is known to be left by a server that has just died, if it is."""
         run = self._workflow_run(run_id)
         await self.runs.changes.until(
             lambda: self.runs.store.runs.get(run.id).status is not RunStatus.RUNNING or None, {run.id}, wait_s
         )
+        return run.id
 
     def resume(self, run_id: str) -> bool:
         """Go on with a workflow that nobody performs; False if somebody does, or it waits for an answer."""
