@@ -214,3 +214,16 @@ async def test_full_queue_delays_a_step_and_does_not_end_the_workflow(tmp_path: 
         released.set()
         for run_id in runs:
             assert (await at.result(run_id))["decision"] == "PROCEED"
+
+
+async def test_text_that_cannot_be_read_any_more_ends_the_workflow_with_the_reason(tmp_path: Path) -> None:
+    """P8: as after a downgrade."""
+    async with bench(tmp_path, {"a": Scripted(clarify("?"))}) as at:
+        run_id = at.start("steps: [{agent: a}]")
+        await at.settled(run_id)
+        with at.store.database.write() as tx:
+            tx.execute("UPDATE workflows SET text = 'steps: [{agent: a, novel: 1}]'")
+        at.answer(run_id, "x")
+        run = await at.settled(run_id)
+    assert run.status is RunStatus.ERROR
+    assert isinstance(run.error, dict) and "'novel'" in str(run.error["message"])

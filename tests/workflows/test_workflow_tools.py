@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from retinue.service.workflow_views import outcome
 from retinue.store.confirmed_checks import ConfirmedChecks
 from retinue.wiring import build_service, read_settings, running
 from tests.server.conftest import call, host
+from tests.server.test_elicitation import accepting
+from tests.workflows.conftest import PHASE
 
 pytestmark = pytest.mark.anyio
 
@@ -224,3 +227,50 @@ async def test_many_findings_give_way_to_a_note(project: Path) -> None:
     assert estimate_tokens(json.dumps(view)) <= 2_000
     assert "get_subagent_logs" in view["findings"]["cut"]
     assert view["issues"][-1].startswith("and 70 more")
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_person_at_the_host_answers_and_the_call_goes_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch, era: str
+) -> None:
+    """With `runtime.ask_person`, in the way of each protocol era; one workflow for one call."""
+    monkeypatch.setenv("RETINUE_RUNTIME__ASK_PERSON", "true")
+    person = accepting("Google")
+    async with host(mode=era, elicitation_callback=person) as client:
+        done = await call(client, "run_workflow", name="ask", input="add login", wait_s=20)
+        listed = await call(client, "list_runs")
+    assert (done["status"], done["decision"]) == ("success", "PROCEED")
+    assert len(person.asked) == 1
+    assert len([run for run in listed["runs"] if "parent" not in run]) == 1
+
+
+async def test_next_server_goes_on_by_itself_with_what_the_last_one_left(
+    project: Path, own_folders: Path
+) -> None:
+    """P5: a host that closes in the middle loses nothing, and nothing that finished runs again."""
+    spec = {"steps": [{"agent": "researcher"}, {"agent": "sleeps"}]}
+    async with host() as client:
+        started = await call(client, "run_workflow", spec=spec, input="x", wait_s=0)
+        while True:
+            listed = (await call(client, "list_runs"))["runs"]
+            if any(run["agent"] == "sleeps" and run["status"] == "running" for run in listed):
+                break
+    config = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    quick = config.read_text().replace('argv = ["sleep", "1000"]', f"argv = {[sys.executable, str(PHASE)]}")
+    config.write_text(quick)
+    async with host() as client:
+        done = await call(client, "wait_for_runs", run_ids=[started["run_id"]], wait_s=20)
+        listed = (await call(client, "list_runs"))["runs"]
+    assert done["runs"][0]["status"] == "success"
+    assert [(run["agent"], run["status"]) for run in listed if "parent" in run] == [
+        ("sleeps", "success"),
+        ("sleeps", "interrupted"),
+        ("researcher", "success"),
+    ]
+
+
+async def test_input_that_no_phase_could_hold_is_refused(project: Path) -> None:
+    async with host() as client:
+        done = await call(client, "run_workflow", name="ask", input="x" * 200_000)
+    assert done["error"]["code"] == "invalid_input"
+    assert "too long" in done["error"]["message"]

@@ -6,6 +6,7 @@ The engine is imported where it is used: most commands, and most starts of a ser
 from __future__ import annotations
 
 import asyncio
+import logging
 import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from retinue.core.errors import ConfigInvalid, Conflict, InvalidInput, Unauthorized
+from retinue.core.errors import ConfigInvalid, Conflict, InvalidInput, RetinueError, Unauthorized
 from retinue.core.ids import RunId
 from retinue.core.run import Run, RunStatus
 from retinue.core.workflow import Assignment, Workflow
@@ -32,8 +33,12 @@ from retinue.store.confirmed_checks import ConfirmedChecks
 if TYPE_CHECKING:
     from retinue.workflows.embedded import Embedded
 
+log = logging.getLogger(__name__)
+
 EVERY_S = 1.0
 """How often to look for workflows that a server left, if nothing else happens."""
+MOST_LETTERS = 100_000
+"""Of an assignment: every phase is told all of it."""
 LEFT_S = 3.0
 """Until a server that was killed is known to be dead, its processes ended."""
 
@@ -68,8 +73,7 @@ class Workflows:
             raise InvalidInput(
                 "give a name or a spec, one of them", hint="`retinue workflow list` names them"
             )
-        if not assignment.feature.strip():
-            raise InvalidInput("the input is empty", hint="say what is to be done")
+        _refuse_unfit(assignment)
         workflow = workflow_in(spec) if spec is not None else self._named(str(name), kind)
         caller = PERSON if person else self.runs.agents.host
         for agent in sorted(workflow.agents()):
@@ -118,8 +122,12 @@ class Workflows:
         async def keep_going_on() -> None:
             with self.runs.changes.watch(poll_s=None) as watch:
                 while True:
-                    if self.runs.store.runs.adoptable():
-                        self._engine().resume_all()
+                    try:
+                        if self.runs.store.runs.adoptable():
+                            self._engine().resume_all()
+                    except RetinueError as error:
+                        # What was left by others must not end the server for all who wait for something else.
+                        log.warning("workflows that were left cannot be taken up: %s", error.message)
                     with suppress(TimeoutError):
                         async with asyncio.timeout(EVERY_S):
                             await watch.next()
@@ -262,3 +270,13 @@ class Workflows:
     def _result(self, run_id: RunId) -> dict[str, Any] | None:
         kept = self.runs.store.checkpoints.get(run_id, RESULT)
         return None if kept is None else cast("dict[str, Any]", kept.output)
+
+
+def _refuse_unfit(assignment: Assignment) -> None:
+    if not assignment.feature.strip():
+        raise InvalidInput("the input is empty", hint="say what is to be done")
+    letters = len(assignment.feature) + sum(map(len, (*assignment.relevant_files, *assignment.constraints)))
+    if letters > MOST_LETTERS:
+        raise InvalidInput(
+            f"an input of {letters} characters is too long", hint="put it into a file and give its spec_path"
+        )

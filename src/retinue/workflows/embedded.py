@@ -17,6 +17,7 @@ from retinue.core.ids import RunId
 from retinue.core.ports import Redactor
 from retinue.core.run import Limits, Run, RunSpec
 from retinue.core.workflow import Assignment, Workflow
+from retinue.definitions.problem import Malformed
 from retinue.definitions.workflows import read_team, read_workflow
 from retinue.runtime.changes import Changes
 from retinue.runtime.supervisor import Parked, Supervisor, Work
@@ -167,7 +168,11 @@ def _told(result: dict[str, Any]) -> str:
 
 
 def workflow_of(record: WorkflowRecord, name: str) -> Workflow:
-    return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
+    """As it was when it began; a later version of ours may read fewer things than it was written for."""
+    try:
+        return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
+    except Malformed as error:
+        raise Halted(f"its text cannot be read any more: {error.problem}", hint="run it again") from None
 
 
 def assignment_of(record: WorkflowRecord) -> Assignment:
