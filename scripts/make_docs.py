@@ -1,4 +1,4 @@
-"""Writes the pages that repeat what the code says: settings, commands, errors and tools.
+"""Writes the pages that repeat what the code says or does: settings, commands, errors, tools, hostile models.
 
 python -m scripts.make_docs          write them into docs/
 python -m scripts.make_docs --check  fail if one of them is stale
@@ -28,6 +28,7 @@ from retinue.core.ids import RunId
 from retinue.server.mcp_server import RetinueServer, build_child_server, build_server
 from retinue.service.service import Service
 from retinue.wiring import build_service
+from scripts import hostile_models
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -161,6 +162,7 @@ PAGES = {
     "commands.md": commands_page,
     "errors.md": errors_page,
     "tools.md": tools_page,
+    "hostile-models.md": hostile_models.page,
 }
 
 

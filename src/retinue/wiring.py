@@ -58,7 +58,7 @@ def build_service(loaded: Loaded) -> Service:
         redactor=clean,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agents=_agents(loaded, roots, clean),
+        agents=_agents(loaded, roots, clean, open_models(loaded)),
     )
 
 
@@ -114,9 +114,10 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
     with Owner.register(store.folder) as owner:
         async with (
+            service.known.models,
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor) as supervisor,
+            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask) as supervisor,
         ):
             yield Runs(
                 store=store,
@@ -202,7 +203,7 @@ def token(loaded: Loaded, *, new: bool = False) -> str:
     return (new_token if new else token_of)(loaded.settings.data_dir)
 
 
-def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor) -> Agents:
+def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Models) -> Agents:
     settings = loaded.settings
     home, trusted = Path.home(), TrustedProjects(settings.data_dir)
     projects = tuple(root.path for root in roots) or around(Path.cwd(), home)
@@ -217,7 +218,8 @@ def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor) -> Agents:
     )
     return Agents(
         catalog=Catalog(sources),
-        executors=_executors(),
+        executors=_executors(settings, roots, clean, models),
+        models=models,
         trusted=trusted,
         redactor=clean,
         tokens=settings.limits.max_response_tokens,
@@ -249,9 +251,12 @@ def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
     return Definition(name=name, scope="settings", source=source, file=file, agent=agent, origins=origins)
 
 
-def _executors() -> Mapping[str, Callable[[Agent], Executor]]:
+def _executors(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models
+) -> Mapping[str, Callable[[Agent], Executor]]:
     """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
-    return {"command": _command_executor}
+    local = {"local": partial(_local_executor, settings, roots, clean, models)}
+    return {"command": _command_executor, **(local if models.plan.configured else {})}
 
 
 def _command_executor(agent: Agent) -> Executor:
@@ -261,6 +266,24 @@ def _command_executor(agent: Agent) -> Executor:
 
     command = Command(Template(agent.command), env=agent.env)
     return Preamble(agent.prompt, CommandExecutor(command, os.environ))
+
+
+def _local_executor(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models, agent: Agent
+) -> Executor:
+    from retinue.codebase.codebase import Codebase
+    from retinue.executors.local.executor import LocalExecutor
+    from retinue.service.research import policy_of
+
+    model = models.named(agent.model or "default")
+    return LocalExecutor(
+        agent=agent,
+        model=model,
+        codebase=Codebase(roots, policy_of(settings)),
+        redactor=clean,
+        estimator=model.tokens,
+        environment=os.environ,
+    )
 
 
 def _end_orphans(orphans: Sequence[Orphan]) -> None:

@@ -118,10 +118,17 @@ def test_limits_that_a_program_does_not_keep_are_refused_for_it() -> None:
 
 
 def test_executor_that_is_not_there_is_named_with_those_that_are() -> None:
+    error = refused(service().known, "writer")
+    assert isinstance(error, Unavailable)
+    assert "executor claude" in error.message
+    assert error.hint == "there are: command"
+
+
+def test_agent_on_a_model_is_refused_with_what_to_do_when_none_is_configured() -> None:
     error = refused(service().known, "locator")
     assert isinstance(error, Unavailable)
-    assert "executor local" in error.message
-    assert error.hint == "there are: command"
+    assert "needs a model" in error.message
+    assert "models.endpoint" in str(error.hint)
 
 
 def test_broken_file_is_refused_with_its_line(project: Path) -> None:

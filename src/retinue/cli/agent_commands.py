@@ -172,6 +172,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
         from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
 
         async with ending_runs(runs) as told_of:
+            await runs.agents.survey(name)
             run = runs.start(name, prompt, parent=parent, person=parent is None)
             told_of(run.id)
             click.echo(f"run {run.id}", err=True)

@@ -26,10 +26,6 @@ Charge = Callable[[BudgetKind, int], None]
 """Books an amount before it is spent; `BudgetExceeded`, and nothing booked, when there is not enough."""
 
 
-def free_of_charge(kind: BudgetKind, amount: int) -> None:
-    """The `Charge` of work that belongs to no run."""
-
-
 _KINDS = tuple(kind.value for kind in BudgetKind)
 
 

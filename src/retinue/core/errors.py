@@ -18,7 +18,8 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── ModelFailed              model_failed        a model's server answered, but with nothing that can be used
 │   ├── ContextOverflow      context_overflow    the conversation is longer than the loaded model can hold
 │   ├── ToolsUnsupported     tools_unsupported   the server or the model takes no tools
-│   └── EmptyReply           empty_reply         success was said and nothing came
+│   ├── EmptyReply           empty_reply         success was said and nothing came
+│   └── OutputInvalid        output_invalid      the model gave no answer that fits its schema
 ├── Stopped                                      the caller ended the work
 │   ├── DeadlineExceeded     deadline_exceeded
 │   └── Canceled             canceled
@@ -141,6 +142,10 @@ class ToolsUnsupported(ModelFailed):
 
 class EmptyReply(ModelFailed):
     code = "empty_reply"
+
+
+class OutputInvalid(ModelFailed):
+    code = "output_invalid"
 
 
 class Stopped(RetinueError):

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from retinue.core.budget import Charge, free_of_charge
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.json_value import Json
+from retinue.core.message import Message
+from retinue.core.spending import UNMETERED, Spending
 
-Stream = Literal["stdout", "stderr"]
+Stream = Literal["stdout", "stderr", "event"]
+"""What was said, what was said beside it, and what happened meanwhile."""
 Status = Literal["success", "error", "timeout", "canceled"]
 
 
@@ -35,6 +37,8 @@ class OutputLine:
 
 Emit = Callable[[OutputLine], Awaitable[None]]
 Started = Callable[[Identity], Awaitable[None]]
+Ask = Callable[[str, float | None], Awaitable[Message]]
+"""Puts a question to the run's parent and waits for the answer, so many seconds at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,10 @@ class RunContext:
     """Given the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables through which the task can reach us again."""
-    charge: Charge = free_of_charge
-    """Books what the task is about to spend, from any thread."""
+    spending: Spending = UNMETERED
+    """Asked before anything is spent."""
+    ask: Ask | None = None
+    """None where there is nobody to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,8 @@ class Outcome:
     """What was measured, by name: `duration_ms`, `output_bytes`."""
     survivors: tuple[Identity, ...] = ()
     """Processes that the task started and nothing could end."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the output should know of it: what was missing, cut or found untrue."""
 
     @property
     def status(self) -> Status:

@@ -101,3 +101,9 @@ class Model(Protocol):
         Raises `ContextOverflow`, `ToolsUnsupported`, `EmptyReply`, `ModelFailed` or `Unavailable`.
         """
         ...
+
+
+class Estimator(Protocol):
+    """How many tokens a prompt will have, before it is sent."""
+
+    def estimate(self, prompt: Prompt) -> int: ...

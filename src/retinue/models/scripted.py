@@ -30,10 +30,10 @@ def says(text: str, *, reasoning: str = "", finish: Finish = "stop") -> Reply:
     return Reply(text=text, reasoning=reasoning, finish=finish, model=NAME)
 
 
-def calls(tool: str, *, raw: str | None = None, text: str = "", **arguments: Json) -> Reply:
+def calls(tool: str, *, raw: str | None = None, said: str = "", **arguments: Json) -> Reply:
     """A call of one tool; `raw` are arguments that need not be JSON."""
     written = json.dumps(arguments) if raw is None else raw
-    return together(ToolCall("", tool, written), text=text)
+    return together(ToolCall("", tool, written), text=said)
 
 
 def together(*tool_calls: ToolCall, text: str = "") -> Reply:

@@ -79,6 +79,12 @@ class Server:
         self.substitutes: set[tuple[str, str]] = set()
         """Models that were asked for, with those that answered in their place."""
 
+    @property
+    def slots(self) -> int:
+        """Requests it serves at a time, as far as is known: one, until it has told more."""
+        told = (served.facts.slots for served in self._served.values())
+        return self._slots or max(told, default=1)
+
     def forget(self) -> None:
         """After the server went away, or answered with another model: anything may be different now."""
         self._served.clear()

@@ -6,11 +6,13 @@ Knows nothing of where its plan comes from.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from retinue.core.errors import ConfigInvalid, Unavailable
+from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
+from retinue.core.run import Endpoint
 from retinue.models.address import Address
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from retinue.models.server import Server
     from retinue.models.tokens import Calibrated
 
+SURVEY_S = 2.0
+"""For asking a server how many requests it serves: a run must not wait longer to be recorded."""
 TIERS = ("fast", "default", "medium", "strong")
 
 
@@ -69,6 +73,10 @@ class ModelPlan:
                 found[given] = self._server(given)
         return found
 
+    @property
+    def configured(self) -> bool:
+        return bool(self.servers())
+
     def _server(self, given: str) -> EndpointPlan:
         if known := self.endpoints.get(given):
             return known
@@ -90,7 +98,7 @@ class Models:
     """`async with Models(plan, os.environ) as models`: the lines are closed when the block ends."""
 
     def __init__(self, plan: ModelPlan, environment: Mapping[str, str]) -> None:
-        self._plan = plan
+        self.plan = plan
         self._environment = environment
         self._servers: dict[EndpointPlan, Server] = {}
         self._tokens: dict[tuple[str, str | None], Calibrated] = {}
@@ -114,10 +122,22 @@ class Models:
         from retinue.models.client import Client, Patience
         from retinue.models.tokens import Calibrated
 
-        endpoint, model = self._plan.choose(name)
+        endpoint, model = self.plan.choose(name)
         server = self._server(endpoint)
         tokens = self._tokens.setdefault((server.line.address.key, model), Calibrated())
-        return Client(server, model, tokens, Patience(first_s=self._plan.patience_s))
+        return Client(server, model, tokens, Patience(first_s=self.plan.patience_s))
+
+    def endpoint(self, name: str = "default") -> Endpoint:
+        """Where work for a tier or a model queues. Nothing is contacted: `survey` comes before."""
+        server = self._server(self.plan.choose(name)[0])
+        return Endpoint(server.line.address.key, server.slots)
+
+    async def survey(self, name: str = "default") -> None:
+        """Learn how many requests the server of a tier or a model serves at a time; once, if it answers."""
+        import anyio
+
+        with suppress(RetinueError), anyio.move_on_after(SURVEY_S):
+            await self.named(name).facts()
 
     def _server(self, endpoint: EndpointPlan) -> Server:
         from retinue.models.line import Line

@@ -8,6 +8,7 @@ a server can push it out of.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from retinue.core.model import Prompt
 from retinue.core.tokens import estimate_tokens
@@ -42,9 +43,15 @@ class Calibrated:
         self._factor += (seen - self._factor) / 2
 
 
+@lru_cache(maxsize=2_048)
+def _tokens_of(text: str) -> int:
+    """Remembered: each step of an agent sends again what the step before it sent."""
+    return estimate_tokens(text)
+
+
 def plain_estimate(prompt: Prompt) -> int:
     """By the text alone."""
     texts = [turn.text for turn in prompt.turns]
     texts += [f"{call.name} {call.arguments}" for turn in prompt.turns for call in turn.calls]
     texts += [f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}" for tool in prompt.tools]
-    return sum(map(estimate_tokens, texts)) + PER_TURN * (len(prompt.turns) + len(prompt.tools))
+    return sum(map(_tokens_of, texts)) + PER_TURN * (len(prompt.turns) + len(prompt.tools))

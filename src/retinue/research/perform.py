@@ -18,9 +18,10 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
-from retinue.core.budget import Charge, free_of_charge
+from retinue.core.budget import Charge
 from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, RetinueError
 from retinue.core.report import RoleError, RoleOutcome, RoleResult, Status
+from retinue.core.spending import UNMETERED
 from retinue.core.stop import Stop
 from retinue.runtime.settled import settled
 
@@ -42,7 +43,7 @@ class InThread:
 
     workers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(math.inf))
     """How many may work at once; others wait, at most until their deadline."""
-    charge: Charge = free_of_charge
+    charge: Charge = UNMETERED.charge
 
     async def __call__(self, role: str, work: Work, seconds: float) -> RoleOutcome:
         stop = Stop(seconds)
@@ -69,7 +70,7 @@ class InThread:
             raise
 
 
-def attempt(role: str, work: Work, stop: Stop, charge: Charge = free_of_charge) -> RoleOutcome:
+def attempt(role: str, work: Work, stop: Stop, charge: Charge = UNMETERED.charge) -> RoleOutcome:
     """The role's outcome, whatever happens in it."""
     started = time.time()
     clock = time.monotonic()

@@ -85,7 +85,7 @@ class AsRuns:
                 raise
 
         async def perform(ctx: RunContext) -> Outcome:
-            outcome = await replace(self.threads, charge=ctx.charge)(role, watched, seconds)
+            outcome = await replace(self.threads, charge=ctx.spending.charge)(role, watched, seconds)
             done.append(outcome)
             return await told(outcome, ctx, failed[0] if failed else None)
 

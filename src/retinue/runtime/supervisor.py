@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +21,7 @@ from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, Inte
 from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
+from retinue.core.message import Message
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
@@ -32,6 +34,9 @@ log = logging.getLogger(__name__)
 
 SUMMARY_LETTERS = 600
 """Of a run that succeeded and said nothing itself: the beginning of its answer."""
+
+AskAs = Callable[[RunId, str, float | None], Awaitable[Message]]
+"""A question of a run to its parent, with the seconds that it waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,10 @@ class Parked(Exception):
 class Supervisor:
     """`async with Supervisor(...)`: runs that are active when the block ends are ended with it."""
 
-    def __init__(self, store: Store, pool: Pool, redactor: Redactor) -> None:
+    def __init__(self, store: Store, pool: Pool, redactor: Redactor, ask: AskAs | None = None) -> None:
+        """`ask` carries questions to the parents of runs whose executors have no other way to ask."""
         self._store = store
+        self._ask = ask
         self._pool = pool
         self._redactor = redactor
         self._meters = Meters(store.ledgers)
@@ -130,6 +137,7 @@ class Supervisor:
                 async with self._pool.slot(run.id):
                     performed = await self._perform(run, work, meter, writer)
                     self._finish(run, self._ending(run, performed))
+                self._spread(run, performed.error)
                 return
             except Parked:
                 return
@@ -142,8 +150,7 @@ class Supervisor:
                 await self._children_ended(run)
             writer.append(Stream.EVENT, f"{failure.code}: {failure.message}\n")
             self._finish(run, self._failed(run, failure))
-            if isinstance(failure, BudgetExceeded):
-                self._end_tree(run, failure)
+            self._spread(run, failure)
 
     async def _children_ended(self, run: Run) -> None:
         """A tree that was canceled has ended when all of it has: the first run must not say so before."""
@@ -152,10 +159,18 @@ class Supervisor:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _end_tree(self, run: Run, reason: BudgetExceeded) -> None:
-        """A spent budget ends the whole tree, whose first run must be able to say why (P2)."""
+    def _spread(self, run: Run, failure: RetinueError | None) -> None:
+        """A budget that the whole tree has spent ends the tree, and its first run must be able to say why.
+
+        A limit of the run's own is its own affair: whoever started it may go on without it (P2).
+        """
+        if not isinstance(failure, BudgetExceeded):
+            return
+        account = self._store.ledgers.accounts(run.request).get(BudgetKind(failure.kind))
+        if run.id != run.request and (account is None or account.limit != failure.limit):
+            return
         if run.id != run.request:
-            data = {"kind": reason.kind, "used": reason.used, "limit": reason.limit}
+            data = {"kind": failure.kind, "used": failure.used, "limit": failure.limit}
             self._store.events.add(run.request, "budget_exceeded", data)
         self._store.runs.request_cancel(run.request)
 
@@ -186,7 +201,8 @@ class Supervisor:
             emit=emit,
             started=started,
             env=work.env(run.id),
-            charge=meter.charge,
+            spending=meter,
+            ask=None if self._ask is None else partial(self._ask, run.id),
         )
         limit = run.spec.limits.run_s
         with meter.reserve(BudgetKind.WALL_MS, 0 if limit is None else math.ceil(limit * 1000)) as wall:
@@ -202,12 +218,14 @@ class Supervisor:
         if performed.survivors:
             pids = [identity.pid for identity in performed.survivors]
             self._store.events.add(run.id, "survivors", {"pids": pids})
-        if performed.error is not None:
-            return self._failed(run, performed.error, performed.exit_code)
         output = self._redactor.redact(performed.output)
         result: dict[str, Json] = {"output": output, "cut": performed.cut}
         if performed.value is not None:
             result["value"] = self._redactor.redact_value(performed.value)
+        if performed.notes:
+            result["notes"] = [self._redactor.redact(note) for note in performed.notes]
+        if performed.error is not None:
+            return replace(self._failed(run, performed.error, performed.exit_code), result=result)
         claim = self._store.events.last_of_kind(run.id, "report")
         if claim is not None and claim.data.get("status") == "error":
             error = RetinueError("the run reported that it failed")

@@ -57,7 +57,7 @@ async def answer_in_a_run(runs: Runs, study: Study, on_start: OnStart) -> dict[s
     question = study.request.asked.text
 
     async def work(ctx: RunContext) -> Outcome:
-        perform: Perform = replace(threads, charge=ctx.charge)
+        perform: Perform = replace(threads, charge=ctx.spending.charge)
         if not study.is_single:
             perform = AsRuns(runs.supervisor, RunId.parse(ctx.run_id), question, ctx.cwd, threads)
         answer = await study.answer(perform)

@@ -90,6 +90,8 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
         view["result"] = result.get("value", result["output"])
         if result["cut"]:
             view["note"] = "the beginning was cut; get_subagent_logs has all of it"
+        if notes := result.get("notes"):
+            view["notes"] = list(notes)
     elif run.status.ended:
         view["error"] = run.error
         view["summary"] = run.summary

@@ -95,6 +95,7 @@ class Runs:
             model=agent.model,
             tools=agent.tools or (),
             limits=Limits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
+            endpoint=self.agents.endpoint(agent),
             command=agent.program,
         )
         if not self.cwd.is_dir():
