@@ -69,7 +69,8 @@ async def test_user_may_stop_after_timeouts(tmp_path: Path) -> None:
 
 
 async def test_stop_halts_and_the_reason_reaches_the_user(tmp_path: Path) -> None:
-    agents = {"a": Scripted(stop("Critical conflict: two auth modules")), "b": Scripted(proceed())}
+    conflict = stop("Critical conflict: two auth modules") | {"recommendations": ["merge them first"]}
+    agents = {"a": Scripted(conflict), "b": Scripted(proceed())}
     async with bench(tmp_path, agents) as at:
         run_id = at.start("steps: [{id: look, agent: a}, {agent: b}]")
         result = await at.result(run_id)
@@ -78,6 +79,7 @@ async def test_stop_halts_and_the_reason_reaches_the_user(tmp_path: Path) -> Non
     assert isinstance(run.error, dict)
     assert run.error["message"] == "look: Critical conflict: two auth modules"
     assert result["reason"] == "Critical conflict: two auth modules"
+    assert result["suggestion"] == "merge them first"
     assert agents["b"].prompts == []
 
 
@@ -94,6 +96,16 @@ async def test_clarify_asks_and_runs_the_same_phase_again_with_the_answers(tmp_p
     constraints = handoff_in(agents["a"].prompts[1])["context"]["constraints"]
     assert constraints == ["Asked: Which provider? Answered: Google", "Asked: Which port? Answered: 443"]
     assert decided[0] == {"step": "look", "decision": "CLARIFY", "then": "ask the user", "questions": 2}
+
+
+async def test_flood_of_questions_is_held_back(tmp_path: Path) -> None:
+    agents = {"a": Scripted(clarify(*("why " * 2_000 for _ in range(50))))}
+    async with bench(tmp_path, agents) as at:
+        run_id = at.start(ONE)
+        await at.settled(run_id)
+        asked = at.questions(run_id)
+    assert len(asked) == 10
+    assert max(map(len, asked)) < 2_000
 
 
 async def test_endless_clarification_ends_as_blocked(tmp_path: Path) -> None:

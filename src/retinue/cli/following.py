@@ -90,6 +90,8 @@ def _print_result(view: dict[str, Any]) -> None:
         click.echo(view["output"])  # alone, so that the next program can read it
         return
     click.echo(f"{view.get('decision', view['status'])}: {said(view)}")
+    if "suggestion" in view:
+        click.echo(view["suggestion"])
     for issue in view.get("issues", ()):
         click.echo(f"- {issue}")
     if savings := view.get("savings"):

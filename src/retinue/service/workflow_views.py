@@ -16,7 +16,7 @@ from retinue.store.checkpoints import Checkpoint
 
 MOST_ROWS = 12
 MOST_ISSUES = 20
-SHOWN = ("decision", "reason", "summary", "output", "issues", "findings", "savings")
+SHOWN = ("decision", "reason", "suggestion", "summary", "output", "issues", "findings", "savings")
 BAR = 32
 
 

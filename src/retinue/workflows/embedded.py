@@ -28,7 +28,6 @@ from retinue.workflows.embedded_steps import Asked, EmbeddedSteps, Starter
 from retinue.workflows.perform import run_workflow
 
 LONGEST_LINE = 1_000
-_HINT = "settle this, then run the workflow again"
 
 
 class Embedded:
@@ -123,7 +122,7 @@ class WorkflowExecutor:
                 await self._end_children(run_id)
                 result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
                 return await self._outcome(run_id, result, error, ctx.emit)
-            error = Halted(_told(result), hint=_HINT) if result["decision"] == "STOP" else None
+            error = Halted(_told(result)) if result["decision"] == "STOP" else None
             return await self._outcome(run_id, result, error, ctx.emit)
 
     async def _outcome(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+from retinue.core.handoff import HandoffResponse
 from retinue.core.phase import Decision
 from retinue.core.workflow import Assignment, Branch, Chain, Node, Parallel, Step, Workflow
 from retinue.workflows.chain import run_chain
@@ -46,4 +47,16 @@ async def run_workflow(steps: Steps, workflow: Workflow, assignment: Assignment)
     if response.decision is Decision.STOP:
         reason = response.findings.get("reason")
         result["reason"] = str(reason) if reason else response.context_summary
+        result["suggestion"] = suggestion(response)
     return result
+
+
+def suggestion(response: HandoffResponse) -> str:
+    """How the user might get on: what the phase itself recommends, if it does."""
+    named = response.findings.get("recommendations")
+    said = (
+        [each for each in cast("list[Any]", named) if isinstance(each, str)]
+        if isinstance(named, list)
+        else []
+    )
+    return "; ".join(said) or "Settle this, then run the workflow again."

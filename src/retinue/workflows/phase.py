@@ -23,6 +23,8 @@ from retinue.workflows.replies import Unreadable, read_reply, shortened, with_sh
 from retinue.workflows.steps import AgentCall, AgentResult, Steps
 
 MOST_CLARIFICATIONS = 3
+MOST_QUESTIONS = 10
+QUESTION_TOKENS = 300
 PARTIAL_TOKENS = 200
 HURRY = "An earlier attempt ran out of time. Do only the essential part."
 
@@ -198,7 +200,8 @@ def questions_of(response: HandoffResponse) -> Sequence[str]:
     """What a response asks; one that names no questions asks with its issues, or its summary."""
     named = response.findings.get("questions")
     asked = [each for each in named if isinstance(each, str)] if isinstance(named, list) else []  # pyright: ignore[reportUnknownVariableType]
-    return asked or list(response.issues) or [response.context_summary]
+    found = asked or list(response.issues) or [response.context_summary]
+    return [shortened(each, QUESTION_TOKENS) for each in found[:MOST_QUESTIONS]]
 
 
 def _reason(response: HandoffResponse) -> str:
