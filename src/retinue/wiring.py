@@ -149,6 +149,7 @@ def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
         confirmed=ConfirmedChecks(settings.data_dir),
         max_runs=settings.workflows.max_runs,
         check_timeout_s=settings.workflows.check_timeout_ms / 1000,
+        checker=_command_executor,
     )
 
 

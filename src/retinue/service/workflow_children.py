@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from retinue.core.agent import Agent
 from retinue.core.ids import RunId
+from retinue.core.ports import Executor
 from retinue.core.run import Run
 from retinue.service.runs import PERSON, Runs
 from retinue.store.confirmed_checks import ConfirmedChecks
+
+Checker = Callable[[Agent], Executor]
+"""What runs a check, given as an agent that is a command: the place for a sandbox around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,7 @@ class Children:
     runs: Runs
     confirmed: ConfirmedChecks
     check_timeout_s: float
+    checker: Checker
 
     def agent(self, name: str, prompt: str, parent: RunId, timeout_s: float | None) -> Run:
         caller = self.runs.store.runs.get(parent).spec.caller
@@ -37,4 +43,4 @@ class Children:
             timeout_s=self.check_timeout_s,
             source="confirmed checks",
         )
-        return self.runs.begin(check, self.runs.agents.executor(check), shlex.join(argv), parent=parent)
+        return self.runs.begin(check, self.checker(check), shlex.join(argv), parent=parent)

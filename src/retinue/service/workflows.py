@@ -25,7 +25,7 @@ from retinue.definitions.workflows import CHECKS
 from retinue.service import workflow_views
 from retinue.service.runs import PERSON, Runs
 from retinue.service.waiting import NOBODY, Asker
-from retinue.service.workflow_children import Children
+from retinue.service.workflow_children import Checker, Children
 from retinue.service.workflow_input import workflow_in
 from retinue.store.checkpoints import RESULT
 from retinue.store.confirmed_checks import ConfirmedChecks
@@ -50,6 +50,7 @@ class Workflows:
     confirmed: ConfirmedChecks
     max_runs: int
     check_timeout_s: float
+    checker: Checker
 
     def listed(self, kind: Kind) -> list[dict[str, Any]]:
         return [workflow_views.listed(found) for found in self.catalog.found(kind).values()]
@@ -227,7 +228,7 @@ class Workflows:
             runs.store,
             runs.changes,
             runs.supervisor,
-            Children(runs, self.confirmed, self.check_timeout_s),
+            Children(runs, self.confirmed, self.check_timeout_s, self.checker),
             runs.redactor,
             runs.cwd,
         )
