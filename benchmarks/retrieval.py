@@ -48,6 +48,7 @@ class Outcome:
     all_in_ten: bool
     level: str
     cpu: float
+    wall: float
 
 
 def queries_of(file: Path) -> list[Query]:
@@ -65,20 +66,36 @@ def checkouts(queries: list[Query], repos: Path, work: Path) -> Iterator[tuple[P
     for (repo, commit), asked in sorted(commits.items()):
         source = repos / repo.replace("/", "__")
         tree = work / repo.replace("/", "__")
-        if not tree.exists() and not git(
-            "clone", "--quiet", "--shared", "--no-checkout", str(source), str(tree)
-        ):
-            print(f"skipped {len(asked)}: no repository {source.name}", file=sys.stderr)
+        try:
+            if not tree.exists():
+                git("clone", "--quiet", "--shared", "--no-checkout", str(source), str(tree))
+            check_out(tree, commit)
+        except GitFailed as failure:
+            print(f"skipped {len(asked)} of {repo} at {commit[:12]}: {failure}", file=sys.stderr)
             continue
-        if not git("-C", str(tree), "checkout", "--quiet", "--force", "--detach", commit):
-            print(f"skipped {len(asked)}: {repo} has no commit {commit}", file=sys.stderr)
-            continue
-        git("-C", str(tree), "clean", "-ffdxq")
         yield tree, asked
 
 
-def git(*arguments: str) -> bool:
-    return subprocess.run(["git", *arguments], check=False, capture_output=True).returncode == 0
+class GitFailed(Exception):
+    """Says what git said."""
+
+
+def git(*arguments: str) -> None:
+    done = subprocess.run(["git", *arguments], check=False, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise GitFailed(f"git {' '.join(arguments)}: {done.stderr.strip()[-300:]}")
+
+
+def check_out(tree: Path, commit: str) -> None:
+    """HEAD, index and files of one commit. A snapshot may lack the content of large files: those stay out."""
+    inside = ("-C", str(tree))
+    git(*inside, "update-ref", "--no-deref", "HEAD", commit)
+    git(*inside, "read-tree", "--reset", commit)
+    git(*inside, "clean", "-ffdxq")
+    try:
+        git(*inside, "checkout-index", "--quiet", "--all", "--force")
+    except GitFailed as failure:
+        print(f"{tree.name} at {commit[:12]} is not whole: {failure}", file=sys.stderr)
 
 
 def cpu() -> float:
@@ -86,10 +103,10 @@ def cpu() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def judged(query: Query, located: Located, spent: float) -> Outcome:
+def judged(query: Query, located: Located, spent: float, waited: float) -> Outcome:
     paths = [place.path for place in located.places]
     first = next((rank for rank, path in enumerate(paths, 1) if path in query.gold), 0)
-    return Outcome(query, first, query.gold <= set(paths[:10]), located.confidence.level, spent)
+    return Outcome(query, first, query.gold <= set(paths[:10]), located.confidence.level, spent, waited)
 
 
 def run(queries: list[Query], repos: Path, work: Path) -> list[Outcome]:
@@ -99,8 +116,9 @@ def run(queries: list[Query], repos: Path, work: Path) -> list[Outcome]:
         if len(asked) > 1:
             locator.prepare(Stop())
         for query in asked:
-            before = cpu()
-            outcomes.append(judged(query, locator.locate(query.question, LIMIT, Stop()), cpu() - before))
+            before, began = cpu(), time.monotonic()
+            located = locator.locate(query.question, LIMIT, Stop())
+            outcomes.append(judged(query, located, cpu() - before, time.monotonic() - began))
     return outcomes
 
 
@@ -114,7 +132,8 @@ def report(name: str, outcomes: list[Outcome]) -> None:
     spent = sorted(one.cpu for one in outcomes)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     middle = statistics.median(spent)
-    print(f"  CPU s a question: p50 {middle:.3f}  max {spent[-1]:.3f}; peak memory {peak:.0f} MB")
+    waited = statistics.median(one.wall for one in outcomes)
+    print(f"  CPU s each: p50 {middle:.3f}  max {spent[-1]:.3f}; wall p50 {waited:.3f}; peak {peak:.0f} MB")
     right = Counter(one.level for one in outcomes if one.first == 1)
     levels = Counter(one.level for one in outcomes)
     shown = [f"{level} {right[level]}/{levels[level]}" for level in ("high", "med", "low")]

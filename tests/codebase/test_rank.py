@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.confidence import HIGH_SCORE
 from retinue.codebase.kinds import kind_of, standing_of
 from retinue.codebase.locate import Located, Locator, locate
+from retinue.codebase.rank import weighed
 from retinue.core.errors import Canceled, InvalidInput
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -103,7 +105,7 @@ def test_a_path_and_a_stack_trace_in_a_report_point_to_their_files(project: Path
     report = f"It fails\n\nTraceback (most recent call last):\n{frame}\n"
     best = ask(project, report).places[0]
     assert best.path == "app/store/cache.py"
-    assert "in the stack trace" in best.why
+    assert "a line of it is named in the question" in best.why
     said = ask(project, "what is in svc/pool.go?").places[0]
     assert "named in the question" in said.why
 
@@ -201,3 +203,67 @@ def test_several_roots_are_searched_together(tmp_path: Path) -> None:
 )
 def test_a_path_tells_its_kind(path: str, kind: str, standing: str) -> None:
     assert (kind_of(path), standing_of(path)) == (kind, standing)
+
+
+def test_a_request_means_the_code_and_a_question_may_mean_the_test(project: Path) -> None:
+    """`Delay doubles...` asks for a change of the code; only who asks may be content with its test."""
+    (project / "tests/test_retry.py").write_text(PROJECT["tests/test_retry.py"] * 3)
+    paths = [place.path for place in ask(project, "Double the delay between attempts of RetryPolicy").places]
+    assert paths[0] == "app/net/retry.py"
+
+
+def test_a_file_says_with_which_better_one_it_changed(tmp_path: Path) -> None:
+    run = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "flux.py").write_text("def flux_capacitor():\n    pass\n")
+    (tmp_path / "clock.py").write_text("def tick():\n    pass\n")
+    subprocess.run([*run, "add", "."], check=True)
+    subprocess.run([*run, "commit", "-qm", "Add the flux capacitor"], check=True)
+
+    places = {place.path: place for place in ask(tmp_path, "where is the flux capacitor?").places}
+
+    assert "changed with flux.py" in places["clock.py"].why
+    assert "changed with clock.py" in places["flux.py"].why
+
+
+def test_one_common_word_in_a_name_counts_as_that_word_and_not_as_the_whole_question() -> None:
+    signals = {"name": {1: 2.0}, "words": {1: 2.0}}
+
+    total = weighed(signals, {"name": 0.1, "words": 0.1}, {"name": 8.0})
+
+    assert total == {1: pytest.approx(0.1 * 2 / 8 + 0.1)}
+
+
+def test_high_confidence_needs_a_lead_and_a_good_score(project: Path) -> None:
+    """P8: a lead among files that fit badly is no reason for trust."""
+    clear = ask(project, "how does ShoppingCart.addItem push an item in web/cart.ts?")
+    assert (clear.places[0].path, clear.confidence.level) == ("web/cart.ts", "high")
+
+    faint = ask(project, "waits")
+    assert faint.places[0].score < HIGH_SCORE
+    assert faint.confidence.level != "high"
+
+
+@pytest.mark.parametrize(
+    ("path", "standing"),
+    [
+        ("tests/a.py", "test"),
+        ("Core.Tests/Pool.cs", "test"),
+        ("src/PoolTests/Fake.java", "test"),
+        ("test_data/big.json", "test"),
+        ("integration-tests/run.go", "test"),
+        ("pkg/e2e/login.ts", "test"),
+        ("django/test/client.py", "own"),
+        ("django/test/test_client.py", "test"),
+        ("test/helper.py", "test"),
+        ("src/latest/pool.py", "own"),
+        ("src/contest.py", "own"),
+        ("CHANGES", "docs"),
+        ("LICENSE-MIT", "docs"),
+        ("src/history.py", "own"),
+        ("src/news/feed.ts", "own"),
+        ("doc/usage.rst", "docs"),
+    ],
+)
+def test_the_standing_of_a_file_is_told_by_its_path(path: str, standing: str) -> None:
+    assert standing_of(path) == standing

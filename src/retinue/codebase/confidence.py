@@ -1,4 +1,7 @@
-"""How far the first place can be trusted, from how clearly it leads. Calibrated on the development sets."""
+"""How far the first place can be trusted: it must lead clearly, and with a good score of its own.
+
+Calibrated on the development sets; docs/decisions/retrieval.md has the figures, of other sets too.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ class Confidence:
     """The share of what the question's terms are worth that the first place has."""
 
 
-HIGH_MARGIN, MED_MARGIN = 0.25, 0.08
+HIGH_MARGIN, MED_MARGIN = 0.30, 0.08
+HIGH_SCORE = 0.45
+"""Of about 1.1 that a file could have: among files that all fit badly, a lead says little."""
 
 
 def confidence_of(question: Question, ranking: Ranking, missing: Sequence[Missing]) -> Confidence:
@@ -39,5 +44,6 @@ def confidence_of(question: Question, ranking: Ranking, missing: Sequence[Missin
     named = any(best[0].file in ranking.signals[name] for name in ("said", "traced", "defined"))
     if missing and not named:
         return Confidence("low", margin, coverage)
-    level: Level = "high" if margin >= HIGH_MARGIN else "med" if margin >= MED_MARGIN else "low"
-    return Confidence(level, margin, coverage)
+    if margin >= HIGH_MARGIN and best[0].score >= HIGH_SCORE:
+        return Confidence("high", margin, coverage)
+    return Confidence("med" if margin >= MED_MARGIN else "low", margin, coverage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Literal
 
@@ -9,7 +10,11 @@ Kind = Literal["implementation", "test", "config", "docs", "types", "entry point
 Standing = Literal["own", "test", "vendored", "example", "docs", "config", "package"]
 """What weighs a file down: only `own` code counts in full."""
 
-_TEST_FOLDERS = frozenset(["test", "tests", "testing", "__tests__", "spec", "specs", "testdata", "fixtures"])
+_TEST_FOLDER = re.compile(
+    r"(?:.*[._-])?(?:(?:unit|integration|functional)?tests?|testing|specs?|testdata|fixtures?|e2e|mocks?)(?:[._-].*)?"
+)
+_LIBRARY_FOLDERS = frozenset(["test", "testing"])
+"""Below a Python package they hold helpers for tests, unless a file is itself named as a test."""
 _VENDOR_FOLDERS = frozenset(
     [
         *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
@@ -24,6 +29,10 @@ _EXAMPLE_FOLDERS = frozenset(
 )
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
+_DOC_FILE = re.compile(
+    r"(?:readme|changes|changelog|history|news|authors|contributors|contributing|licen[cs]e|unlicense|copying"
+    r"|notice|todo|install|upgrading)(?:[_-].*)?"
+)
 _CONFIG_SUFFIXES = (
     *(".toml", ".cfg", ".ini", ".yml", ".yaml", ".json", ".conf", ".properties", ".lock", ".xml"),
     *(".gradle", ".mk"),
@@ -32,7 +41,7 @@ _PACKAGE_FILES = frozenset(["__init__.py", "index.js", "index.ts", "mod.rs", "pa
 _CONFIG_FILES = frozenset(["makefile", "dockerfile", "setup.py", "conftest.py", "settings.py", "config.py"])
 _ENTRY_FILES = re.compile(r"(?:__main__|main|manage|cli|app|server|wsgi|asgi|index)\.\w{1,5}")
 _TEST_FILE = re.compile(
-    r"(?:test_.*|.*[_.-](?:test|spec)s?|tests?|conftest|.*[a-z]Tests?|Test[A-Z].*)\.\w{1,5}"
+    r"(?:test_.*|.*[_.-](?:test|spec)s?|tests?|conftest|.*[a-z0-9]Tests?|Test[A-Z].*)\.\w{1,5}"
 )
 _TYPE_FILE = re.compile(
     r".*(?:\.d\.ts|\.pyi|\.proto|\.graphql)|(?:types?|typing|interfaces?|schemas?|models?)\.\w{1,5}"
@@ -43,17 +52,37 @@ def standing_of(path: str) -> Standing:
     *folders, name = path.split("/")
     inside = {folder.lower() for folder in folders}
     base = name.lower()
-    if inside & _TEST_FOLDERS or _TEST_FILE.fullmatch(name):
+    if _TEST_FILE.fullmatch(name) or _is_test_folder(folders, base):
         return "test"
     if inside & _VENDOR_FOLDERS or ".min." in base:
         return "vendored"
     if inside & _EXAMPLE_FOLDERS:
         return "example"
-    if inside & _DOC_FOLDERS or base.endswith(_DOC_SUFFIXES):
+    if inside & _DOC_FOLDERS or base.endswith(_DOC_SUFFIXES) or _is_page(base):
         return "docs"
     if base.endswith(_CONFIG_SUFFIXES):
         return "config"
     return "package" if base in _PACKAGE_FILES else "own"
+
+
+def _is_page(base: str) -> bool:
+    """A page that every project has, with a suffix of prose or with none."""
+    return "." not in base and _DOC_FILE.fullmatch(base) is not None
+
+
+def _is_test_folder(folders: list[str], base: str) -> bool:
+    for depth, folder in enumerate(folders):
+        if _looks_like_tests(folder):
+            library = depth and folder in _LIBRARY_FOLDERS and base.endswith(".py")
+            if not library:
+                return True
+    return False
+
+
+@functools.lru_cache(maxsize=4_096)
+def _looks_like_tests(folder: str) -> bool:
+    """`tests`, `unit-tests`, `test_data`, `Core.Tests`, `MyAppTests`."""
+    return _TEST_FOLDER.fullmatch(folder.lower()) is not None or folder.endswith(("Test", "Tests"))
 
 
 def kind_of(path: str) -> Kind:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from retinue.codebase.terms import STOP_TERMS, Vocabulary, parts, stem, words
+from retinue.codebase.traces import Frame, frames
 
 MOST_CHARACTERS = 20_000
 """What is read of a question; a pasted log beyond that adds noise, not aim."""
@@ -21,7 +22,6 @@ _URL = re.compile(r"https?://[^\s)>\]]{1,500}")
 _CODE_BLOCK = re.compile(
     r"```.*?(?:```|\Z)|^(?:>>>|\.\.\. |In \[\d{1,5}\]:)[^\n]*$", re.DOTALL | re.MULTILINE
 )
-_FRAME = re.compile(r'File "([^"\n]{1,300})", line (\d{1,7})(?:, in (\w{1,120}))?')
 _PATH = re.compile(
     r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,12}[\w-]{1,80}(?:\.[\w-]{1,40}){0,3}\.[A-Za-z]\w{0,7}\b(?!\()"
 )
@@ -34,15 +34,10 @@ _CALLED = re.compile(r"\b([^\W\d]\w{2,80})\(")
 _QUOTED = re.compile(r"`{1,2}([^`\n]{1,80})`{1,2}")
 _CAPITALISED = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z]\w{2,80}")
 _WORD = re.compile(r"[^\W\d]\w{1,80}")
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One line of a stack trace."""
-
-    path: str
-    line: int
-    function: str
+_ASKS = re.compile(
+    r"\?\s*$|^\W*(?:who|what|where|when|which|why|how|does|do|is|are|can|explain|describe|show|find|list)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,11 @@ class Question:
     dotted: tuple[str, ...]
     frames: tuple[Frame, ...]
     is_report: bool
-    """More than one line: a bug report or a request with a title, rather than a question."""
+    """More than one line: a bug report or a request with a title."""
+    is_question: bool
+    """It asks, rather than reports or requests: who asks may mean a test or a page as well as the code."""
+    wanted: frozenset[str] = frozenset()
+    """Standings of files that were asked for by name, such as `docs`: they are not weighed down."""
 
     def asks_for(self, *stems: str) -> bool:
         return any(term in self.terms for term in stems)
@@ -73,17 +72,19 @@ def parse(text: str) -> Question:
     title, _, body = text.partition("\n")
     places = _places(title, body)
     terms, spoken = _terms(places)
+    traced = tuple(frames(text))
     return Question(
         text=text,
         terms=terms,
         spoken=spoken,
         needles=_needles(places, terms),
         compounds=_compounds(title),
-        names=_names(places, _FRAME.findall(text)),
+        names=_names(places, traced),
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
-        frames=tuple(Frame(path, int(line), function) for path, line, function in _FRAME.findall(text)),
+        frames=traced,
         is_report=bool(body.strip()),
+        is_question=not body.strip() and _ASKS.search(title) is not None,
     )
 
 
@@ -125,7 +126,7 @@ def _compounds(title: str) -> frozenset[str]:
     return frozenset(pairs | triples)
 
 
-def _names(places: list[tuple[str, float]], frames: list[tuple[str, str, str]]) -> dict[str, float]:
+def _names(places: list[tuple[str, float]], traced: tuple[Frame, ...]) -> dict[str, float]:
     found: dict[str, float] = {}
     for text, weight in places:
         named = [*_IDENTIFIER.findall(text), *_CALLED.findall(text)]
@@ -137,7 +138,7 @@ def _names(places: list[tuple[str, float]], frames: list[tuple[str, str, str]]) 
     head, weight = places[0]
     for name in _CAPITALISED.findall(head):
         found.setdefault(name, weight / 2)
-    for _, _, function in frames:
-        if len(function) > 2:
-            found.setdefault(function, _PROSE)
+    for frame in traced:
+        if len(frame.function) > 2:
+            found.setdefault(frame.function, _PROSE)
     return found

@@ -4,7 +4,8 @@ Pure: evidence in, ranked files out. Knows nothing of where the evidence comes f
 
 Two passes. The first looks at every file through numbers that are cheap to have: words, path, mentions,
 history. The second looks at the shortlist's definitions and at what stands near the strongest of them. Each
-signal is divided by its largest value before the sum, so weights compare.
+signal is divided by its largest value before the sum, so weights compare. A fit of names is divided by no
+less than a fair share of the question: else one common word in a file's name would count as all of them.
 """
 
 from __future__ import annotations
@@ -13,39 +14,42 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retinue.codebase.closeup import Signal, close_up, saturated
+from retinue.codebase.closeup import K1, Signal, close_up, length_damping
 from retinue.codebase.evidence import Detail, Evidence, Past
 from retinue.codebase.kinds import Standing, standing_of
 from retinue.codebase.mentions import mentioned
 from retinue.codebase.neighbours import neighbourhood
 from retinue.codebase.question import Question
-from retinue.codebase.terms import Asked
 
 SHORTLIST = 80
+_AMONG_THE_BEST = 10
 _MOST_TERMS = 60
 
 FIRST = {"words": 0.33, "name": 0.12, "folder": 0.05, "said": 0.05, "traced": 0.10, "history": 0.06}
 WEIGHTS = {
-    "words": 0.06,
-    "chunk": 0.18,
-    "chunks": 0.18,
-    "name": 0.12,
-    "folder": 0.05,
-    "symbols": 0.12,
-    "defined": 0.09,
-    "compound": 0.06,
-    "said": 0.05,
+    "words": 0.08,
+    "chunk": 0.17,
+    "chunks": 0.17,
+    "name": 0.10,
+    "folder": 0.06,
+    "symbols": 0.11,
+    "defined": 0.07,
+    "compound": 0.08,
+    "said": 0.06,
     "traced": 0.10,
-    "history": 0.05,
+    "history": 0.08,
 }
-NEAR = {"imports": 0.05, "imported": 0.03, "beside": 0.02}
+NEAR = {"imports": 0.04, "imported": 0.05, "beside": 0.03}
+_FAIR_SHARE = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
+"""Of what the three heaviest terms are worth together."""
+_HEAVIEST = 3
 
 STANDING: dict[Standing, float] = {
     "own": 1.0,
-    "test": 0.25,
+    "test": 0.35,
     "vendored": 0.5,
     "example": 0.5,
-    "docs": 0.4,
+    "docs": 0.3,
     "config": 0.5,
     "package": 0.85,
 }
@@ -69,13 +73,16 @@ class Ranking:
     details: Mapping[int, Detail]
     weights: Mapping[str, float]
     """The terms that were looked for and found, with what each is worth."""
+    companions: Mapping[int, int]
+    """File to the best file that a commit on the question changed together with it."""
 
 
 def rank(question: Question, evidence: Evidence, past: Past) -> Ranking:
     paths = evidence.paths
     weights = term_weights(question, evidence)
     first = first_signals(question, evidence, past, weights)
-    shortlist = _shortlist(weighed(first, FIRST), paths, question)
+    least = _least(weights)
+    shortlist = _shortlist(weighed(first, FIRST, least), paths, question)
     details = evidence.details(shortlist)
     close = close_up(question, details, weights, {file: paths[file] for file in shortlist})
     kept = set(shortlist)
@@ -83,16 +90,16 @@ def rank(question: Question, evidence: Evidence, past: Past) -> Ranking:
         name: {file: value for file, value in signal.items() if file in kept}
         for name, signal in first.items()
     } | close.signals
-    scores = weighed(signals, WEIGHTS)
+    scores = weighed(signals, WEIGHTS, least)
     standing = {file: _standing(paths[file], question) for file in shortlist}
     judged = {file: scores[file] * standing[file] for file in scores}
     signals |= neighbourhood(judged, details, paths)
-    for file, value in weighed(signals, NEAR).items():
+    for file, value in weighed(signals, NEAR, least).items():
         scores[file] = scores.get(file, 0.0) + value
     final = {file: score * standing[file] for file, score in scores.items()}
     order = sorted(final, key=lambda file: (-final[file], paths[file]))
     best = [Ranked(file, final[file], close.lines.get(file, 1)) for file in order]
-    return Ranking(best, signals, details, weights)
+    return Ranking(best, signals, details, weights, _companions(order, past, paths))
 
 
 def term_weights(question: Question, evidence: Evidence) -> dict[str, float]:
@@ -114,7 +121,7 @@ def rarity(having: int, total: int) -> float:
 def first_signals(
     question: Question, evidence: Evidence, past: Past, weights: Mapping[str, float]
 ) -> dict[str, Signal]:
-    name, folder = _path_words(question, evidence.paths)
+    name, folder = _path_words(question, evidence)
     said, traced = mentioned(question, evidence.paths)
     return {
         "words": _words(evidence, weights),
@@ -130,31 +137,27 @@ def _words(evidence: Evidence, weights: Mapping[str, float]) -> Signal:
     """BM25 over whole files."""
     sizes = evidence.sizes
     average = sum(sizes) / max(1, len(sizes)) or 1.0
+    damping = [length_damping(size / average) for size in sizes]
     scores: Signal = {}
     for term, weight in weights.items():
+        full = weight * (K1 + 1)
         for file, count in evidence.counts[term].items():
-            scores[file] = scores.get(file, 0.0) + weight * saturated(count, sizes[file] / average)
+            # `saturated`, written out: this line runs tens of thousands of times for a question.
+            scores[file] = scores.get(file, 0.0) + full * count / (count + damping[file])
     return scores
 
 
-def _path_words(question: Question, paths: Sequence[str]) -> tuple[Signal, Signal]:
+def _path_words(question: Question, evidence: Evidence) -> tuple[Signal, Signal]:
     """The question's terms in a file's name and in its folders, rarer ones more."""
-    asked = Asked(question.terms)
-    of_folder: dict[str, tuple[str, ...]] = {}
-    having: dict[str, int] = {}
-    found: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
-    for file, path in enumerate(paths):
-        folder, _, name = path.rpartition("/")
-        if folder not in of_folder:
-            of_folder[folder] = asked.within(folder)
-        in_name = asked.within(name.rpartition(".")[0] or name)
-        if in_name or of_folder[folder]:
-            found.append((file, in_name, of_folder[folder]))
-            for term in {*in_name, *of_folder[folder]}:
-                having[term] = having.get(term, 0) + 1
-    worth = {term: question.terms[term] * rarity(count, len(paths)) for term, count in having.items()}
-    names = {file: sum(worth[term] for term in in_name) for file, in_name, _ in found if in_name}
-    folders = {file: sum(worth[term] for term in above) for file, _, above in found if above}
+    in_name, in_folders = evidence.path_words()
+    names: Signal = {}
+    folders: Signal = {}
+    for term, weight in question.terms.items():
+        of_name, of_folders = in_name.get(term, ()), in_folders.get(term, ())
+        worth = weight * rarity(len({*of_name, *of_folders}), len(evidence.paths))
+        for files, signal in ((of_name, names), (of_folders, folders)):
+            for file in files:
+                signal[file] = signal.get(file, 0.0) + worth
     return names, folders
 
 
@@ -175,11 +178,31 @@ def _history(question: Question, paths: Sequence[str], past: Past) -> Signal:
     return {file: by_path[path] for file, path in enumerate(paths) if path in by_path}
 
 
-def weighed(signals: Mapping[str, Signal], weights: Mapping[str, float]) -> Signal:
+def _companions(order: Sequence[int], past: Past, paths: Sequence[str]) -> dict[int, int]:
+    place = {paths[file]: rank for rank, file in enumerate(order)}
+    found: dict[int, int] = {}
+    for change in past.changes:
+        together = sorted(place[path] for path in change.paths if path in place)
+        for rank in together:
+            other = together[0] if rank != together[0] else together[1] if len(together) > 1 else None
+            if other is not None and other < found.get(rank, _AMONG_THE_BEST):
+                found[rank] = other
+    return {order[rank]: order[other] for rank, other in found.items()}
+
+
+def _least(weights: Mapping[str, float]) -> dict[str, float]:
+    heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST])
+    return {name: share * heaviest for name, share in _FAIR_SHARE.items()}
+
+
+def weighed(
+    signals: Mapping[str, Signal], weights: Mapping[str, float], least: Mapping[str, float]
+) -> Signal:
+    """The sum of the signals, each divided by its largest value or by what it should at least reach."""
     total: Signal = {}
     for name, weight in weights.items():
         signal = signals[name]
-        largest = max(signal.values(), default=0.0)
+        largest = max(max(signal.values(), default=0.0), least.get(name, 0.0))
         if largest > 0:
             for file, value in signal.items():
                 total[file] = total.get(file, 0.0) + weight * value / largest
@@ -188,26 +211,28 @@ def weighed(signals: Mapping[str, Signal], weights: Mapping[str, float]) -> Sign
 
 def _shortlist(scores: Signal, paths: Sequence[str], question: Question) -> list[int]:
     """Standing is looked up for the front alone: it is the costly part when thousands of files match."""
-    front = sorted(scores, key=lambda file: (-scores[file], paths[file]))[: SHORTLIST * 5]
+    front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST * 5]
     judged = {file: scores[file] * _standing(paths[file], question) for file in front}
     return sorted(judged, key=lambda file: (-judged[file], paths[file]))[:SHORTLIST]
 
 
 def _standing(path: str, question: Question) -> float:
     standing = standing_of(path)
-    if standing == "test" and not question.is_report:
+    if standing in question.wanted:
+        return 1.0
+    if standing == "test" and question.is_question:
         return _TEST_ASKED_FOR if question.asks_for(*_TEST_TERMS) else _TEST_IN_QUESTION
     return STANDING[standing]
 
 
-def why(ranking: Ranking, file: int, question: Question) -> tuple[str, ...]:
+def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -> tuple[str, ...]:
     """Short reasons why a ranked file is there, strongest first."""
     signals, detail = ranking.signals, ranking.details[file]
     reasons: list[str] = []
     if file in signals["said"]:
         reasons.append("named in the question")
     if file in signals["traced"]:
-        reasons.append("in the stack trace")
+        reasons.append("a line of it is named in the question")
     if defined := sorted({chunk.name for chunk in detail.chunks} & question.names.keys()):
         reasons.append(f"defines {', '.join(defined[:3])}")
     weights = ranking.weights
@@ -217,8 +242,12 @@ def why(ranking: Ranking, file: int, question: Question) -> tuple[str, ...]:
         reasons.append(f"{len(found)} of {len(weights)} terms: {spoken}")
     if file in signals["name"]:
         reasons.append("its name fits")
-    if file in signals["history"]:
+    if file in ranking.companions:
+        reasons.append(f"changed with {paths[ranking.companions[file]].rpartition('/')[2]}")
+    elif file in signals["history"]:
         reasons.append("changed by commits on this")
-    if file in signals["imports"] or file in signals["imported"]:
-        reasons.append("imports or is imported by other finds")
+    if file in signals["imports"]:
+        reasons.append("imports other finds")
+    elif file in signals["imported"]:
+        reasons.append("imported by other finds")
     return tuple(reasons)

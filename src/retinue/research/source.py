@@ -1,6 +1,7 @@
 """One file as it was when it was read: its definitions, its prose, and quotes without secrets.
 
-Definitions come from the outline; where they end is told by indentation, in any language.
+Definitions come from the language's grammar where it is installed. Else from the outline, and where they end
+is told by indentation, in any language.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cached_property
 
 from retinue.codebase.entry import Entry
 from retinue.codebase.outline import outline
+from retinue.codebase.symbols import Symbol, exact_symbols
 from retinue.core.words import clip
 
 LONGEST_BODY = 400
@@ -64,6 +66,16 @@ class Source:
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
         """In the order of the file; those inside others follow them."""
+        exact = exact_symbols(self.entry.path, self._data)
+        return self._outlined() if exact is None else tuple(map(self._of_symbol, exact))
+
+    def _of_symbol(self, symbol: Symbol) -> Definition:
+        top = symbol.top
+        while top > 1 and self.lines[top - 2].lstrip().startswith(COMMENTS):
+            top -= 1
+        return Definition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
+
+    def _outlined(self) -> tuple[Definition, ...]:
         found: list[Definition] = []
         open_ones: list[Definition] = []
         every = outline(self.entry.path, self._data).chunks

@@ -11,8 +11,10 @@ from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-from retinue.service.agents import Agents
-from retinue.service.runs import Runs
+
+if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
+    from retinue.service.agents import Agents
+    from retinue.service.runs import Runs
 
 if TYPE_CHECKING:
     from retinue.service.workflows import Workflows
