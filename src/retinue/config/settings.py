@@ -141,6 +141,9 @@ class ModelSettings:
     patience_s: int = setting(300, at_least=1, at_most=3_600)
     """Seconds to wait for the first word of a reply: the server may have to load the model first."""
 
+    research: bool = True
+    """Whether the model orders and explains what research found; it never adds to it."""
+
     endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
     tiers: TiersSettings = field(default_factory=TiersSettings)
 
