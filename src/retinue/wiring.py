@@ -140,7 +140,7 @@ def _performers(loaded: Loaded) -> Mapping[str, Performer]:
             name=name,
             description=given.description,
             executor="command",
-            program=given.argv[0],
+            command=given.argv,
             timeout_s=given.timeout_ms / 1000,
             spawns=given.spawns,
             source=loaded.origins.get(f"commands.{name}.argv", "settings"),

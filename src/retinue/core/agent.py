@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+from retinue.core.budget import UNLIMITED, Budget
 from retinue.core.json_value import Json
+
+HOST = "main"
+"""The caller's name of a host that was given no other."""
+DEFAULT_TIMEOUT_S = 600.0
+
+PromptMode = Literal["replace", "append"]
+OutputFormat = Literal["text", "json"]
+Sandbox = Literal["auto", "bwrap", "none"]
+Isolation = Literal["none", "worktree"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +35,19 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    """Rules in the words of the coding CLIs, such as `Bash(curl:*)`; a denial wins over an allowance."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    mode: str | None = None
+    """A CLI's own word for what it does unasked, such as `plan`."""
+
+
+NO_PERMISSIONS = Permissions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     name: str
     description: str
@@ -31,18 +55,54 @@ class Agent:
     """The way its tasks are performed, such as `command`."""
     prompt: str = ""
     """What it is told beside the task: the body of its file."""
+    prompt_mode: PromptMode = "replace"
+    """Whether the prompt takes the place of a CLI's own system prompt or follows it."""
+    command: tuple[str, ...] = field(default=(), repr=False)
+    """Program and arguments of the executor `command`, no shell."""
     model: str | None = None
     """A tier (`fast`, `default`, `medium`, `strong`) or a model's name; None for the default tier."""
     tools: tuple[str, ...] | None = None
-    """The tools it may call, by name, after its profile; None for what its executor gives by default."""
+    """The tools it may call, by name, after its profile and its denials; None for what its executor gives by
+    default."""
+    denied_tools: tuple[str, ...] = ()
+    """Tools taken away from what its executor gives by default; only where `tools` is None."""
+    permissions: Permissions = NO_PERMISSIONS
     mcp_servers: tuple[McpServer, ...] = ()
-    output_schema: Mapping[str, Json] | None = None
-    """JSON Schema of its answer; None for plain text."""
-    program: str | None = None
-    """The program that performs its tasks, where there is one."""
-    timeout_s: float
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Variables for its program; `${NAME}` stands for the value of our own at the moment of the start."""
+    folders: tuple[str, ...] = ()
+    """Further folders it may work in, beside the working folder."""
+    settings: tuple[str, ...] = ()
+    """Whose settings a CLI loads, `user` and `project`; none of them unless named."""
+    session: bool = False
+    """Whether a later run goes on where the last one ended."""
+    allowed_callers: tuple[str, ...] | None = None
+    """Who may call it: the host's name, or agents that may start runs; None for all of them."""
+    timeout_s: float = DEFAULT_TIMEOUT_S
     """Seconds from a run's start after which it is ended."""
+    budget: Budget = UNLIMITED
+    """What one of its runs, with all that it starts, may spend."""
     spawns: int = 0
     """Runs that one of its runs may start."""
+    output_format: OutputFormat = "text"
+    output_schema: Mapping[str, Json] | None = None
+    """JSON Schema of its answer; None for plain text."""
+    container: str | None = None
+    """The image it runs in."""
+    sandbox: Sandbox | None = None
+    """None for the executor's own choice."""
+    network: bool | None = None
+    """Whether its sandbox has a network; None for the executor's own choice."""
+    isolation: Isolation = "none"
+    """`worktree`: it works in a git worktree of its own."""
+    acceptance: tuple[tuple[str, ...], ...] = ()
+    """Commands that must succeed after it."""
+    needs: tuple[str, ...] = ()
+    """Keys of its file that must not be ignored and that nothing here can do, such as `hooks`."""
     source: str
     """The file, variable or flag that defined it."""
+
+    @property
+    def program(self) -> str | None:
+        """What is started to perform its tasks, without arguments: they may hold secrets."""
+        return self.command[0] if self.command else None

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
+from retinue.core.json_value import Json
+from retinue.core.permission import Permit, nobody_permits
 
 Stream = Literal["stdout", "stderr"]
 Status = Literal["success", "error", "timeout", "canceled"]
@@ -54,6 +56,8 @@ class RunContext:
     """Given the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables through which the task can reach us again."""
+    permit: Permit = nobody_permits
+    """Asked before the task does what its agent is neither allowed nor denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,9 @@ class Outcome:
     """The program's own, negative for a signal; None when it did not end by itself."""
     error: RetinueError | None = None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What was measured, by name: `duration_ms`, `output_bytes`."""
+    """What was measured, by name: `duration_ms`, `output_bytes`, `steps`, `tokens`, `cost_micros`."""
+    facts: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """What else happened, by name: the effective `model`, the `session_id`, the `isolation`, `notes`."""
     survivors: tuple[Identity, ...] = ()
     """Processes that the task started and nothing could end."""
 

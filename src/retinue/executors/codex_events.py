@@ -1,0 +1,91 @@
+"""Codex's events (`codex exec --json`): what they say of a run. Starts nothing.
+
+Its `error` events also mean "trying again", so only the end of the turn counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from retinue.core.errors import LimitExceeded, ModelFailed
+from retinue.core.words import clip
+from retinue.executors.cli_report import Report, shown
+
+ACTIONS = ("command_execution", "mcp_tool_call", "file_change", "web_search")
+
+
+class CodexEvents:
+    """It counts no model calls; each of its actions is a step here, and the answer another."""
+
+    def __init__(self, *, model: str | None = None, max_steps: int | None = None) -> None:
+        self.report = Report(model=model)
+        self._max_steps = max_steps
+
+    def take(self, event: Mapping[str, Any]) -> Iterator[str]:
+        report = self.report
+        match event.get("type"):
+            case "thread.started":
+                report.session_id = event.get("thread_id")
+                yield "codex: started"
+            case "item.started":
+                self._count(event["item"])
+            case "item.completed":
+                yield from self._item(event["item"])
+            case "turn.completed":
+                report.ended = True
+                report.error = None
+                report.steps += 1
+                report.tokens = _tokens(event.get("usage") or {})
+                yield "codex: ended"
+            case "turn.failed":
+                report.ended = True
+                said = _message(event.get("error"))
+                report.error = ModelFailed(f"codex failed: {clip(said, 300)}")
+                yield f"codex: failed, {clip(said, 300)}"
+            case "error":
+                yield f"codex: {clip(_message(event), 300)}"
+            case _:
+                return
+
+    def _count(self, item: Mapping[str, Any]) -> None:
+        if item.get("type") not in ACTIONS:
+            return
+        self.report.steps += 1
+        if self._max_steps is not None and self.report.steps >= self._max_steps:
+            raise LimitExceeded("steps", self.report.steps + 1, self._max_steps)
+
+    def _item(self, item: Mapping[str, Any]) -> Iterator[str]:
+        match item.get("type"):
+            case "agent_message":
+                self.report.answer = item["text"]
+                yield from shown("codex", item["text"])
+            case "command_execution":
+                yield from shown("uses", f"{item.get('command')} -> exit code {item.get('exit_code')}")
+                yield from shown("tool", item.get("aggregated_output") or "")
+            case "mcp_tool_call":
+                self._mcp_call(item)
+                called = f"{item.get('server')}.{item.get('tool')} {json.dumps(item.get('arguments'))}"
+                yield from shown("uses", f"{called} -> {item.get('status')}")
+            case "error":
+                self.report.note(clip(_message(item), 300))
+                yield from shown("codex", _message(item))
+            case kind:
+                yield f"codex: {kind}"
+
+    def _mcp_call(self, item: Mapping[str, Any]) -> None:
+        said = _message(item.get("error"))
+        if "reject" in said or "approval" in said:
+            self.report.denials.append(f"mcp__{item.get('server')}__{item.get('tool')}")
+
+
+def _tokens(usage: Mapping[str, Any]) -> int:
+    return (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+
+
+def _message(said: object) -> str:
+    """Its messages are texts, sometimes with the API's own JSON within."""
+    if isinstance(said, Mapping):
+        return str(said.get("message") or "")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return "" if said is None else str(said)
