@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.config.load import CHILD_TOKEN, DATA_DIR, Loaded, load
+from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded, load
 from retinue.core.agent import Agent
 from retinue.core.errors import ConfigInvalid, Unauthorized
 from retinue.core.ids import RunId
@@ -20,6 +20,8 @@ from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
 
 if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+
     from retinue.service.runs import Performer
     from retinue.store.recovery import Orphan
 
@@ -51,7 +53,9 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
     from retinue.runtime.changes import Changes
+    from retinue.runtime.child_socket import child_socket
     from retinue.runtime.mailroom import Mailroom
+    from retinue.runtime.permissions import PermissionBroker
     from retinue.runtime.pool import Pool
     from retinue.runtime.recovery import recovering
     from retinue.runtime.supervisor import Supervisor
@@ -60,6 +64,13 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
     from retinue.store.store import Store
+
+    up: list[Service] = []
+
+    async def serve_child(run_id: RunId, reader: StreamReader, writer: StreamWriter) -> None:
+        from retinue.server.child_session import serve_child_session  # the MCP library takes a second
+
+        await serve_child_session(up[0], run_id, reader, writer)
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
@@ -70,11 +81,13 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor) as supervisor,
             Background() as background,
+            child_socket(store.child_tokens.run_of, serve_child) as socket,
         ):
+            mailroom = Mailroom(store, changes)
             runs = Runs(
                 store=store,
                 changes=changes,
-                mailroom=Mailroom(store, changes),
+                mailroom=mailroom,
                 waiting=Waiting(store, changes),
                 supervisor=supervisor,
                 performers=_performers(loaded),
@@ -82,12 +95,17 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 child_env=lambda run_id: {
                     CHILD_TOKEN: store.child_tokens.issue(run_id),
                     DATA_DIR: str(settings.data_dir),
+                    **({} if socket is None else {CHILD_SOCKET: str(socket)}),
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
+                broker=PermissionBroker(
+                    store, mailroom, service.redactor, settings.runtime.permission_wait_s
+                ),
                 redactor=service.redactor,
             )
-            yield replace(service, runs=runs, later=background.later)
+            up.append(replace(service, runs=runs, later=background.later))
+            yield up[0]
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:

@@ -14,7 +14,7 @@ Event = tuple[str | None, dict[str, Any] | str]
 
 
 def anthropic(words: Words, model: str) -> Iterator[Event]:
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
@@ -42,9 +42,9 @@ def anthropic(words: Words, model: str) -> Iterator[Event]:
 
 
 def responses(words: Words, model: str) -> Iterator[Event]:
-    response = {"id": "resp_1", "object": "response", "model": model, "output": []}
+    response: dict[str, Any] = {"id": "resp_1", "object": "response", "model": model, "output": []}
     if isinstance(words, Say):
-        content = [{"type": "output_text", "text": words.text, "annotations": []}]
+        content: list[Any] = [{"type": "output_text", "text": words.text, "annotations": []}]
         item: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
     else:
         item = {

@@ -6,7 +6,7 @@ Knows nothing of who is asked when no rule decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -21,6 +21,10 @@ _COMMAND_ENDS = re.compile(r"[;&|\n()`{}]|\$\(")
 _COMMAND_TOOLS = frozenset({"Bash"})
 _FILE_TOOLS = frozenset({"Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"})
 
+_SUBJECTS = ("command", "file_path", "filePath", "notebook_path", "path", "url", "pattern", "query")
+_WIDENING = (":*", " *")
+"""How a rule ends that means everything which begins like it."""
+
 By = Literal["policy", "remembered", "answer", "silence"]
 
 
@@ -32,6 +36,12 @@ class Asked:
     """In the words of the rules: `Bash`, `Edit`, `mcp__server__tool`."""
     subject: str = ""
     """What it is done to: a command, a path, an address; empty where there is no such thing."""
+
+    @classmethod
+    def of(cls, tool: str, arguments: Mapping[str, object]) -> Asked:
+        """A call with its arguments, of which some say what is done to what."""
+        subject = next((str(arguments[name]) for name in _SUBJECTS if arguments.get(name)), "")
+        return cls(tool, "" if tool.startswith("mcp__") else subject)
 
     def __str__(self) -> str:
         return f"{self.tool}({self.subject})" if self.subject else self.tool
@@ -55,7 +65,7 @@ async def nobody_permits(asked: Asked) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`Bash`, `Bash(git status)`, `Bash(curl:*)`, `Edit(src/**)`, `WebFetch(domain:example.org)`, `mcp__a`."""
+    """`Bash`, `Bash(git status)`, `Bash(curl:*)`, `Edit(src/**)`, `WebFetch(domain:a.org)`, `mcp__a__b`."""
 
     tool: str
     subject: str | None
@@ -69,6 +79,14 @@ class Rule:
                 hint="write a tool, and in brackets what it may be used on: Bash(curl:*)",
             )
         return cls(found[1], found[2] or None)
+
+    @classmethod
+    def exactly(cls, asked: Asked) -> str | None:
+        """The rule that allows this call and no other; None where it would be read as a wider one."""
+        is_wider = asked.subject.endswith(_WIDENING) or asked.subject.startswith("domain:")
+        if is_wider or (asked.tool in _FILE_TOOLS and any(letter in asked.subject for letter in "*?[")):
+            return None
+        return str(asked)
 
     def allows(self, asked: Asked) -> bool:
         """A command that could be more than one is only allowed word for word."""
@@ -107,7 +125,7 @@ class Rule:
 
     def _begins(self, command: str) -> bool:
         wanted = self.subject or ""
-        for ending in (":*", " *"):
+        for ending in _WIDENING:
             if wanted.endswith(ending):
                 beginning = wanted.removesuffix(ending)
                 return command == beginning or command.startswith(f"{beginning} ")

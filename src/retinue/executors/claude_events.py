@@ -11,8 +11,6 @@ from retinue.core.permission import Asked
 from retinue.core.words import clip
 from retinue.executors.cli_report import Report, shown
 
-SUBJECTS = ("command", "file_path", "notebook_path", "path", "url", "pattern", "query")
-"""The arguments of its tools that say what is done to what."""
 ALIVE = ("connected", "pending")
 
 
@@ -70,7 +68,7 @@ class ClaudeEvents:
         report.cost_micros = round((event.get("total_cost_usd") or 0) * 1_000_000)
         report.structured = event.get("structured_output")
         report.denials = [
-            clip(str(asked_of(denial["tool_name"], denial.get("tool_input") or {})), 200)
+            clip(str(Asked.of(denial["tool_name"], denial.get("tool_input") or {})), 200)
             for denial in event.get("permission_denials") or ()
         ]
         report.error = self._error(event)
@@ -91,12 +89,6 @@ class ClaudeEvents:
             said = "; ".join(map(str, event.get("errors") or ())) or self.report.answer or str(subtype)
             return ProgramFailed(f"claude failed: {clip(said, 300)}")
         return None
-
-
-def asked_of(tool: str, arguments: Mapping[str, Any]) -> Asked:
-    """A call of one of its tools, in the words of permission rules."""
-    subject = next((str(arguments[name]) for name in SUBJECTS if arguments.get(name)), "")
-    return Asked(tool, "" if tool.startswith("mcp__") else subject)
 
 
 def _tokens(usage: Mapping[str, Any]) -> int:

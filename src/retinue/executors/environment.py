@@ -51,7 +51,7 @@ def child_environment(
     variable of that name in `source`, and `$$` by a dollar.
     """
     passed = dict(_passed(source, (*INHERITED, *(name.upper() for name in inherit))))
-    own = {name: _expanded(name, value, source) for name, value in (explicit or {}).items()}
+    own = {name: expanded(name, value, source) for name, value in (explicit or {}).items()}
     return {**passed, **own, MARK: str(run_id)}
 
 
@@ -65,7 +65,8 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name.upper(), pattern) for pattern in patterns)
 
 
-def _expanded(name: str, value: str, source: Mapping[str, str]) -> str:
+def expanded(name: str, value: str, source: Mapping[str, str]) -> str:
+    """The value of one variable that an agent sets."""
     if not name or "=" in name or "\0" in name + value:
         raise ConfigInvalid(f"not an environment variable: {name!r}", hint="a name has no `=` and no NUL")
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,6 +20,7 @@ from retinue.core.budget import BudgetKind
 from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
 from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
+from retinue.core.permission import Asked, Verdict, nobody_permits
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
@@ -41,6 +43,8 @@ class Work:
     cwd: Path
     env: Callable[[RunId], Mapping[str, str]] = field(default=lambda _: {})
     """Variables through which its processes can reach us; made when it starts."""
+    permit: Callable[[RunId, Asked], Awaitable[Verdict]] | None = None
+    """Decides on what its agent is neither allowed nor denied; None denies it."""
 
 
 class Supervisor:
@@ -116,24 +120,39 @@ class Supervisor:
 
         task = Task(agent=run.spec.agent, prompt=run.spec.task)
         context = RunContext(
-            run_id=str(run.id), cwd=work.cwd, seconds=None, emit=emit, started=started, env=work.env(run.id)
+            run_id=str(run.id),
+            cwd=work.cwd,
+            seconds=None,
+            emit=emit,
+            started=started,
+            env=work.env(run.id),
+            permit=nobody_permits if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
         with meter.reserve(BudgetKind.WALL_MS, 0 if limit is None else math.ceil(limit * 1000)) as wall:
             began = asyncio.get_running_loop().time()
             try:
-                return await work.executor.run(task, context)
+                outcome = await work.executor.run(task, context)
+                self._charge(meter, outcome.usage)
+                return outcome
             finally:
                 wall.settle(round((asyncio.get_running_loop().time() - began) * 1000))
                 self._store.runs.set_usage(run.id, meter.usage())
+
+    @staticmethod
+    def _charge(meter: Meter, usage: Mapping[str, int]) -> None:
+        """What an executor only knows afterwards; what is too much ends the tree all the same."""
+        for kind in (BudgetKind.STEPS, BudgetKind.TOKENS, BudgetKind.COST_MICROS):
+            meter.charge(kind, usage.get(kind, 0))
 
     def _ending(self, run: Run, performed: Outcome) -> Ending:
         """What happened decides; what the run said of itself can only make it worse."""
         if performed.survivors:
             pids = [identity.pid for identity in performed.survivors]
             self._store.events.add(run.id, "survivors", {"pids": pids})
+        facts = self._redactor.redact_value(dict(performed.facts))
         if performed.error is not None:
-            return self._failed(run, performed.error, performed.exit_code)
+            return replace(self._failed(run, performed.error, performed.exit_code), result=facts or None)
         output = self._redactor.redact(performed.output)
         claim = self._store.events.last_of_kind(run.id, "report")
         if claim is not None and claim.data.get("status") == "error":
@@ -142,7 +161,7 @@ class Supervisor:
         reported = self._store.runs.get(run.id).summary
         return Ending(
             status=RunStatus.SUCCESS,
-            result={"output": output, "cut": performed.cut},
+            result={"output": output, "cut": performed.cut, **facts},
             exit_code=performed.exit_code,
             summary=None if reported else output[:SUMMARY_LETTERS],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from retinue.core.message import Message, MessageStatus
@@ -72,9 +72,12 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
         view["result"] = result["output"]
         if result["cut"]:
             view["note"] = "the beginning was cut; get_subagent_logs has all of it"
+        view |= {name: value for name, value in result.items() if name not in ("output", "cut")}
     elif run.status.ended:
         view["error"] = run.error
         view["summary"] = run.summary
+        if isinstance(run.result, Mapping):
+            view |= run.result
     elif questions := open_questions(messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"

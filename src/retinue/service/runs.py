@@ -15,11 +15,13 @@ from retinue.core.budget import Budget
 from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
+from retinue.core.permission import Asked, Verdict
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Limits, Run, RunSpec, RunStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
+from retinue.runtime.permissions import PermissionBroker
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.service import run_views
 from retinue.service.waiting import NOBODY, Asker, Mode, Waiting
@@ -60,6 +62,7 @@ class Runs:
     """Seconds that a call may wait before it answers with where things stand."""
     tokens: int
     """Tokens that one answer may have."""
+    broker: PermissionBroker
     redactor: Redactor
     """Tasks and answers are kept as they are given; what is shown of them is not."""
 
@@ -85,7 +88,11 @@ class Runs:
         )
         if not self.cwd.is_dir():
             raise RootUnknown("the folder that commands work in is gone", hint="check the roots: list_roots")
-        return self.supervisor.start(Work(spec, performer.executor, self.cwd, self.child_env))
+
+        async def permit(run_id: RunId, asked: Asked) -> Verdict:
+            return await self.broker.decide(run_id, agent.name, agent.permissions, asked)
+
+        return self.supervisor.start(Work(spec, performer.executor, self.cwd, self.child_env, permit))
 
     async def finish(
         self, run_id: RunId, wait_s: float | None = None, asker: Asker = NOBODY
@@ -174,6 +181,15 @@ class Runs:
         return _answered(
             await self.mailroom.answer(checked, 0.0 if wait_s is None else self.patience(wait_s))
         )
+
+    async def request_permission(self, own: RunId, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Whether a run may make a call, in the words of Claude Code's permission prompts."""
+        agent = self._performer(self.store.runs.get(own).spec.agent).agent
+        asked = Asked.of(tool, arguments)
+        verdict = await self.broker.decide(own, agent.name, agent.permissions, asked)
+        if verdict.allowed:
+            return {"behavior": "allow"}
+        return {"behavior": "deny", "message": verdict.reason}
 
     def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
         """Note what somebody says of a run. Only what happened decides its status; a failure is believed."""

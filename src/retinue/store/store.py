@@ -13,6 +13,7 @@ from retinue.store.folder import DataFolder
 from retinue.store.ledgers import Ledgers
 from retinue.store.messages import Messages
 from retinue.store.meta_files import MetaFiles
+from retinue.store.permissions import RememberedPermissions
 from retinue.store.queue import Queue
 from retinue.store.runs import Runs
 
@@ -29,6 +30,7 @@ class Store:
         self.events = Events(database)
         self.ledgers = Ledgers(database)
         self.child_tokens = ChildTokens(database)
+        self.permissions = RememberedPermissions(self.folder.path / "permissions.toml")
         self.meta_files = MetaFiles(database, self.messages)
         database.listen(self.meta_files.mark)
 

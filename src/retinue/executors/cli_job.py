@@ -1,0 +1,85 @@
+"""What a coding CLI is to do in one run, and what it is started with. Knows no particular CLI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from retinue.core.agent import Agent
+from retinue.core.errors import ConfigInvalid
+from retinue.executors.cli_mcp import ReadyServer
+from retinue.executors.cli_profiles import CliProfile
+from retinue.executors.cli_report import Events
+
+WRITING = frozenset({"bash", "edit", "multiedit", "write", "notebookedit", "shell", "apply_patch"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    agent: Agent
+    model: str | None
+    cwd: Path
+    folder: Path
+    """Of this run alone, for files that the CLI is to read. Nothing secret: it is on disk."""
+    servers: tuple[ReadyServer, ...]
+    ours: ReadyServer | None
+    """The server through which the run reaches us; among `servers` too."""
+    enclosed: bool
+    """Whether a sandbox of ours already holds it."""
+    env: Mapping[str, str] = field(repr=False)
+    """Its environment, before the CLI's own additions."""
+    can_hand: bool
+    """Whether it can be handed secrets as open files."""
+    resume: str | None = None
+    """The session to go on with."""
+
+    @property
+    def writable(self) -> bool:
+        return writes(self.agent)
+
+    def write(self, name: str, text: str) -> str:
+        """A file for the CLI to read; its path."""
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def schema(self) -> str | None:
+        schema = self.agent.output_schema
+        return None if schema is None else json.dumps(schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    arguments: tuple[str, ...]
+    events: Events
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Variables in addition to the job's."""
+    withheld: frozenset[str] = frozenset()
+    """Variables of the job's that it gets in another way."""
+    handed: tuple[bytes, ...] = field(default=(), repr=False)
+    """Secrets that it reads from open files."""
+
+
+class Cli(Protocol):
+    """One coding CLI: how it is started for a job. It then reads the prompt from stdin."""
+
+    profile: CliProfile
+
+    def launch(self, job: Job) -> Launch: ...
+
+
+def writes(agent: Agent) -> bool:
+    """Whether the agent may change its workspace: unless it was given tools, and none that could."""
+    return agent.tools is None or any(tool.lower() in WRITING for tool in agent.tools)
+
+
+def check_limits(agent: Agent, profile: CliProfile) -> None:
+    """Refuse a limit that nobody could hold (P8)."""
+    if agent.budget.cost_micros is not None and not profile.tells_cost:
+        raise ConfigInvalid(
+            f"{agent.source}: {profile.name} does not tell what it spends, so a limit of cost cannot be held",
+            hint="limit its steps or its time instead",
+        )

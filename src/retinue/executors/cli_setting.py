@@ -1,0 +1,138 @@
+"""The surroundings of a CLI's run: its environment, its state, its servers, and the sandbox around it all."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from retinue.core.agent import Agent
+from retinue.core.executor import RunContext
+from retinue.executors import cli_state
+from retinue.executors.cli_job import Job, Launch, check_limits, writes
+from retinue.executors.cli_mcp import RELAY, SOCKET, child_server, ready
+from retinue.executors.cli_profiles import CliProfile
+from retinue.executors.enclosure import NoSandbox, Place, Sandbox, installation
+from retinue.executors.environment import child_environment
+from retinue.executors.program import CAN_HAND, Program
+
+UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
+UNREACHABLE = "in a container the run cannot ask: what its rules do not allow was denied"
+GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One run's surroundings, as long as it lasts."""
+
+    job: Job
+    command: tuple[str, ...]
+    """The CLI's program, and whatever arguments the agent gives it before ours."""
+    sandbox: Sandbox
+    place: Place
+    notes: tuple[str, ...]
+
+    @property
+    def isolation(self) -> str:
+        return self.sandbox.name
+
+    def program(self, launch: Launch) -> Program:
+        env = {name: value for name, value in self.job.env.items() if name not in launch.withheld}
+        argv = (*self.command, *launch.arguments)
+        bare = Program(argv, {**env, **launch.env}, self.job.cwd, GRACE_S, launch.handed)
+        return self.sandbox.enclose(bare, self.place)
+
+    async def clear(self, program: Program) -> None:
+        await self.sandbox.clear(program)
+
+
+@dataclass(frozen=True, slots=True)
+class CliSetting:
+    """What runs of all CLIs have in common."""
+
+    environment: Mapping[str, str]
+    """The server's own, of which a CLI sees only what is allowed."""
+    state_folder: Path
+    """Where agents' CLIs keep their state."""
+    hidden: tuple[Path, ...] = ()
+    """Folders that no run may see."""
+    sandbox: Sandbox = field(default_factory=NoSandbox)
+
+    @contextmanager
+    def prepare(self, profile: CliProfile, agent: Agent, ctx: RunContext) -> Generator[Prepared]:
+        check_limits(agent, profile)
+        home = Path(self.environment.get("HOME", str(Path.home())))
+        state = (
+            cli_state.of_the_user(profile, home)
+            if "user" in agent.settings
+            else cli_state.prepare(profile, agent.name, self.state_folder, home)
+        )
+        env = child_environment(
+            self.environment,
+            run_id=ctx.run_id,
+            inherit=profile.inherit,
+            explicit={**profile.env, **state.env, **agent.env},
+        )
+        ours = child_server(ctx.env) if self.sandbox.has_host_programs else None
+        servers = ready(agent.mcp_servers, self.environment)
+        if ours:
+            servers = (*servers, ours)
+        command = agent.command or (profile.program,)
+        with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
+            job = Job(
+                agent=agent,
+                model=profile.model(agent.model),
+                cwd=ctx.cwd,
+                folder=Path(folder),
+                servers=servers,
+                ours=ours,
+                enclosed=self.sandbox.name != "none",
+                env=env,
+                can_hand=CAN_HAND and self.sandbox.has_host_programs,
+            )
+            place = self._place(job, command[0], env, state.folders, ctx)
+            yield Prepared(job, command, self.sandbox, place, self._notes(ours is not None))
+
+    def _place(
+        self, job: Job, executable: str, env: Mapping[str, str], state: tuple[Path, ...], ctx: RunContext
+    ) -> Place:
+        agent = job.agent
+        folders = tuple(Path(folder) for folder in agent.folders)
+        visible = [job.folder]
+        if self.sandbox.has_host_programs:
+            visible += installation(executable, env)
+            for server in job.servers:
+                visible += _needed(server.argv, env)
+        if job.ours:
+            visible += [RELAY, Path(sys.prefix), Path(sys.base_prefix), *_socket(ctx)]
+        return Place(
+            workspace=ctx.cwd,
+            writable=writes(agent),
+            network=agent.network is not False,
+            visible=(*visible, *(() if writes(agent) else folders)),
+            changeable=(*state, *(folders if writes(agent) else ())),
+            hidden=self.hidden,
+        )
+
+    def _notes(self, reachable: bool) -> tuple[str, ...]:
+        notes = [] if self.sandbox.name != "none" else [UNGUARDED]
+        if not self.sandbox.has_host_programs and not reachable:
+            notes.append(UNREACHABLE)
+        return tuple(notes)
+
+
+def _socket(ctx: RunContext) -> Iterator[Path]:
+    if SOCKET in ctx.env:
+        yield Path(ctx.env[SOCKET])
+
+
+def _needed(argv: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Path]:
+    """What a server needs to start: its program, and the files that its arguments name."""
+    if argv:
+        yield from installation(argv[0], env)
+    for argument in argv[1:]:
+        if argument.startswith("/") and Path(argument).is_file():
+            yield Path(argument)

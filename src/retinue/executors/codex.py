@@ -1,0 +1,111 @@
+"""Codex, as it is started for one job. What it answers is read by `codex_events`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from retinue.executors.cli_job import Job, Launch
+from retinue.executors.cli_mcp import OURS, ReadyServer, carried
+from retinue.executors.cli_profiles import CODEX
+from retinue.executors.codex_events import CodexEvents
+
+Toml = str | int | bool | Path | list[str] | Mapping[str, str]
+LONGEST_ASKING_S = 24 * 60 * 60
+
+
+class CodexCli:
+    """It never asks: a tool of an MCP server that no rule allows is refused by itself."""
+
+    profile = CODEX
+
+    def launch(self, job: Job) -> Launch:
+        flags = [*_basics(job)]
+        for name, value in [*_settings(job), *_servers(job)]:
+            flags += ("-c", f"{name}={toml(value)}")
+        ending = ("resume", job.resume, "-") if job.resume else ("-",)
+        return Launch(
+            ("exec", *flags, *ending),
+            CodexEvents(model=job.model, max_steps=job.agent.budget.steps),
+            carried(job.servers),
+        )
+
+
+def _basics(job: Job) -> Iterator[str]:
+    yield from ("--json", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps")
+    if "user" not in job.agent.settings:
+        yield "--ignore-user-config"
+    if job.model:
+        yield from ("-m", job.model)
+    yield from ("-s", _own_sandbox(job), "-C", str(job.cwd))
+    for folder in job.agent.folders:
+        yield from ("--add-dir", folder)
+    if schema := job.schema():
+        yield from ("--output-schema", job.write("schema.json", schema))
+
+
+def _own_sandbox(job: Job) -> str:
+    """Inside ours it needs none of its own, and could not make one."""
+    if job.enclosed:
+        return "danger-full-access"
+    return "workspace-write" if job.writable else "read-only"
+
+
+def _settings(job: Job) -> Iterator[tuple[str, Toml]]:
+    yield "analytics.enabled", False
+    yield "shell_environment_policy.inherit", "core"  # keeps keys from the commands it runs
+    if "project" not in job.agent.settings:
+        yield "project_doc_max_bytes", 0
+    if job.agent.prompt:
+        if job.agent.prompt_mode == "replace":
+            path = job.write("instructions.md", job.agent.prompt)
+            yield "model_instructions_file", path
+        else:
+            yield "developer_instructions", job.agent.prompt
+
+
+def _servers(job: Job) -> Iterator[tuple[str, Toml]]:
+    for server in job.servers:
+        key = f"mcp_servers.{json.dumps(server.name)}"
+        if server.url is not None:
+            yield f"{key}.url", server.url
+            if server.headers:
+                headers = {name: server.header_variable(name) for name in server.headers}
+                yield f"{key}.env_http_headers", headers
+        else:
+            yield f"{key}.command", server.argv[0]
+            yield f"{key}.args", list(server.argv[1:])
+            plain = {name: value for name, value in server.env.items() if name not in server.secret}
+            if plain:
+                yield f"{key}.env", plain
+            if server.secret:
+                yield f"{key}.env_vars", sorted(server.secret)
+        yield f"{key}.tool_timeout_sec", LONGEST_ASKING_S
+        allowed = _allowed_tools(job, server)
+        if allowed is None:
+            yield f"{key}.default_tools_approval_mode", "approve"
+        for tool in allowed or ():
+            yield f"{key}.tools.{json.dumps(tool)}.approval_mode", "approve"
+        if server.tools is not None:
+            yield f"{key}.enabled_tools", list(server.tools)
+
+
+def _allowed_tools(job: Job, server: ReadyServer) -> list[str] | None:
+    """Those of a server's tools that may be called; None for all of them."""
+    whole = f"mcp__{server.name}"
+    rules = job.agent.permissions.allow
+    if server.name == OURS or whole in rules or f"{whole}__*" in rules:
+        return None
+    return [rule.removeprefix(f"{whole}__") for rule in rules if rule.startswith(f"{whole}__")]
+
+
+def toml(value: Toml) -> str:
+    """A value as TOML writes it. JSON's strings are TOML's, as long as nothing is escaped in pairs."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{toml(name)} = {toml(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return str(value) if isinstance(value, int) else json.dumps(str(value), ensure_ascii=False)
