@@ -10,19 +10,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded, load
-from retinue.core.agent import Agent
+from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded, load, user_file
+from retinue.core.agent import HOST, Agent
 from retinue.core.errors import ConfigInvalid, Unauthorized
 from retinue.core.ids import RunId
+from retinue.core.ports import Executor
 from retinue.core.root import Root
+from retinue.definitions.catalog import Catalog, Sources
+from retinue.definitions.definition import Definition
+from retinue.definitions.places import around, tilde
 from retinue.redaction import Redactor
+from retinue.service.agents import Agents
 from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
+from retinue.store.trust import TrustedProjects
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
-    from retinue.service.runs import Performer
     from retinue.store.recovery import Orphan
 
 
@@ -38,12 +43,13 @@ def redactor() -> Redactor:
 
 def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
+    roots, clean = _roots(loaded), redactor()
     return Service(
-        roots=_roots(loaded),
-        redactor=redactor(),
+        roots=roots,
+        redactor=clean,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agent_names=tuple(sorted(settings.commands)),
+        agents=_agents(loaded, roots, clean),
     )
 
 
@@ -90,7 +96,7 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 mailroom=mailroom,
                 waiting=Waiting(store, changes),
                 supervisor=supervisor,
-                performers=_performers(loaded),
+                agents=service.known,
                 cwd=service.roots[0].path if service.roots else Path.cwd(),
                 child_env=lambda run_id: {
                     CHILD_TOKEN: store.child_tokens.issue(run_id),
@@ -142,29 +148,65 @@ def token(loaded: Loaded, *, new: bool = False) -> str:
     return (new_token if new else token_of)(loaded.settings.data_dir)
 
 
-def _performers(loaded: Loaded) -> Mapping[str, Performer]:
-    from retinue.executors.command import Command, CommandExecutor
-    from retinue.executors.template import Template
-    from retinue.service.runs import Performer
+def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor) -> Agents:
+    settings = loaded.settings
+    home, trusted = Path.home(), TrustedProjects(settings.data_dir)
+    projects = tuple(root.path for root in roots) or around(Path.cwd(), home)
+    sources = Sources(
+        projects=projects,
+        config=user_file().parent,
+        home=home,
+        given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
+        is_trusted=lambda project: project in trusted,
+        executor=settings.agents.executor or None,
+        reserved=frozenset({HOST, settings.agents.caller}),
+    )
+    return Agents(
+        catalog=Catalog(sources),
+        executors=_executors(),
+        trusted=trusted,
+        redactor=clean,
+        tokens=settings.limits.max_response_tokens,
+        host=settings.agents.caller,
+    )
 
-    made: dict[str, Performer] = {}
-    for name, given in loaded.settings.commands.items():
-        try:
-            command = Command(Template(given.argv), env=given.env)
-        except ConfigInvalid as error:
-            origin = loaded.origins.get(f"commands.{name}.argv", "settings")
-            raise ConfigInvalid(f"{origin}: commands.{name}.argv: {error.message}", hint=error.hint) from None
-        agent = Agent(
-            name=name,
-            description=given.description,
-            executor="command",
-            command=given.argv,
-            timeout_s=given.timeout_ms / 1000,
-            spawns=given.spawns,
-            source=loaded.origins.get(f"commands.{name}.argv", "settings"),
-        )
-        made[name] = Performer(agent, CommandExecutor(command, os.environ))
-    return made
+
+def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
+    """A `[commands.NAME]` table as a definition among the others."""
+    given = loaded.settings.commands[name]
+    fields = {"argv": "command", "timeout_ms": "timeout_s"}
+    origins = {
+        fields.get(key, key): loaded.origins[f"commands.{name}.{key}"]
+        for key in ("argv", "description", "timeout_ms", "env", "spawns")
+        if f"commands.{name}.{key}" in loaded.origins
+    }
+    file = origins.get("command", "settings")
+    agent = Agent(
+        name=name,
+        description=given.description,
+        executor="command",
+        command=given.argv,
+        env=given.env,
+        timeout_s=given.timeout_ms / 1000,
+        spawns=given.spawns,
+        source=f"commands.{name}",
+    )
+    source = f"{tilde(Path(file), home)} [commands.{name}]"
+    return Definition(name=name, scope="settings", source=source, file=file, agent=agent, origins=origins)
+
+
+def _executors() -> Mapping[str, Callable[[Agent], Executor]]:
+    """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
+    return {"command": _command_executor}
+
+
+def _command_executor(agent: Agent) -> Executor:
+    from retinue.executors.command import Command, CommandExecutor
+    from retinue.executors.preamble import Preamble
+    from retinue.executors.template import Template
+
+    command = Command(Template(agent.command), env=agent.env)
+    return Preamble(agent.prompt, CommandExecutor(command, os.environ))
 
 
 def _end_orphans(orphans: Sequence[Orphan]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.mcpserver import Context
@@ -20,7 +20,6 @@ from retinue.core.executor import Outcome, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.run import Ending, RunStatus
 from retinue.server.tasks import IDENTIFIER, MOMENT_S, takes_tasks
-from retinue.service.runs import Performer
 from retinue.service.service import Service
 from tests.conformance.fixture_input import question
 
@@ -44,7 +43,7 @@ async def as_run(ctx: Ctx, doing: Doing) -> dict[str, Any]:
     agent = Agent(
         name="fixture", description="", executor="deterministic", timeout_s=LONGEST_S, source="the suite"
     )
-    run = replace(runs, performers={agent.name: Performer(agent, Does(doing))}).start(agent.name, "go")
+    run = runs.begin(agent, Does(doing), "go")
     return await runs.finish(run.id, MOMENT_S if takes_tasks(ctx.request_context) else None)
 
 

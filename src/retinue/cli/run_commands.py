@@ -1,4 +1,4 @@
-"""`retinue runs|logs|reply|cancel|wait|agents|agent`: watching, answering and ending runs from a terminal."""
+"""`retinue runs|logs|reply|cancel|wait`: watching, answering and ending runs from a terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from retinue.cli.output import Screen, json_option, print_json, print_table
-from retinue.core.errors import InvalidInput, RetinueError
+from retinue.cli.output import Screen, json_option, print_json
+from retinue.core.errors import RetinueError
 
 if TYPE_CHECKING:
     from retinue.service.runs import Runs
@@ -187,67 +187,3 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
             click.echo(f"{view['run_id']} {view['status']}{asks}\n{told}".rstrip())
     sys.exit(exit_code(done["runs"]))
-
-
-@click.command()
-@json_option
-def agents(as_json: bool) -> None:
-    """List the agents that can be given a task.
-
-    \b
-    Example:
-      retinue agents --json
-    """
-
-    async def show(known: Runs) -> list[dict[str, Any]]:
-        return known.agents()
-
-    listed = with_runs(show)
-    if as_json:
-        print_json({"agents": listed})
-    elif listed:
-        print_table([(each["name"], each["executor"], each["description"]) for each in listed])
-    else:
-        click.echo("no agent is defined: add a [commands.NAME] table to your retinue.toml")
-
-
-@click.command()
-@click.argument("name")
-@click.argument("task")
-@json_option
-def agent(name: str, task: str, as_json: bool) -> None:
-    """Give an agent a task and wait for its result. Interrupting ends it.
-
-    Its output is shown on stderr as it comes, the result on stdout. A task of `-` is read from stdin.
-
-    \b
-    Example:
-      retinue agent reviewer "check hello.py"
-    """
-    prompt = sys.stdin.read() if task == "-" else task
-    if not prompt.strip():
-        raise InvalidInput("the task is empty", hint="say what the agent is to do")
-
-    async def perform(known: Runs) -> dict[str, Any]:
-        run = known.start(name, prompt)
-        cursor = 0
-        click.echo(f"run {run.id}", err=True)
-        while True:
-            ended = known.has_ended(run.id)
-            more = False
-            if sys.stderr.isatty():
-                page = known.logs(run.id, cursor=cursor)
-                cursor, more = page["cursor"], page["more"]
-                if page["log"]:
-                    click.echo(page["log"], err=True)
-            if ended:
-                return known.outcome(run.id)
-            if not more:
-                await known.next_change(0.2)
-
-    done = with_runs(perform)
-    if as_json:
-        print_json(done)
-    else:
-        click.echo(done.get("result") or done.get("summary") or done["status"])
-    sys.exit(exit_code([done]))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from retinue.core.groups import GROUPS
+from retinue.core.groups import EXECUTORS, GROUPS
 
 
 def setting(
@@ -101,6 +101,19 @@ class ModelSettings:
     """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`."""
 
 
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    caller: str = setting("main")
+    """The name under which a host calls, for an agent's `allowed_callers`; set it in the host's own entry."""
+
+    executor: str = setting("", one_of=("", *EXECUTORS))
+    """What performs the agents whose files name no executor; by default `claude` for files of Claude Code,
+    `opencode` for files of opencode, `local` for ours."""
+
+    tool_for_each: bool = setting(False)
+    """Whether a host sees a tool `run_subagent_NAME` for each agent besides `run_subagent`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSettings:
     argv: tuple[str, ...]
@@ -152,4 +165,5 @@ class Settings:
     tools: ToolSettings = field(default_factory=ToolSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     models: ModelSettings = field(default_factory=ModelSettings)
+    agents: AgentSettings = setting(AgentSettings, user_only=True)
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], user_only=True)

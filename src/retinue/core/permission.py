@@ -14,13 +14,15 @@ from urllib.parse import urlsplit
 
 from retinue.core.errors import ConfigInvalid
 
-_RULE = re.compile(r"([A-Za-z_][\w.*-]*)(?:\((.*)\))?", re.DOTALL)
+_RULE = re.compile(r"([A-Za-z_*][\w.*-]*)(?:\((.*)\))?", re.DOTALL)
 _SHELL_SYNTAX = re.compile(r"[;&|\n<>()`$]")
 """Any of these can make more than one command of one, or send its output elsewhere; within quotes too."""
 _COMMAND_ENDS = re.compile(r"[;&|\n()`{}]|\$\(")
 _COMMAND_TOOLS = frozenset({"Bash"})
 _FILE_TOOLS = frozenset({"Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"})
 
+_NAMES = {name.lower(): name for name in (*_COMMAND_TOOLS, *_FILE_TOOLS, "WebFetch", "WebSearch", "Task")}
+"""Some write them small."""
 _SUBJECTS = ("command", "file_path", "filePath", "notebook_path", "path", "url", "pattern", "query")
 _WIDENING = (":*", " *")
 """How a rule ends that means everything which begins like it."""
@@ -78,7 +80,10 @@ class Rule:
                 f"not a permission rule: {text!r}",
                 hint="write a tool, and in brackets what it may be used on: Bash(curl:*)",
             )
-        return cls(found[1], found[2] or None)
+        return cls(_NAMES.get(found[1].lower(), found[1]), found[2] or None)
+
+    def __str__(self) -> str:
+        return self.tool if self.subject is None else f"{self.tool}({self.subject})"
 
     @classmethod
     def exactly(cls, asked: Asked) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from retinue.core.permission import Rule
 from retinue.executors.claude_events import ClaudeEvents
 from retinue.executors.cli_job import Job, Launch
 from retinue.executors.cli_mcp import OURS, ReadyServer, carried
@@ -67,13 +68,13 @@ def _permissions(job: Job) -> Iterator[str]:
     agent = job.agent
     if agent.tools is not None:
         yield from ("--tools", ",".join(tool for tool in agent.tools if not tool.startswith("mcp__")))
-    allowed = [*agent.permissions.allow]
+    allowed = [str(Rule.parse(rule)) for rule in agent.permissions.allow]
     if job.ours:
         allowed += [f"mcp__{OURS}"]
         yield from ("--permission-prompt-tool", ASK)
     if allowed:
         yield from ("--allowedTools", ",".join(allowed))
-    if denied := [*agent.permissions.deny, *agent.denied_tools]:
+    if denied := [str(Rule.parse(rule)) for rule in (*agent.permissions.deny, *agent.denied_tools)]:
         yield from ("--disallowedTools", ",".join(denied))
     if agent.permissions.mode:
         yield from ("--permission-mode", agent.permissions.mode)

@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from retinue import __version__
 from retinue.core.groups import GROUPS
 from retinue.core.ids import RunId
-from retinue.server import agent_tools, child_tools, core_tools, research_tools, run_tools
+from retinue.server import agent_tools, child_tools, core_tools, prompts, research_tools, run_tools
 from retinue.server.door import Door
 from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.server.patience import StartedCalls
@@ -57,20 +57,26 @@ def build_server(
     service: Service, groups: Sequence[str], lifetime: Lifetime, starts_work: Collection[str] = STARTS_WORK
 ) -> RetinueServer:
     """A server for a host, with the tools of these groups."""
-    tasks = [Tasks(starts_work)] if "agents" in groups or "all" in groups else []
-    server, calls = _bare_server(service, lifetime, instructions(service), tasks)
+    asks = "agents" in groups or "all" in groups
+    names = service.known.names() if asks and service.settings.agents.tool_for_each else []
+    tasks = [Tasks({*starts_work, *map(agent_tools.tool_of, names)})] if asks else []
+    server, calls = _bare_server(service, lifetime, instructions(service, asks=asks), tasks)
     if tasks:
         server.middleware.append(refuse_undeclared_listening)
     refused = Refusals()
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
         "research": lambda: research_tools.register(server),
-        "agents": lambda: agent_tools.register(server, calls, refused),
+        "agents": lambda: agent_tools.register(server, calls, refused, tools_for=names),
         "runs": lambda: run_tools.register(server, refused),
     }
     for group in GROUPS:
         if group in groups or "all" in groups:
             register[group]()
+    if asks:
+        prompts.register_agents(server, service)
+    if "research" in groups or "all" in groups:
+        prompts.register_research(server)
     return server
 
 
@@ -113,11 +119,12 @@ def _bare_server(
     return server, calls
 
 
-def instructions(service: Service) -> str:
+def instructions(service: Service, *, asks: bool = True) -> str:
     """What a host tells its model about us."""
+    agents = service.agents.instructions() if asks and service.agents is not None else ""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
-    if service.agent_names:
-        lines.append("Agents for run_subagent: " + ", ".join(service.agent_names) + ".")
+    if agents:
+        lines.append(agents)
     if not service.roots:
         lines.append(ADD_A_ROOT)
     return "\n".join(lines)

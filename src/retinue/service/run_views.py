@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from retinue.core.budget import BudgetKind, Usage
 from retinue.core.message import Message, MessageStatus
 from retinue.core.run import Run, RunStatus
 from retinue.core.tokens import estimate_tokens
@@ -14,6 +15,8 @@ from retinue.store.logs import LogLine
 from retinue.store.meta_files import message_view, time_text
 
 CUT = "[…]"
+SPAWNED = ("error", "run_id", "status", "questions", "next", "note", "cut")
+"""Of an outcome, what `spawn_agent` tells besides the answer."""
 
 
 def brief(run: Run, messages: Iterable[Message] = ()) -> dict[str, Any]:
@@ -84,6 +87,16 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
     else:
         view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks"
     return fitted(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) has the whole output")
+
+
+def spawned(seen: dict[str, Any], usage: Usage) -> dict[str, Any]:
+    """An outcome in the words of `spawn_agent`: the answer, and what it took."""
+    view: dict[str, Any] = {
+        "output": seen.get("result") or seen.get("summary") or "",
+        "steps": usage.get(BudgetKind.STEPS),
+        "tokens": usage.get(BudgetKind.TOKENS),
+    }
+    return view | {key: seen[key] for key in SPAWNED if key in seen}
 
 
 def open_questions(messages: Iterable[Message]) -> list[dict[str, str]]:

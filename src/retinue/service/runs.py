@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from retinue.core.agent import Agent
-from retinue.core.budget import Budget
+from retinue.core.agent import HOST, Agent
 from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
@@ -24,6 +22,7 @@ from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.permissions import PermissionBroker
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.service import run_views
+from retinue.service.agents import Agents
 from retinue.service.waiting import NOBODY, Asker, Mode, Waiting
 from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
 from retinue.store.store import Store
@@ -36,14 +35,8 @@ MAX_LETTERS_PER_TOKEN = 4
 BYTES_PER_TOKEN = 2
 """Of a log, at the least: a page of so many bytes fits."""
 MAX_PROMPT_LETTERS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Performer:
-    """An agent with whatever performs its tasks."""
-
-    agent: Agent
-    executor: Executor
+PERSON = "person"
+"""The caller of what is started at a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +46,7 @@ class Runs:
     mailroom: Mailroom
     waiting: Waiting
     supervisor: Supervisor
-    performers: Mapping[str, Performer]
+    agents: Agents
     cwd: Path
     """Where commands work."""
     child_env: Callable[[RunId], Mapping[str, str]]
@@ -66,24 +59,40 @@ class Runs:
     redactor: Redactor
     """Tasks and answers are kept as they are given; what is shown of them is not."""
 
-    def agents(self) -> list[dict[str, Any]]:
-        return [
-            {"name": name, "description": performer.agent.description, "executor": performer.agent.executor}
-            for name, performer in sorted(self.performers.items())
-        ]
-
     def start(
-        self, name: str, prompt: str, context: str | None = None, *, parent: RunId | None = None
+        self,
+        name: str,
+        prompt: str,
+        context: str | None = None,
+        *,
+        parent: RunId | None = None,
+        person: bool = False,
     ) -> Run:
-        performer = self._performer(name)
-        agent = performer.agent
+        """Start a run for the host, for the run that the caller has proved to be, or for a person."""
+        caller = PERSON if person else self.caller(parent)
+        agent = self.agents.runnable(name, None if person else caller)
+        return self.begin(agent, self.agents.executor(agent), prompt, context, parent=parent, caller=caller)
+
+    def begin(
+        self,
+        agent: Agent,
+        executor: Executor,
+        prompt: str,
+        context: str | None = None,
+        *,
+        parent: RunId | None = None,
+        caller: str = HOST,
+    ) -> Run:
+        """Start a run of an agent that may be run, on this executor."""
         spec = RunSpec(
             agent=agent.name,
             task=_task(prompt, context),
             executor=agent.executor,
-            caller="host" if parent is None else self.store.runs.get(parent).spec.agent,
+            caller=caller,
             parent=parent,
-            limits=Limits(run_s=agent.timeout_s, budget=Budget(spawns=agent.spawns)),
+            model=agent.model,
+            tools=agent.tools or (),
+            limits=Limits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
             command=agent.program,
         )
         if not self.cwd.is_dir():
@@ -92,7 +101,15 @@ class Runs:
         async def permit(run_id: RunId, asked: Asked) -> Verdict:
             return await self.broker.decide(run_id, agent.name, agent.permissions, asked)
 
-        return self.supervisor.start(Work(spec, performer.executor, self.cwd, self.child_env, permit))
+        return self.supervisor.start(Work(spec, executor, self.cwd, self.child_env, permit))
+
+    def caller(self, parent: RunId | None) -> str:
+        """Who asks, as nobody can claim it: a run by its token, else the name this server was given."""
+        return self.agents.host if parent is None else self.store.runs.get(parent).spec.agent
+
+    def spawned(self, run_id: RunId) -> dict[str, Any]:
+        """A run in the words of `spawn_agent`: its answer, and what it took."""
+        return run_views.spawned(self.outcome(run_id), self.store.runs.get(run_id).usage)
 
     async def finish(
         self, run_id: RunId, wait_s: float | None = None, asker: Asker = NOBODY
@@ -184,9 +201,9 @@ class Runs:
 
     async def request_permission(self, own: RunId, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Whether a run may make a call, in the words of Claude Code's permission prompts."""
-        agent = self._performer(self.store.runs.get(own).spec.agent).agent
-        asked = Asked.of(tool, arguments)
-        verdict = await self.broker.decide(own, agent.name, agent.permissions, asked)
+        name = self.store.runs.get(own).spec.agent
+        rules = self.agents.permissions(name)
+        verdict = await self.broker.decide(own, name, rules, Asked.of(tool, arguments))
         if verdict.allowed:
             return {"behavior": "allow"}
         return {"behavior": "deny", "message": verdict.reason}
@@ -274,13 +291,6 @@ class Runs:
         """Whether the run is the agent's on this very task."""
         spec = self.store.runs.get(run_id).spec
         return (spec.agent, spec.task) == (name, _task(prompt, context))
-
-    def _performer(self, name: str) -> Performer:
-        if name in self.performers:
-            return self.performers[name]
-        near = difflib.get_close_matches(name, self.performers, 1)
-        hint = f"did you mean {near[0]}?" if near else "list_agents and `retinue agents` name every agent"
-        raise InvalidInput(f"no agent is named {name!r}", hint=hint)
 
 
 def _answered(message: Message) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.core.stop import Stop
+from retinue.service.agents import Agents
 from retinue.service.runs import Runs
 
 if TYPE_CHECKING:  # loaded by the first question, not by the start
@@ -39,7 +40,8 @@ class Service:
     later: Later | None = None
     """Takes work that nobody waits for; there while the server is up."""
 
-    agent_names: tuple[str, ...] = ()
+    agents: Agents | None = None
+    """Who can be asked; files are read when somebody looks."""
 
     runs: Runs | None = None
     """There while the server is up."""
@@ -49,6 +51,12 @@ class Service:
         if self.runs is None:
             raise Unavailable("the server is not up yet", hint="try again")
         return self.runs
+
+    @property
+    def known(self) -> Agents:
+        if self.agents is None:
+            raise Unavailable("no agents are defined here")
+        return self.agents
 
     def ping(self) -> str:
         return "pong"

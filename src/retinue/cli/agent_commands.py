@@ -1,0 +1,202 @@
+"""`retinue agents` and `retinue agent`: who there is, whether their files are right, and asking one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.run_commands import exit_code, with_runs
+from retinue.core.errors import InvalidInput, Unauthorized
+
+if TYPE_CHECKING:
+    from retinue.service.agents import Agents
+    from retinue.service.runs import Runs
+
+
+def known() -> Agents:
+    from retinue import wiring  # imported here because `--help` must not wait for it
+
+    return wiring.build_service(wiring.read_settings({})).known
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def agents(ctx: click.Context, as_json: bool) -> None:
+    """List the agents that can be given a task, or look at one of them.
+
+    \b
+    Examples:
+      retinue agents
+      retinue agents show researcher
+      retinue agents check .claude/agents/reviewer.md
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    listed = known().everyone()
+    if as_json:
+        print_json(listed)
+        return
+    rows = [
+        (each["name"], each["executor"] or "-", each["from"], each.get("unavailable") or each["description"])
+        for each in listed["agents"]
+    ]
+    print_table([("AGENT", "EXECUTOR", "FROM", "DESCRIPTION"), *rows])
+
+
+@agents.command()
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Show the effective agent: each field, its value, and the line of the file that it came from.
+
+    \b
+    Example:
+      retinue agents show researcher
+    """
+    shown = known().show(name)
+    if as_json:
+        print_json(shown)
+        return
+    for key in ("name", "from", "file", "scope", "trusted", "available", "unavailable"):
+        if shown.get(key) not in (None, ""):
+            click.echo(f"{key}: {_word(shown[key])}")
+    for key in shown.get("shadows", ()):
+        click.echo(f"shadows: {key}")
+    for row in shown.get("problems", ()):
+        click.echo(_problem(row))
+    effective: dict[str, Any] = dict(shown.get("agent", {}))
+    prompt = effective.pop("prompt", "")
+    said = {key: value for key, value in effective.items() if value not in (None, "", [], {})}
+    print_table([(key, _word(value), shown["origins"][key]) for key, value in said.items()])
+    if prompt:
+        click.echo(f"\n{prompt}")
+
+
+@agents.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@json_option
+def check(files: tuple[Path, ...], as_json: bool) -> None:
+    """Say what is wrong with agents' files, by file and line. Without files: with all there are.
+
+    Exits with 1 if one of them is broken; warnings alone are no failure.
+
+    \b
+    Examples:
+      retinue agents check
+      retinue agents check agents/web-search/agent.md --json
+    """
+    who = known()
+    found = who.check(files)
+    errors = sum(row["level"] == "error" for row in found)
+    if as_json:
+        print_json({"files": who.checked(files), "errors": errors, "problems": found})
+    else:
+        for row in found:
+            click.echo(_problem(row))
+        click.echo(f"{who.checked(files)} checked, {errors} wrong", err=True)
+    sys.exit(1 if errors else 0)
+
+
+@agents.command()
+@json_option
+def prompt(as_json: bool) -> None:
+    """Print the section about its subagents for a main agent's system prompt.
+
+    \b
+    Example:
+      retinue agents prompt >> CLAUDE.md
+    """
+    section = known().prompt()
+    if as_json:
+        print_json({"prompt": section})
+    else:
+        click.echo(section)
+
+
+@agents.command()
+@click.argument("folder", required=False, metavar="DIR")
+@click.option("--remove", is_flag=True, help="Trust it no longer.")
+@json_option
+def trust(folder: str | None, remove: bool, as_json: bool) -> None:
+    """Let the agents of a project start programs, use MCP servers and read variables, as their files say.
+
+    Without it they may only read, with Retinue's own tools. Read the files first. Without DIR: list what
+    is trusted.
+
+    \b
+    Examples:
+      retinue agents trust ~/project
+      retinue agents trust ~/project --remove
+    """
+    from retinue import wiring
+
+    if folder is not None and wiring.is_child():
+        raise Unauthorized("a run cannot decide whom you trust", hint="do it in a terminal of your own")
+    who = known()
+    paths = who.trusted.paths() if folder is None else who.trust(folder, remove=remove)["trusted"]
+    if as_json:
+        print_json({"trusted": paths})
+    else:
+        click.echo("\n".join(paths) or "no project is trusted")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("task")
+@json_option
+def agent(name: str, task: str, as_json: bool) -> None:
+    """Give an agent a task and wait for its result. Interrupting ends it.
+
+    Its output is shown on stderr as it comes, the result on stdout. A task of `-` is read from stdin.
+
+    \b
+    Example:
+      retinue agent reviewer "check hello.py"
+    """
+    prompt = sys.stdin.read() if task == "-" else task
+    if not prompt.strip():
+        raise InvalidInput("the task is empty", hint="say what the agent is to do")
+
+    from retinue import wiring
+
+    # A run that types our command is still that run: its children are counted and its name is checked.
+    parent = wiring.own_run(wiring.read_settings({}))[0] if wiring.is_child() else None
+
+    async def perform(runs: Runs) -> dict[str, Any]:
+        run = runs.start(name, prompt, parent=parent, person=parent is None)
+        cursor = 0
+        click.echo(f"run {run.id}", err=True)
+        while True:
+            ended = runs.has_ended(run.id)
+            more = False
+            if sys.stderr.isatty():
+                page = runs.logs(run.id, cursor=cursor)
+                cursor, more = page["cursor"], page["more"]
+                if page["log"]:
+                    click.echo(page["log"], err=True)
+            if ended:
+                return runs.outcome(run.id)
+            if not more:
+                await runs.next_change(0.2)
+
+    done = with_runs(perform)
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(done.get("result") or done.get("summary") or done["status"])
+    sys.exit(exit_code([done]))
+
+
+def _problem(row: dict[str, Any]) -> str:
+    hint = f"; {row['hint']}" if "hint" in row else ""
+    return f"{row['file']}:{row['line']}: {row['level']}: {row['message']}{hint}"
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

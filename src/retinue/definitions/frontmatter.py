@@ -1,0 +1,87 @@
+"""A Markdown file is split into its header and its body. Knows nothing of what the keys mean.
+
+A file that another program owns is read as that program reads it: Claude Code and opencode take a header
+that is not quite YAML (an unquoted description with `: ` in it, above all), so such a header is tried again
+line by line, and that is said.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from retinue.definitions.nodes import Node, Scalar, Table
+from retinue.definitions.plain_lines import read_plain
+from retinue.definitions.problem import Malformed, Problem
+from retinue.definitions.yaml_tree import read_yaml
+
+MAX_BYTES = 256 * 1024
+MAX_HEADER_LETTERS = 64 * 1024
+FENCE = "---"
+LOOSE_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    header: Table
+    body: str
+    body_line: int
+    notes: tuple[Problem, ...] = ()
+
+
+def parse(data: bytes, *, lenient: bool = False) -> Document:
+    """The parts of a file; `Malformed` says what is wrong with it and in which line."""
+    lines = re.split(r"\r\n|\n|\r", _text(data))
+    if lines[0].rstrip() != FENCE:
+        raise Malformed(1, "there is no header", "begin with a line `---`, then keys, then `---`")
+    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    if end is None:
+        raise Malformed(1, "the header is not closed", "end it with a line `---`")
+    inside = lines[1:end]
+    if sum(map(len, inside)) > MAX_HEADER_LETTERS:
+        raise Malformed(1, f"the header has more than {MAX_HEADER_LETTERS // 1024} thousand characters")
+    header, notes = _header(inside, lenient=lenient)
+    return Document(header, "\n".join(lines[end + 1 :]).strip(), end + 2, notes)
+
+
+def _text(data: bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise Malformed(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Malformed(line, "not UTF-8 text", "save the file as UTF-8") from None
+
+
+def _header(lines: list[str], *, lenient: bool) -> tuple[Table, tuple[Problem, ...]]:
+    found = read_plain(lines, 2)
+    if found is not None:
+        return found, ()
+    try:
+        return _table(read_yaml("\n".join(lines), 2)), ()
+    except Malformed as error:
+        if not lenient:
+            raise
+        try:
+            header = _table(read_yaml("\n".join(map(_quoted, lines)), 2))
+        except Malformed:
+            raise error from None
+        note = Problem(error.problem.line, f"{error.problem.message}; read line by line", fatal=False)
+        return header, (note,)
+
+
+def _table(node: Node | None) -> Table:
+    match node:
+        case None | Scalar(_, "null"):
+            return Table({}, 2)
+        case Table():
+            return node
+        case _:
+            raise Malformed(node.line, "the header is not a list of `key: value`")
+
+
+def _quoted(line: str) -> str:
+    match = LOOSE_LINE.fullmatch(line)
+    return line if match is None else f"{match[1]}: {json.dumps(match[2].rstrip(), ensure_ascii=False)}"

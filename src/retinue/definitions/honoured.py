@@ -1,0 +1,58 @@
+"""What of an agent's file is really done, by executor. The one list: a field is added with its enforcement.
+
+An agent that asks for anything else is refused instead of run without it (P7): a sandbox or a permission that
+is quietly left aside would be worse than no agent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from retinue.core.agent import Agent
+
+ALWAYS = frozenset(
+    {
+        *("name", "description", "executor", "source"),
+        *("timeout_s", "spawns", "allowed_callers", "budget.wall_ms"),
+    }
+)
+"""Done for every run, whatever performs it."""
+
+BY_EXECUTOR: Mapping[str, frozenset[str]] = {
+    "command": frozenset({"command", "env", "prompt"}),
+    "local": frozenset(
+        {
+            *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
+            *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
+        }
+    ),
+}
+
+KEYS = {
+    "denied_tools": "disallowed_tools",
+    "prompt_mode": "system_prompt",
+    "budget.cost_micros": "max_cost_usd",
+}
+"""As people write them, where that differs."""
+
+
+def asked(agent: Agent) -> Iterator[str]:
+    """The fields that say something other than their default."""
+    for field in dataclasses.fields(agent):
+        value = getattr(agent, field.name)
+        if field.name == "budget":
+            yield from (f"budget.{kind}" for kind in agent.budget.as_dict())
+        elif field.name == "permissions":
+            yield from ("permissions",) if value.allow or value.deny or value.mode else ()
+        elif field.default is not dataclasses.MISSING:
+            yield from (field.name,) if value != field.default else ()
+        elif value or field.default_factory is dataclasses.MISSING:
+            yield field.name
+
+
+def not_honoured(agent: Agent) -> tuple[str, ...]:
+    """What the agent asks for and nothing does, in the words of its file."""
+    done = ALWAYS | BY_EXECUTOR.get(agent.executor, frozenset())
+    missing = [KEYS.get(name, name) for name in asked(agent) if name not in done and name != "needs"]
+    return (*missing, *agent.needs)

@@ -1,0 +1,105 @@
+"""Which tools an agent's file grants and denies, in the words of Claude Code and of opencode.
+
+Knows tools by name alone; which of them exist is the executor's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from retinue.definitions.nodes import Node, Scalar, Table
+from retinue.definitions.problem import Malformed
+from retinue.definitions.values import flag, one_of, words
+
+EVERYTHING = frozenset({"*", "all", "all tools"})
+SAME = {
+    "read_file": "read",
+    "list_files": "ls",
+    "list": "ls",
+    "list_dir": "ls",
+    "search": "grep",
+    "find_files": "glob",
+    "write_file": "write",
+    "edit_file": "edit",
+    "multiedit": "edit",
+    "patch": "edit",
+    "run_command": "bash",
+    "shell": "bash",
+    "agent": "task",
+}
+"""Other names of the same tool, in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRules:
+    granted: tuple[str, ...] | None = None
+    """None for everything there is."""
+    denied: tuple[str, ...] = ()
+
+
+def tools(node: Node) -> ToolRules:
+    """A list, or opencode's table of true and false."""
+    if not isinstance(node, Table):
+        named = words(node)
+        return ToolRules(None if any(name.lower() in EVERYTHING for name in named) else named)
+    switched = {name: flag(entry.value) for name, entry in node.entries.items()}
+    off = tuple(name for name, on in switched.items() if not on and name != "*")
+    if switched.get("*") is False:
+        return ToolRules(tuple(name for name, on in switched.items() if on))
+    return ToolRules(None, off)
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    denied_tools: tuple[str, ...] = ()
+
+
+def permission(node: Node) -> Permission:
+    """opencode's table: a word for each tool, or a word for each pattern of a tool's commands.
+
+    `ask` is what happens without a rule: a question, and without an answer a denial.
+    """
+    word = one_of("allow", "deny", "ask")
+    if isinstance(node, Scalar):
+        given = word(node)
+        return Permission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
+    if not isinstance(node, Table):
+        raise Malformed(node.line, "a table of tools with allow, deny or ask is wanted here")
+    allow: list[str] = []
+    deny: list[str] = []
+    denied: list[str] = []
+    for tool, entry in node.entries.items():
+        if not isinstance(entry.value, Table):
+            given = word(entry.value)
+            (allow if given == "allow" else denied if given == "deny" else []).append(tool)
+            continue
+        for pattern, rule in entry.value.entries.items():
+            given = word(rule.value)
+            (allow if given == "allow" else deny if given == "deny" else []).append(f"{tool}({pattern})")
+    return Permission(tuple(allow), tuple(deny), tuple(denied))
+
+
+def base(tool: str) -> str:
+    """`Bash(git:*)`, `bash` and `run_command` are one tool."""
+    name = tool.partition("(")[0].strip().lower()
+    return SAME.get(name, name)
+
+
+def matches(tool: str, pattern: str) -> bool:
+    return fnmatchcase(base(tool), base(pattern))
+
+
+def without(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
+    """What is left. A rule of a tool, such as `Bash(rm:*)`, takes nothing away here: it is a permission."""
+    whole = [name for name in denied if "(" not in name]
+    return tuple(tool for tool in granted if not any(matches(tool, name) for name in whole))
+
+
+def within(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:
+    """Those that a profile allows."""
+    patterns = list(allowed)
+    return tuple(tool for tool in granted if any(matches(tool, pattern) for pattern in patterns))

@@ -1,0 +1,32 @@
+"""What an agent asks for that only its user may grant: a cloned project's file is not the user (P6, P7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from retinue.core.agent import NO_PERMISSIONS, Agent
+from retinue.definitions.profiles import READ_ONLY
+from retinue.definitions.tool_rules import within
+
+HARMLESS = frozenset({"local", "deterministic"})
+"""Executors that start no program."""
+
+
+def beyond_reading(agent: Agent) -> Iterator[str]:
+    """Everything that is more than reading the roots with our own tools, in words."""
+    if agent.executor not in HARMLESS:
+        yield f"starts a program (executor {agent.executor})"
+    if more := sorted(set(agent.tools or ()) - set(within(agent.tools or (), READ_ONLY.tools))):
+        yield "has tools that do more than read: " + ", ".join(more)
+    if agent.mcp_servers:
+        yield "uses MCP servers of its own"
+    if agent.permissions != NO_PERMISSIONS:
+        yield "changes permissions"
+    if agent.env:
+        yield "reads environment variables"
+    if agent.folders or agent.settings:
+        yield "reaches beyond its folder"
+    if agent.acceptance:
+        yield "runs commands after it"
+    if agent.spawns:
+        yield "starts further agents"

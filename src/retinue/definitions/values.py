@@ -1,0 +1,120 @@
+"""One value of a header, checked: what is allowed stands in the error. Knows nothing of agents."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeVar
+
+from retinue.core.json_value import Json
+from retinue.definitions.nodes import Listing, Node, Scalar, Table, plain
+from retinue.definitions.problem import Malformed, did_you_mean
+
+T = TypeVar("T")
+Read = Callable[[Node], T]
+
+COMMA = re.compile(r",\s*(?![^()]*\))")
+"""Outside of parentheses: `Bash(git add, git diff), Read` names two tools."""
+
+
+def text(node: Node) -> str:
+    if isinstance(node, Scalar) and node.kind != "null" and node.text.strip() and "\0" not in node.text:
+        return node.text.strip()
+    raise Malformed(node.line, "a text is wanted here")
+
+
+def flag(node: Node) -> bool:
+    if isinstance(node, Scalar) and node.kind == "bool":
+        return bool(plain(node))
+    raise Malformed(node.line, "true or false is wanted here")
+
+
+def whole(low: int, high: int = 10**15) -> Read[int]:
+    def read(node: Node) -> int:
+        if isinstance(node, Scalar) and node.kind == "int" and low <= int(node.text) <= high:
+            return int(node.text)
+        raise Malformed(node.line, f"a whole number from {low} to {high} is wanted here")
+
+    return read
+
+
+def dollars(node: Node) -> int:
+    """Money as millionths."""
+    try:
+        amount = Decimal(node.text) * 1_000_000 if isinstance(node, Scalar) else Decimal("NaN")
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if amount.is_finite() and 0 <= amount <= 10**12:
+        return int(amount)
+    raise Malformed(node.line, "an amount in dollars is wanted here, such as 0.50")
+
+
+def one_of(*choices: str) -> Read[Any]:
+    def read(node: Node) -> str:
+        given = text(node)
+        if given in choices:
+            return given
+        near = did_you_mean(given, choices)
+        raise Malformed(node.line, f"{given!r} is none of: {', '.join(choices)}", near)
+
+    return read
+
+
+def words(node: Node) -> tuple[str, ...]:
+    """A list, or the same as one text with commas."""
+    if isinstance(node, Listing):
+        return tuple(text(item) for item in node.items)
+    if isinstance(node, Scalar) and node.kind == "null":
+        return ()
+    if isinstance(node, Scalar):
+        return tuple(part.strip() for part in COMMA.split(node.text) if part.strip())
+    raise Malformed(node.line, "a list of texts is wanted here")
+
+
+def argv(node: Node) -> tuple[str, ...]:
+    """A program and its arguments: a list, or a text that is split as a shell would, without a shell."""
+    try:
+        found = words(node) if isinstance(node, Listing) else tuple(shlex.split(text(node)))
+    except ValueError as error:
+        raise Malformed(node.line, f"not a command line: {error}") from None
+    if not found:
+        raise Malformed(node.line, "a program and its arguments are wanted here")
+    return found
+
+
+def commands(node: Node) -> tuple[tuple[str, ...], ...]:
+    items = node.items if isinstance(node, Listing) else (node,)
+    return tuple(argv(item) for item in items)
+
+
+def table(node: Node) -> Table:
+    if isinstance(node, Table):
+        return node
+    raise Malformed(node.line, "a table of `key: value` is wanted here")
+
+
+def named_texts(node: Node) -> dict[str, str]:
+    """Any scalar counts as its text: a port may be written as a number."""
+    found: dict[str, str] = {}
+    for name, entry in table(node).entries.items():
+        if not isinstance(entry.value, Scalar) or "\0" in entry.value.text:
+            raise Malformed(entry.line, f"{name}: a text is wanted here")
+        found[name] = entry.value.text
+    return found
+
+
+def json_table(node: Node) -> Mapping[str, Json]:
+    return {key: plain(entry.value) for key, entry in table(node).entries.items()}
+
+
+def record(node: Node, readers: Mapping[str, Read[Any]]) -> dict[str, Any]:
+    """A table with these keys alone."""
+    found: dict[str, Any] = {}
+    for key, entry in table(node).entries.items():
+        if key not in readers:
+            near = did_you_mean(key, readers) or "known are: " + ", ".join(readers)
+            raise Malformed(entry.line, f"there is no key {key!r} here", near)
+        found[key] = readers[key](entry.value)
+    return found

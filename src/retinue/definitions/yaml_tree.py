@@ -1,0 +1,132 @@
+"""YAML text becomes a tree, within bounds: neither depth nor size nor an alias can make it expensive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, cast
+
+from retinue.definitions.nodes import Entry, Kind, Listing, Node, Scalar, Table
+from retinue.definitions.problem import Malformed
+
+MAX_DEPTH = 24
+MAX_PARTS = 5_000
+DECIMAL = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
+FLOAT = re.compile(r"[-+]?\d{1,20}\.\d{1,20}")
+KINDS: dict[str, Kind] = {
+    "tag:yaml.org,2002:null": "null",
+    "tag:yaml.org,2002:bool": "bool",
+    "tag:yaml.org,2002:int": "int",
+    "tag:yaml.org,2002:float": "float",
+}
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or table whose end has not come yet."""
+
+    line: int
+    is_table: bool
+    items: list[Node] = field(default_factory=list[Node])
+    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    key: Scalar | None = None
+
+    def add(self, node: Node) -> None:
+        if not self.is_table:
+            self.items.append(node)
+        elif self.key is None:
+            if not isinstance(node, Scalar):
+                raise Malformed(node.line, "a key must be a plain text")
+            if node.text in self.entries:
+                first = self.entries[node.text].line
+                raise Malformed(
+                    node.line, f"the key {node.text!r} stands twice", f"it is in line {first} too"
+                )
+            self.key = node
+        else:
+            self.entries[self.key.text] = Entry(self.key.line, node)
+            self.key = None
+
+    def closed(self) -> Node:
+        return Table(self.entries, self.line) if self.is_table else Listing(tuple(self.items), self.line)
+
+
+def read_yaml(text: str, first_line: int) -> Node | None:
+    """The one document in the text, or None for an empty one; `Malformed` says what is wrong and where."""
+    import yaml  # imported here because most headers are so plain that they need no YAML
+
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    try:
+        return _build(cast("Any", yaml).parse(text, loader), first_line)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = first_line + (mark.line if mark else 0)
+        reason = error.problem or error.context or "not valid YAML"
+        raise Malformed(line, f"not valid YAML: {reason}", _advice(reason)) from None
+    except yaml.reader.ReaderError as error:
+        line = first_line + text.count("\n", 0, error.position)
+        raise Malformed(line, "a character that YAML does not allow", "remove it") from None
+
+
+def _build(events: Iterable[Any], first_line: int) -> Node | None:
+    import yaml
+
+    stack: list[_Open] = []
+    whole: Node | None = None
+    parts = 0
+    for event in events:
+        line: int = first_line + event.start_mark.line
+        node: Node
+        if isinstance(event, yaml.AliasEvent):
+            raise Malformed(line, "an alias (`*name`) is not allowed here", "write the value out")
+        if isinstance(event, yaml.ScalarEvent):
+            node = Scalar(event.value, _kind(event), line)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            if len(stack) >= MAX_DEPTH:
+                raise Malformed(line, f"nested more than {MAX_DEPTH} deep")
+            stack.append(_Open(line, isinstance(event, yaml.MappingStartEvent)))
+            continue
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            node = stack.pop().closed()
+        elif isinstance(event, yaml.DocumentStartEvent) and whole is not None:
+            raise Malformed(line, "a second document", "a header is one document")
+        else:
+            continue
+        parts += 1
+        if parts > MAX_PARTS:
+            raise Malformed(line, f"more than {MAX_PARTS} values")
+        if stack:
+            stack[-1].add(node)
+        else:
+            whole = node
+    return whole
+
+
+def _kind(event: Any) -> Kind:
+    import yaml
+
+    tag: str = event.tag or _resolver().resolve(yaml.ScalarNode, event.value, event.implicit)
+    kind = KINDS.get(tag, "text")
+    # Numbers in octal, in base 60 or without end are texts here: nobody means them.
+    if kind == "int" and not DECIMAL.fullmatch(event.value):
+        return "text"
+    if kind == "float" and not FLOAT.fullmatch(event.value):
+        return "text"
+    return kind
+
+
+@cache
+def _resolver() -> Any:
+    from yaml.resolver import Resolver
+
+    return Resolver()
+
+
+def _advice(reason: str) -> str:
+    if "mapping values are not allowed" in reason:
+        return "a text that holds `: ` needs quotes"
+    if "\\t" in reason or "tab" in reason:
+        return "indent with spaces"
+    return "check the quotes, the brackets and the indentation there"

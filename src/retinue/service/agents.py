@@ -1,0 +1,193 @@
+"""The verbs of agents: who there is, what exactly they are, whether they may be run, and whom to trust.
+
+Knows nothing of runs, MCP or terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from retinue.core.agent import HOST, NO_PERMISSIONS, Agent, Permissions
+from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
+from retinue.core.ports import Executor, Redactor
+from retinue.core.root import Root
+from retinue.core.words import clip
+from retinue.definitions.catalog import Catalog
+from retinue.definitions.definition import Definition
+from retinue.definitions.honoured import not_honoured
+from retinue.definitions.problem import did_you_mean
+from retinue.definitions.trust import beyond_reading
+from retinue.executors.template import Template
+from retinue.service import agent_views
+from retinue.store.trust import TrustedProjects
+
+INSTRUCTION_TOKENS = 500
+"""Of the list that every conversation of a host begins with."""
+
+
+EVERYONE_TOKENS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agents:
+    catalog: Catalog
+    executors: Mapping[str, Callable[[Agent], Executor]]
+    """Those that there are, by name: each makes what performs one agent's tasks."""
+    trusted: TrustedProjects
+    redactor: Redactor
+    tokens: int
+    """Tokens that one answer may have."""
+    host: str = HOST
+    """The name under which the host calls."""
+
+    def listed(self, caller: str | None = None) -> dict[str, Any]:
+        """Everyone whom the caller may call, and why one of them cannot run."""
+        found = [
+            (definition, self.refusal(definition))
+            for definition in self.catalog.agents().values()
+            if caller is None or _may_call(definition.agent, caller)
+        ]
+        return self.redactor.redact_value(agent_views.listing(found, self.tokens))
+
+    def everyone(self) -> dict[str, Any]:
+        """The same for a person, who has room for all of them."""
+        found = [(each, self.refusal(each)) for each in self.catalog.agents().values()]
+        return self.redactor.redact_value(agent_views.listing(found, EVERYONE_TOKENS))
+
+    def show(self, name: str) -> dict[str, Any]:
+        """The effective agent, with where each part of it came from."""
+        definition = self._definition(name)
+        return self.redactor.redact_value(agent_views.whole(definition, self.refusal(definition)))
+
+    def check(self, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
+        """Everything that is wrong or worth saying, in these files or in all there are."""
+        if files:
+            definitions = [self.catalog.read(file) for file in files]
+            others = ()
+        else:
+            definitions = [each for each in self.catalog.everything() if each.scope != "built in"]
+            others = self.catalog.profile_problems
+        found = [row for definition in definitions for row in agent_views.problems(definition)]
+        found += [agent_views.problem(str(file), problem) for file, problem in others]
+        for definition in definitions:
+            if (wrong := _wrong_command(definition.agent)) is not None:
+                found.append(agent_views.wrong(definition, "command", wrong.message))
+        return self.redactor.redact_value(found)
+
+    def checked(self, files: Sequence[Path] = ()) -> int:
+        """How many files that looks at."""
+        return len(files) or sum(each.scope != "built in" for each in self.catalog.everything())
+
+    def prompt(self) -> str:
+        """The section about its subagents for a main agent's system prompt."""
+        return self.redactor.redact(agent_views.prompt_section(list(self._offered())))
+
+    def instructions(self) -> str:
+        """The same for a host, within bounds. What a project says that is not trusted is not in it: a host
+        believes us."""
+        return self.redactor.redact(agent_views.instructions(list(self._offered()), INSTRUCTION_TOKENS))
+
+    def names(self, beginning: str = "") -> list[str]:
+        """Of those that can be run."""
+        return [
+            name
+            for name, definition in self.catalog.agents().items()
+            if name.startswith(beginning) and self.refusal(definition) is None
+        ]
+
+    def runnable(self, name: str, caller: str | None) -> Agent:
+        """The agent, if this caller may run it now; None for a person, who may call everyone."""
+        definition = self._definition(name)
+        refusal = self.refusal(definition)
+        if refusal is not None:
+            raise refusal
+        agent = definition.agent
+        if agent is None:
+            raise Unavailable(f"agent {name} is not defined")
+        if caller is not None and not _may_call(agent, caller):
+            raise Unauthorized(
+                f"agent {name} may not be called by {caller}",
+                hint=f"its allowed_callers are: {', '.join(agent.allowed_callers or ()) or 'nobody'}",
+            )
+        return agent
+
+    def executor(self, agent: Agent) -> Executor:
+        """What performs the agent's tasks."""
+        return self.executors[agent.executor](agent)
+
+    def permissions(self, name: str) -> Permissions:
+        """The rules of an agent; none for one that is not in a file, so that whatever it asks is a question."""
+        definition = self.catalog.agents().get(name)
+        agent = None if definition is None else definition.agent
+        return NO_PERMISSIONS if agent is None else agent.permissions
+
+    def refusal(self, definition: Definition) -> RetinueError | None:
+        """Why an agent cannot be run, whoever asks; None if it can."""
+        agent = definition.agent
+        if agent is None or definition.error is not None:
+            where = f"{definition.source}:{definition.error.line}" if definition.error else definition.source
+            return ConfigInvalid(
+                f"agent {definition.name} is broken: {where}: {definition.error}",
+                hint="`retinue agents check` lists all that is wrong",
+            )
+        if (wrong := _wrong_command(agent)) is not None:
+            return ConfigInvalid(f"agent {agent.name} is broken: {wrong.message}", hint=wrong.hint)
+        more = [] if definition.trusted else list(beyond_reading(agent))
+        if more:
+            return Unauthorized(
+                f"agent {agent.name} of this project {more[0]}, and the project is not trusted",
+                hint="read its file; then `retinue agents trust DIR` lets the project's agents run",
+            )
+        if agent.executor not in self.executors:
+            return Unavailable(
+                f"agent {agent.name} needs the executor {agent.executor}, which is not there",
+                hint=f"there are: {', '.join(sorted(self.executors))}",
+            )
+        if missing := not_honoured(agent):
+            return Unavailable(
+                f"agent {agent.name} asks for what the executor {agent.executor} cannot do yet: "
+                + ", ".join(missing),
+                hint="it is refused rather than run without that; take it out of the file, or wait for it",
+            )
+        return None
+
+    def trust(self, folder: str, *, remove: bool = False) -> dict[str, Any]:
+        """Let a project's agents do what they say, or no more."""
+        project = Root.at(folder).path
+        if remove:
+            self.trusted.remove(project)
+        else:
+            self.trusted.add(project)
+        return {"trusted": self.trusted.paths()}
+
+    def _offered(self) -> Iterator[Agent]:
+        """Whom a host is told of: what runs, and what the user has a word in."""
+        for definition in self.catalog.agents().values():
+            runs = definition.trusted and self.refusal(definition) is None
+            if definition.agent is not None and runs and _may_call(definition.agent, self.host):
+                yield definition.agent
+
+    def _definition(self, name: str) -> Definition:
+        known = self.catalog.agents()
+        if name in known:
+            return known[name]
+        hint = did_you_mean(name, known) or "list_agents and `retinue agents` name every agent"
+        raise InvalidInput(f"no agent is named {clip(name, 80)!r}", hint=hint)
+
+
+def _may_call(agent: Agent | None, caller: str) -> bool:
+    return agent is None or agent.allowed_callers is None or caller in agent.allowed_callers
+
+
+def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:
+    """A command line with a place that does not exist can be told before it is run."""
+    if agent is None or agent.executor != "command":
+        return None
+    try:
+        Template(agent.command)
+    except ConfigInvalid as error:
+        return error
+    return None
