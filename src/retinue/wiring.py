@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,12 @@ from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
 
+CLIS = ("claude", "codex", "gemini", "opencode", "acp")
+
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
+    from retinue.executors.enclosure import Sandbox
     from retinue.store.recovery import Orphan
 
 
@@ -163,7 +167,7 @@ def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor) -> Agents:
     )
     return Agents(
         catalog=Catalog(sources),
-        executors=_executors(),
+        executors=_executors(settings.data_dir),
         trusted=trusted,
         redactor=clean,
         tokens=settings.limits.max_response_tokens,
@@ -195,9 +199,10 @@ def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
     return Definition(name=name, scope="settings", source=source, file=file, agent=agent, origins=origins)
 
 
-def _executors() -> Mapping[str, Callable[[Agent], Executor]]:
+def _executors(data_dir: Path) -> Mapping[str, Callable[[Agent], Executor]]:
     """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
-    return {"command": _command_executor}
+    cli = partial(cli_executor, data_dir)
+    return {"command": _command_executor, **dict.fromkeys(CLIS, cli)}
 
 
 def _command_executor(agent: Agent) -> Executor:
@@ -207,6 +212,47 @@ def _command_executor(agent: Agent) -> Executor:
 
     command = Command(Template(agent.command), env=agent.env)
     return Preamble(agent.prompt, CommandExecutor(command, os.environ))
+
+
+def cli_executor(data_dir: Path, agent: Agent) -> Executor:
+    """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
+    from retinue.executors.acceptance import Accepted
+    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
+    from retinue.executors.acp_process import AcpExecutor
+    from retinue.executors.claude import ClaudeCli
+    from retinue.executors.cli_process import CliExecutor
+    from retinue.executors.cli_setting import CliSetting
+    from retinue.executors.codex import CodexCli
+    from retinue.executors.worktree import InWorktree
+
+    folder = data_dir.resolve()
+    setting = CliSetting(os.environ, folder / "clis", (folder,), _sandbox(agent))
+    executor: Executor
+    if agent.executor in ("claude", "codex"):
+        native = ClaudeCli() if agent.executor == "claude" else CodexCli()
+        executor = CliExecutor(native, agent, setting)
+    else:
+        spoken = {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)
+        executor = AcpExecutor(spoken(), agent, setting)
+    if agent.acceptance:
+        executor = Accepted(executor, agent.acceptance, partial(setting.command, agent))
+    if agent.isolation == "worktree":
+        executor = InWorktree(executor, folder / "worktrees", os.environ)
+    return executor
+
+
+def _sandbox(agent: Agent) -> Sandbox:
+    """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
+    from retinue.executors.bubblewrap import demand_bubblewrap, find_bubblewrap
+    from retinue.executors.container import find_engine
+    from retinue.executors.enclosure import NoSandbox
+
+    if agent.container:
+        return find_engine(agent.container, os.environ)
+    if agent.sandbox == "bwrap":
+        return demand_bubblewrap(os.environ)
+    found = None if agent.sandbox == "none" else find_bubblewrap(os.environ)
+    return found or NoSandbox()
 
 
 def _end_orphans(orphans: Sequence[Orphan]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 
 from retinue.core.json_value import Json
 
+_numbers = itertools.count(1)
 INPUT_TOKENS = 11
 OUTPUT_TOKENS = 7
 
@@ -24,7 +26,7 @@ class Use:
 
     tool: str
     arguments: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    id: str = "call_1"
+    id: str = field(default_factory=lambda: f"call_{next(_numbers)}")
 
     @property
     def json(self) -> str:

@@ -7,7 +7,7 @@ is quietly left aside would be worse than no agent.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from retinue.core.agent import Agent
 
@@ -19,7 +19,7 @@ ALWAYS = frozenset(
 )
 """Done for every run, whatever performs it."""
 
-BY_EXECUTOR: Mapping[str, frozenset[str]] = {
+BY_EXECUTOR: dict[str, frozenset[str]] = {
     "command": frozenset({"command", "env", "prompt"}),
     "local": frozenset(
         {
@@ -27,6 +27,21 @@ BY_EXECUTOR: Mapping[str, frozenset[str]] = {
             *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
         }
     ),
+}
+
+_CLI = frozenset(
+    {
+        *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
+        *("env", "folders", "settings", "output_schema", "container", "sandbox", "network", "isolation"),
+        *("acceptance", "budget.steps"),
+    }
+)
+BY_EXECUTOR |= {
+    "claude": _CLI | {"budget.cost_micros"},
+    "codex": _CLI,
+    "gemini": _CLI,
+    "opencode": _CLI,
+    "acp": _CLI,
 }
 
 KEYS = {

@@ -58,6 +58,8 @@ def _mounts(env: Mapping[str, str], place: Place) -> Iterator[str]:
     given |= dict.fromkeys(_real(place.changeable), "--bind")
     for folder in sorted(given, key=lambda path: len(path.parts)):  # what lies within another comes after it
         yield from (given[folder], str(folder), str(folder))
+    for folder in _real(place.emptied):
+        yield from ("--tmpfs", str(folder))
 
 
 def _hidden(env: Mapping[str, str], place: Place) -> list[Path]:

@@ -26,21 +26,23 @@ class ClaudeCli:
 
     def launch(self, job: Job) -> Launch:
         """Its commands inherit its environment, so where possible no secret is in there."""
-        budget = job.agent.budget
-        events = ClaudeEvents(max_steps=budget.steps, max_cost_micros=budget.cost_micros)
         arguments = (*_basics(job), *_prompt(job), *_permissions(job), *_limits(job), "--strict-mcp-config")
         env = {"MCP_TOOL_TIMEOUT": LONGEST_ASKING_MS}
         if job.enclosed:
             env["IS_SANDBOX"] = "1"  # as root it refuses to skip questions outside of one
         servers = _servers(job)
         if not job.can_hand:
-            return Launch((*arguments, "--mcp-config", servers), events, {**env, **carried(job.servers)})
+            return Launch((*arguments, "--mcp-config", servers), {**env, **carried(job.servers)})
         handed = [servers.encode()]
         arguments = (*arguments, "--mcp-config", f"/proc/self/fd/{handed_descriptor(0)}")
         if key := job.env.get(KEY):
             handed.append(key.encode())
             env[KEY_DESCRIPTOR] = str(handed_descriptor(1))
-        return Launch(arguments, events, env, frozenset({KEY}), tuple(handed))
+        return Launch(arguments, env, frozenset({KEY}), tuple(handed))
+
+    def events(self, job: Job) -> ClaudeEvents:
+        budget = job.agent.budget
+        return ClaudeEvents(max_steps=budget.steps, max_cost_micros=budget.cost_micros)
 
 
 def _basics(job: Job) -> Iterator[str]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from retinue.core.errors import LimitExceeded, ModelFailed, ProgramFailed, RetinueError
 from retinue.core.permission import Asked
 from retinue.core.words import clip
 from retinue.executors.cli_report import Report, shown
+from retinue.executors.loose import number, rows, table, text
 
 ALIVE = ("connected", "pending")
+SYNTHETIC = "<synthetic>"
+"""What it calls the model of words that are its own."""
 
 
 class ClaudeEvents:
@@ -25,9 +28,9 @@ class ClaudeEvents:
             case "system" if event.get("subtype") == "init":
                 yield from self._begin(event)
             case "assistant":
-                yield from self._words(event["message"], "claude")
+                yield from self._words(table(event.get("message")), "claude")
             case "user":
-                yield from self._words(event["message"], "tool")
+                yield from self._words(table(event.get("message")), "tool")
             case "result":
                 yield from self._end(event)
             case _:
@@ -35,24 +38,25 @@ class ClaudeEvents:
 
     def _begin(self, event: Mapping[str, Any]) -> Iterator[str]:
         report = self.report
-        report.session_id = event.get("session_id")
-        report.model = event.get("model")
-        for server in event.get("mcp_servers") or ():
+        report.session_id = text(event.get("session_id")) or None
+        report.model = text(event.get("model")) or None
+        for server in rows(event.get("mcp_servers")):
             if server.get("status") not in ALIVE:
                 report.note(f"the MCP server {server.get('name')} did not start: {server.get('status')}")
         yield f"claude: started, model {report.model}"
 
     def _words(self, message: Mapping[str, Any], who: str) -> Iterator[str]:
-        if who == "claude" and (model := message.get("model")) and model != "<synthetic>":
+        model = text(message.get("model"))
+        if who == "claude" and model and model != SYNTHETIC:
             self.report.model = model
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
-        for block in cast("Sequence[Mapping[str, Any]]", blocks):
+        yield from shown(who, text(content))
+        for block in rows(content):
             match block.get("type"):
                 case "text":
-                    yield from shown(who, block["text"])
+                    yield from shown(who, text(block.get("text")))
                 case "tool_use":
-                    yield from shown("uses", f"{block['name']} {json.dumps(block['input'])}")
+                    yield from shown("uses", f"{block.get('name')} {json.dumps(block.get('input'))}")
                 case "tool_result":
                     yield from shown("tool", _text(block.get("content")))
                 case _:
@@ -61,15 +65,15 @@ class ClaudeEvents:
     def _end(self, event: Mapping[str, Any]) -> Iterator[str]:
         report = self.report
         report.ended = True
-        report.answer = event.get("result") or ""
-        report.session_id = event.get("session_id") or report.session_id
-        report.steps = event.get("num_turns") or 0
-        report.tokens = _tokens(event.get("usage") or {})
-        report.cost_micros = round((event.get("total_cost_usd") or 0) * 1_000_000)
+        report.answer = text(event.get("result"))
+        report.session_id = text(event.get("session_id")) or report.session_id
+        report.steps = number(event.get("num_turns"))
+        report.tokens = _tokens(table(event.get("usage")))
+        report.cost_micros = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
         report.structured = event.get("structured_output")
         report.denials = [
-            clip(str(Asked.of(denial["tool_name"], denial.get("tool_input") or {})), 200)
-            for denial in event.get("permission_denials") or ()
+            clip(str(Asked.of(text(denial.get("tool_name")), table(denial.get("tool_input")))), 200)
+            for denial in rows(event.get("permission_denials"))
         ]
         report.error = self._error(event)
         yield f"claude: ended, {event.get('subtype')}"
@@ -93,12 +97,9 @@ class ClaudeEvents:
 
 def _tokens(usage: Mapping[str, Any]) -> int:
     counted = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    return sum(usage.get(name) or 0 for name in counted)
+    return sum(number(usage.get(name)) for name in counted)
 
 
 def _text(content: object) -> str:
     """A tool's result: a text, or blocks of which some are texts."""
-    if isinstance(content, str):
-        return content
-    blocks = cast("Sequence[Mapping[str, Any]]", content or ())
-    return "\n".join(block["text"] for block in blocks if block.get("type") == "text")
+    return text(content) or "\n".join(text(block.get("text")) for block in rows(content))

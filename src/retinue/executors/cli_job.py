@@ -33,6 +33,8 @@ class Job:
     """Its environment, before the CLI's own additions."""
     can_hand: bool
     """Whether it can be handed secrets as open files."""
+    trusts_project: bool
+    """Whether the agent wants the project's settings, or the CLI cannot see any."""
     resume: str | None = None
     """The session to go on with."""
 
@@ -54,21 +56,24 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class Launch:
     arguments: tuple[str, ...]
-    events: Events
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables in addition to the job's."""
     withheld: frozenset[str] = frozenset()
     """Variables of the job's that it gets in another way."""
     handed: tuple[bytes, ...] = field(default=(), repr=False)
     """Secrets that it reads from open files."""
+    preamble: str = ""
+    """What it is to be told before the task, where it has no system prompt that could be set."""
 
 
 class Cli(Protocol):
-    """One coding CLI: how it is started for a job. It then reads the prompt from stdin."""
+    """One coding CLI: how it is started for a job, and who reads what it says. The prompt is its stdin."""
 
     profile: CliProfile
 
     def launch(self, job: Job) -> Launch: ...
+
+    def events(self, job: Job) -> Events: ...
 
 
 def writes(agent: Agent) -> bool:

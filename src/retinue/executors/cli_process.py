@@ -14,11 +14,12 @@ from retinue.core.agent import Agent
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, ProgramFailed, RetinueError
 from retinue.core.executor import Outcome, RunContext, Task
 from retinue.core.json_value import Json
-from retinue.executors.cli_job import Cli, Launch
-from retinue.executors.cli_report import Report, unfinished
+from retinue.executors.cli_job import Cli
+from retinue.executors.cli_report import Events, Report, unfinished
 from retinue.executors.cli_setting import CliSetting, Prepared
 from retinue.executors.event_lines import EventLines
 from retinue.executors.process_group import ProcessGroup
+from retinue.executors.program import Program
 
 FLUSH_SECONDS = 1.0
 
@@ -31,12 +32,14 @@ class CliExecutor:
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         with self._setting.prepare(self._cli.profile, self._agent, ctx) as prepared:
-            launch = self._cli.launch(prepared.job)
-            return await self._perform(task.prompt, prepared, launch, ctx)
+            program = prepared.program(self._cli.launch(prepared.job))
+            events = self._cli.events(prepared.job)
+            return await self._perform(task.prompt, prepared, program, events, ctx)
 
-    async def _perform(self, prompt: str, prepared: Prepared, launch: Launch, ctx: RunContext) -> Outcome:
-        program = prepared.program(launch)
-        lines = EventLines(launch.events, ctx.emit)
+    async def _perform(
+        self, prompt: str, prepared: Prepared, program: Program, events: Events, ctx: RunContext
+    ) -> Outcome:
+        lines = EventLines(events, ctx.emit)
         began = time.monotonic()
         group: ProcessGroup | None = None
         exit_code: int | None = None
@@ -61,11 +64,11 @@ class CliExecutor:
                     await prepared.clear(program)
                 with anyio.move_on_after(FLUSH_SECONDS):
                     await lines.finish()
-        report = launch.events.report
+        report = events.report
         error = error or report.error or self._unproved(report, exit_code, lines.complaints.text)
         usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": lines.bytes}
         return Outcome(
-            report.answer if error is None else report.answer or lines.complaints.text,
+            report.answer,
             exit_code=exit_code,
             error=error,
             usage={**usage, **report.usage()},

@@ -26,6 +26,8 @@ class CliProfile:
     """The files of the user's login, below the home, with their places in that folder."""
     tiers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Its models for our tiers; a tier without one is its own default."""
+    project_settings: tuple[str, ...] = ()
+    """Folders of a project from which it would load settings and programs, where no option prevents that."""
     tells_cost: bool = False
     """Whether it knows what it spends, so that a limit of money can be held."""
 
@@ -64,12 +66,13 @@ GEMINI = CliProfile(
         ".gemini/google_accounts.json": ".gemini/google_accounts.json",
     },
     tiers={"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
+    project_settings=(".gemini", ".agents"),
 )
 
 OPENCODE = CliProfile(
     name="opencode",
     program="opencode",
-    inherit=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", *PROXIES),
+    inherit=PROXIES,  # it has a login of its own, and its commands see all its variables
     env={
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",

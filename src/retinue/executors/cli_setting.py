@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from retinue.core.agent import Agent
@@ -21,6 +21,7 @@ from retinue.executors.program import CAN_HAND, Program
 
 UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
 UNREACHABLE = "in a container the run cannot ask: what its rules do not allow was denied"
+UNTRUSTED = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
 GRACE_S = 2.0
 
 
@@ -61,6 +62,18 @@ class CliSetting:
     """Folders that no run may see."""
     sandbox: Sandbox = field(default_factory=NoSandbox)
 
+    def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
+        """A command of the agent's in the same sandbox, without any of its secrets."""
+        env = child_environment(self.environment, run_id=ctx.run_id)
+        place = Place(
+            workspace=ctx.cwd,
+            network=agent.network is not False,
+            visible=(*installation(argv[0], env), *_git_folder(ctx.cwd)),
+            changeable=tuple(map(Path, agent.folders)),
+            hidden=self.hidden,
+        )
+        return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), place)
+
     @contextmanager
     def prepare(self, profile: CliProfile, agent: Agent, ctx: RunContext) -> Generator[Prepared]:
         check_limits(agent, profile)
@@ -91,17 +104,20 @@ class CliSetting:
                 ours=ours,
                 enclosed=self.sandbox.name != "none",
                 env=env,
+                trusts_project="project" in agent.settings or self._is_silent(profile, ctx.cwd),
                 can_hand=CAN_HAND and self.sandbox.has_host_programs,
             )
             place = self._place(job, command[0], env, state.folders, ctx)
-            yield Prepared(job, command, self.sandbox, place, self._notes(ours is not None))
+            if "project" not in agent.settings:
+                place = replace(place, emptied=_project_settings(profile, ctx.cwd))
+            yield Prepared(job, command, self.sandbox, place, self._notes(job))
 
     def _place(
         self, job: Job, executable: str, env: Mapping[str, str], state: tuple[Path, ...], ctx: RunContext
     ) -> Place:
         agent = job.agent
         folders = tuple(Path(folder) for folder in agent.folders)
-        visible = [job.folder]
+        visible = [job.folder, *_git_folder(ctx.cwd)]
         if self.sandbox.has_host_programs:
             visible += installation(executable, env)
             for server in job.servers:
@@ -117,11 +133,30 @@ class CliSetting:
             hidden=self.hidden,
         )
 
-    def _notes(self, reachable: bool) -> tuple[str, ...]:
-        notes = [] if self.sandbox.name != "none" else [UNGUARDED]
-        if not self.sandbox.has_host_programs and not reachable:
+    def _is_silent(self, profile: CliProfile, cwd: Path) -> bool:
+        """Whether the project has no settings for the CLI, or the sandbox keeps them out of its sight."""
+        return self.sandbox.name != "none" or not _project_settings(profile, cwd)
+
+    def _notes(self, job: Job) -> tuple[str, ...]:
+        notes = [] if job.enclosed else [UNGUARDED]
+        if not self.sandbox.has_host_programs:
             notes.append(UNREACHABLE)
+        if not job.trusts_project:
+            notes.append(UNTRUSTED)
         return tuple(notes)
+
+
+def _git_folder(cwd: Path) -> Iterator[Path]:
+    """A worktree keeps its history in its repository: to be read, for nobody may plant hooks there."""
+    for folder in (cwd, *cwd.parents):
+        link = folder / ".git"
+        if link.is_file():
+            yield Path(link.read_text(encoding="utf-8").removeprefix("gitdir: ").strip()).parent.parent
+            return
+
+
+def _project_settings(profile: CliProfile, cwd: Path) -> tuple[Path, ...]:
+    return tuple(cwd / name for name in profile.project_settings if (cwd / name).is_dir())
 
 
 def _socket(ctx: RunContext) -> Iterator[Path]:

@@ -25,11 +25,10 @@ class CodexCli:
         for name, value in [*_settings(job), *_servers(job)]:
             flags += ("-c", f"{name}={toml(value)}")
         ending = ("resume", job.resume, "-") if job.resume else ("-",)
-        return Launch(
-            ("exec", *flags, *ending),
-            CodexEvents(model=job.model, max_steps=job.agent.budget.steps),
-            carried(job.servers),
-        )
+        return Launch(("exec", *flags, *ending), carried(job.servers))
+
+    def events(self, job: Job) -> CodexEvents:
+        return CodexEvents(model=job.model, max_steps=job.agent.budget.steps)
 
 
 def _basics(job: Job) -> Iterator[str]:

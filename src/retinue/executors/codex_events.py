@@ -12,6 +12,7 @@ from typing import Any
 from retinue.core.errors import LimitExceeded, ModelFailed
 from retinue.core.words import clip
 from retinue.executors.cli_report import Report, shown
+from retinue.executors.loose import number, table, text
 
 ACTIONS = ("command_execution", "mcp_tool_call", "file_change", "web_search")
 
@@ -27,17 +28,17 @@ class CodexEvents:
         report = self.report
         match event.get("type"):
             case "thread.started":
-                report.session_id = event.get("thread_id")
+                report.session_id = text(event.get("thread_id")) or None
                 yield "codex: started"
             case "item.started":
-                self._count(event["item"])
+                self._count(table(event.get("item")))
             case "item.completed":
-                yield from self._item(event["item"])
+                yield from self._item(table(event.get("item")))
             case "turn.completed":
                 report.ended = True
                 report.error = None
                 report.steps += 1
-                report.tokens = _tokens(event.get("usage") or {})
+                report.tokens = _tokens(table(event.get("usage")))
                 yield "codex: ended"
             case "turn.failed":
                 report.ended = True
@@ -59,11 +60,11 @@ class CodexEvents:
     def _item(self, item: Mapping[str, Any]) -> Iterator[str]:
         match item.get("type"):
             case "agent_message":
-                self.report.answer = item["text"]
-                yield from shown("codex", item["text"])
+                self.report.answer = text(item.get("text"))
+                yield from shown("codex", self.report.answer)
             case "command_execution":
                 yield from shown("uses", f"{item.get('command')} -> exit code {item.get('exit_code')}")
-                yield from shown("tool", item.get("aggregated_output") or "")
+                yield from shown("tool", text(item.get("aggregated_output")))
             case "mcp_tool_call":
                 self._mcp_call(item)
                 called = f"{item.get('server')}.{item.get('tool')} {json.dumps(item.get('arguments'))}"
@@ -81,11 +82,9 @@ class CodexEvents:
 
 
 def _tokens(usage: Mapping[str, Any]) -> int:
-    return (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+    return number(usage.get("input_tokens")) + number(usage.get("output_tokens"))
 
 
 def _message(said: object) -> str:
     """Its messages are texts, sometimes with the API's own JSON within."""
-    if isinstance(said, Mapping):
-        return str(said.get("message") or "")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    return "" if said is None else str(said)
+    return text(said) or text(table(said).get("message"))

@@ -74,6 +74,8 @@ def _mounts(place: Place) -> Iterator[str]:
     for path, access in mounts.items():
         if path.exists():
             yield from ("--volume", f"{path.resolve()}:{path.resolve()}:{access}")
+    for path in place.emptied:
+        yield from ("--tmpfs", str(path.resolve()))
 
 
 def _variables(env: Mapping[str, str]) -> Iterator[str]:

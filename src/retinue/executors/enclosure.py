@@ -23,6 +23,8 @@ class Place:
     """What may be changed besides."""
     hidden: tuple[Path, ...] = ()
     """Folders that are not to be seen: ours, for example, with every other run's secrets."""
+    emptied: tuple[Path, ...] = ()
+    """Folders of the workspace that are to be found empty."""
 
 
 class Sandbox(Protocol):

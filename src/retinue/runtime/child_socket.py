@@ -35,21 +35,26 @@ async def child_socket(run_of: Callable[[str], RunId], serve: Serve) -> AsyncGen
         return
     with tempfile.TemporaryDirectory(prefix="retinue-") as folder:
         path = Path(folder) / "s"
-        async with asyncio.TaskGroup() as group:
-            visits: set[asyncio.Task[None]] = set()
+        visits: set[asyncio.Task[None]] = set()
 
-            def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                visit = group.create_task(_visit(run_of, serve, reader, writer))
-                visits.add(visit)
-                visit.add_done_callback(visits.discard)
+        def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            visit = asyncio.create_task(_visit(run_of, serve, reader, writer))
+            visits.add(visit)
+            visit.add_done_callback(goodbye)
 
-            server = await asyncio.start_unix_server(welcome, path, limit=LONGEST_MESSAGE)
-            try:
-                yield path
-            finally:
-                server.close()
-                for visit in visits:
-                    visit.cancel()
+        def goodbye(visit: asyncio.Task[None]) -> None:
+            visits.discard(visit)
+            if not visit.cancelled() and (error := visit.exception()):
+                log.error("serving a run's process failed", exc_info=error)
+
+        server = await asyncio.start_unix_server(welcome, path, limit=LONGEST_MESSAGE)
+        try:
+            yield path
+        finally:
+            server.close()
+            for visit in visits:
+                visit.cancel()
+            await asyncio.gather(*visits, return_exceptions=True)
 
 
 async def _visit(

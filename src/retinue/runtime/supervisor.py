@@ -133,17 +133,21 @@ class Supervisor:
             began = asyncio.get_running_loop().time()
             try:
                 outcome = await work.executor.run(task, context)
-                self._charge(meter, outcome.usage)
+                self._charge(meter, outcome)
                 return outcome
             finally:
                 wall.settle(round((asyncio.get_running_loop().time() - began) * 1000))
                 self._store.runs.set_usage(run.id, meter.usage())
 
     @staticmethod
-    def _charge(meter: Meter, usage: Mapping[str, int]) -> None:
-        """What an executor only knows afterwards; what is too much ends the tree all the same."""
+    def _charge(meter: Meter, outcome: Outcome) -> None:
+        """What an executor only knows afterwards; too much fails a run that has not failed by itself."""
         for kind in (BudgetKind.STEPS, BudgetKind.TOKENS, BudgetKind.COST_MICROS):
-            meter.charge(kind, usage.get(kind, 0))
+            try:
+                meter.charge(kind, outcome.usage.get(kind, 0))
+            except BudgetExceeded:
+                if outcome.error is None:
+                    raise
 
     def _ending(self, run: Run, performed: Outcome) -> Ending:
         """What happened decides; what the run said of itself can only make it worse."""

@@ -119,7 +119,7 @@ class Agents:
         return self.executors[agent.executor](agent)
 
     def permissions(self, name: str) -> Permissions:
-        """The rules of an agent; none for one that is not in a file, so that whatever it asks is a question."""
+        """The rules of an agent; none for one without a file: then whatever it asks is a question."""
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
         return NO_PERMISSIONS if agent is None else agent.permissions
