@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow check bench bench-startup bench-redaction bench-runs bench-retrieval docs conformance clean
+.PHONY: setup demo test test-slow test-clis check bench bench-startup bench-redaction bench-runs bench-retrieval docs conformance clean
 
 setup: $(READY)
 
@@ -22,6 +22,11 @@ test: $(READY)
 # Kills, cancels and crowds by the hundred.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# The real claude, codex, gemini and opencode, installed into .cache/clis, against a model API on loopback.
+test-clis: $(READY)
+	$(BIN)/python -m tests.clis.install
+	$(BIN)/python -m pytest -m clis tests/clis
 
 check: $(READY)
 	$(BIN)/ruff check .

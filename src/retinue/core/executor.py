@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -34,6 +34,7 @@ class OutputLine:
 
 
 Emit = Callable[[OutputLine], Awaitable[None]]
+Hide = Callable[[Iterable[str]], None]
 Started = Callable[[Identity], Awaitable[None]]
 
 
@@ -56,6 +57,8 @@ class RunContext:
     """Given the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables through which the task can reach us again."""
+    hide: Hide = lambda values: None
+    """Given the secrets that the task gets to know, before it can tell them."""
     permit: Permit = nobody_permits
     """Asked before the task does what its agent is neither allowed nor denied."""
 

@@ -7,7 +7,7 @@ is quietly left aside would be worse than no agent.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from retinue.core.agent import Agent
 
@@ -19,16 +19,6 @@ ALWAYS = frozenset(
 )
 """Done for every run, whatever performs it."""
 
-BY_EXECUTOR: dict[str, frozenset[str]] = {
-    "command": frozenset({"command", "env", "prompt"}),
-    "local": frozenset(
-        {
-            *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
-            *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
-        }
-    ),
-}
-
 _CLI = frozenset(
     {
         *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
@@ -36,12 +26,19 @@ _CLI = frozenset(
         *("acceptance", "budget.steps"),
     }
 )
-BY_EXECUTOR |= {
+BY_EXECUTOR: Mapping[str, frozenset[str]] = {
+    "command": frozenset({"command", "env", "prompt"}),
+    "local": frozenset(
+        {
+            *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
+            *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
+        }
+    ),
     "claude": _CLI | {"budget.cost_micros"},
-    "codex": _CLI,
+    "codex": _CLI - {"denied_tools"},
     "gemini": _CLI,
     "opencode": _CLI,
-    "acp": _CLI,
+    "acp": _CLI - {"model", "tools", "denied_tools", "settings"},
 }
 
 KEYS = {

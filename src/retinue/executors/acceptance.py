@@ -46,7 +46,7 @@ class Accepted:
         if failed:
             first = failed[0]
             error = AcceptanceFailed(
-                f"the acceptance command failed: {first['command']} ended with exit code {first['exit_code']}",
+                f"an acceptance command failed: {first['command']} ended with exit code {first['exit_code']}",
                 hint="its last lines are in the result, all of them in the log",
                 exit_code=first["exit_code"],
             )

@@ -25,6 +25,7 @@ from retinue.executors.cli_process import facts
 from retinue.executors.cli_profiles import CliProfile
 from retinue.executors.cli_report import unfinished
 from retinue.executors.cli_setting import CliSetting, Prepared
+from retinue.executors.cli_witness import witnessed, witnessing
 from retinue.executors.event_lines import MAX_BYTES, JsonLines
 from retinue.executors.loose import rows, table, text
 from retinue.executors.output import LAST_LINES, Lines, Tail
@@ -135,7 +136,7 @@ class _Talk:
         await connection.request(
             "initialize", {"protocolVersion": PROTOCOL, "clientCapabilities": {}, "clientInfo": about}
         )
-        servers = [_entry(server) for server in job.servers]
+        servers = [_entry(server) for server in witnessing(job)]
         place = {"cwd": str(job.cwd), "mcpServers": servers}
         report = self._conversation.report
         if job.resume:
@@ -150,6 +151,8 @@ class _Talk:
             "session/prompt", {"sessionId": report.session_id, "prompt": prompt}
         )
         await self._conversation.finish(answered)
+        for name, code in witnessed(job):
+            report.note(f"the MCP server {name} ended early, with exit code {code}")
 
     async def _hear(self, stream: Stream, chunk: bytes) -> None:
         self._bytes += len(chunk)

@@ -17,6 +17,8 @@ from retinue.executors.program import handed_descriptor
 KEY = "ANTHROPIC_API_KEY"
 KEY_DESCRIPTOR = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"
 ASK = f"mcp__{OURS}__request_permission"
+SUBAGENTS = ("Task", "Agent", "Workflow")
+"""Its tools that start further agents."""
 LONGEST_ASKING_MS = str(24 * 60 * 60 * 1000)
 """Questions to people take their time; whoever gives up first decides, and that must not be the CLI."""
 
@@ -76,7 +78,10 @@ def _permissions(job: Job) -> Iterator[str]:
         yield from ("--permission-prompt-tool", ASK)
     if allowed:
         yield from ("--allowedTools", ",".join(allowed))
-    if denied := [str(Rule.parse(rule)) for rule in (*agent.permissions.deny, *agent.denied_tools)]:
+    denied = [str(Rule.parse(rule)) for rule in (*agent.permissions.deny, *agent.denied_tools)]
+    if not agent.spawns:
+        denied += SUBAGENTS
+    if denied:
         yield from ("--disallowedTools", ",".join(denied))
     if agent.permissions.mode:
         yield from ("--permission-mode", agent.permissions.mode)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from retinue.core.agent import Agent
 from retinue.core.errors import ConfigInvalid
+from retinue.core.permission import Rule
 from retinue.executors.cli_mcp import ReadyServer
 from retinue.executors.cli_profiles import CliProfile
 from retinue.executors.cli_report import Events
@@ -27,6 +28,8 @@ class Job:
     servers: tuple[ReadyServer, ...]
     ours: ReadyServer | None
     """The server through which the run reaches us; among `servers` too."""
+    has_host_programs: bool
+    """Whether programs of this machine can be started where it runs."""
     enclosed: bool
     """Whether a sandbox of ours already holds it."""
     env: Mapping[str, str] = field(repr=False)
@@ -81,10 +84,24 @@ def writes(agent: Agent) -> bool:
     return agent.tools is None or any(tool.lower() in WRITING for tool in agent.tools)
 
 
-def check_limits(agent: Agent, profile: CliProfile) -> None:
-    """Refuse a limit that nobody could hold (P8)."""
+def check(agent: Agent, profile: CliProfile) -> None:
+    """Refuse a limit or a rule that nobody could hold (P7)."""
+    if agent.permissions.mode and not profile.has_modes:
+        raise ConfigInvalid(f"{agent.source}: {profile.name} has no permission modes", hint="take it out")
+    if not profile.asks:
+        for text in (*agent.permissions.allow, *agent.permissions.deny):
+            _check_unasked(text, agent, profile)
     if agent.budget.cost_micros is not None and not profile.tells_cost:
         raise ConfigInvalid(
             f"{agent.source}: {profile.name} does not tell what it spends, so a limit of cost cannot be held",
             hint="limit its steps or its time instead",
+        )
+
+
+def _check_unasked(text: str, agent: Agent, profile: CliProfile) -> None:
+    """A CLI that never asks can only be told which tools of MCP servers it may call."""
+    if not Rule.parse(text).tool.startswith("mcp__") or text in agent.permissions.deny:
+        raise ConfigInvalid(
+            f"{agent.source}: {profile.name} never asks, so the rule {text} cannot be held",
+            hint="what its sandbox allows is allowed; only MCP tools can be allowed by rule",
         )

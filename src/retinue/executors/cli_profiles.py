@@ -28,6 +28,10 @@ class CliProfile:
     """Its models for our tiers; a tier without one is its own default."""
     project_settings: tuple[str, ...] = ()
     """Folders of a project from which it would load settings and programs, where no option prevents that."""
+    asks: bool = True
+    """Whether it asks before it does what no rule allows."""
+    has_modes: bool = False
+    """Whether it knows modes of permission, such as `plan`."""
     tells_cost: bool = False
     """Whether it knows what it spends, so that a limit of money can be held."""
 
@@ -44,6 +48,7 @@ CLAUDE = CliProfile(
     home={"CLAUDE_CONFIG_DIR": "."},
     login={".claude/.credentials.json": ".credentials.json"},
     tiers={"fast": "haiku", "medium": "sonnet", "strong": "opus"},
+    has_modes=True,
     tells_cost=True,
 )
 
@@ -53,6 +58,7 @@ CODEX = CliProfile(
     inherit=("OPENAI_API_KEY", "OPENAI_BASE_URL", *PROXIES),
     home={"CODEX_HOME": "."},
     login={".codex/auth.json": "auth.json"},
+    asks=False,
 )
 
 GEMINI = CliProfile(

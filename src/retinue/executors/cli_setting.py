@@ -12,11 +12,12 @@ from pathlib import Path
 from retinue.core.agent import Agent
 from retinue.core.executor import RunContext
 from retinue.executors import cli_state
-from retinue.executors.cli_job import Job, Launch, check_limits, writes
+from retinue.executors.cli_job import Job, Launch, check, writes
 from retinue.executors.cli_mcp import RELAY, SOCKET, child_server, ready
 from retinue.executors.cli_profiles import CliProfile
+from retinue.executors.cli_witness import WITNESS
 from retinue.executors.enclosure import NoSandbox, Place, Sandbox, installation
-from retinue.executors.environment import child_environment
+from retinue.executors.environment import child_environment, secrets_of
 from retinue.executors.program import CAN_HAND, Program
 
 UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
@@ -76,7 +77,7 @@ class CliSetting:
 
     @contextmanager
     def prepare(self, profile: CliProfile, agent: Agent, ctx: RunContext) -> Generator[Prepared]:
-        check_limits(agent, profile)
+        check(agent, profile)
         home = Path(self.environment.get("HOME", str(Path.home())))
         state = (
             cli_state.of_the_user(profile, home)
@@ -89,6 +90,7 @@ class CliSetting:
             inherit=profile.inherit,
             explicit={**profile.env, **state.env, **agent.env},
         )
+        ctx.hide(secrets_of(self.environment, _templates(agent), profile.inherit))
         ours = child_server(ctx.env) if self.sandbox.has_host_programs else None
         servers = ready(agent.mcp_servers, self.environment)
         if ours:
@@ -102,6 +104,7 @@ class CliSetting:
                 folder=Path(folder),
                 servers=servers,
                 ours=ours,
+                has_host_programs=self.sandbox.has_host_programs,
                 enclosed=self.sandbox.name != "none",
                 env=env,
                 trusts_project="project" in agent.settings or self._is_silent(profile, ctx.cwd),
@@ -117,7 +120,7 @@ class CliSetting:
     ) -> Place:
         agent = job.agent
         folders = tuple(Path(folder) for folder in agent.folders)
-        visible = [job.folder, *_git_folder(ctx.cwd)]
+        visible = [WITNESS, *_git_folder(ctx.cwd)]
         if self.sandbox.has_host_programs:
             visible += installation(executable, env)
             for server in job.servers:
@@ -129,7 +132,7 @@ class CliSetting:
             writable=writes(agent),
             network=agent.network is not False,
             visible=(*visible, *(() if writes(agent) else folders)),
-            changeable=(*state, *(folders if writes(agent) else ())),
+            changeable=(job.folder, *state, *(folders if writes(agent) else ())),
             hidden=self.hidden,
         )
 
@@ -144,6 +147,12 @@ class CliSetting:
         if not job.trusts_project:
             notes.append(UNTRUSTED)
         return tuple(notes)
+
+
+def _templates(agent: Agent) -> Iterator[str]:
+    yield from agent.env.values()
+    for server in agent.mcp_servers:
+        yield from (*server.env.values(), *server.headers.values())
 
 
 def _git_folder(cwd: Path) -> Iterator[Path]:

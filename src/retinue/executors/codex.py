@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from retinue.executors.cli_job import Job, Launch
 from retinue.executors.cli_mcp import OURS, ReadyServer, carried
 from retinue.executors.cli_profiles import CODEX
 from retinue.executors.codex_events import CodexEvents
 
-Toml = str | int | bool | Path | list[str] | Mapping[str, str]
+Toml: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, Toml]"
 LONGEST_ASKING_S = 24 * 60 * 60
 
 
@@ -22,7 +22,7 @@ class CodexCli:
 
     def launch(self, job: Job) -> Launch:
         flags = [*_basics(job)]
-        for name, value in [*_settings(job), *_servers(job)]:
+        for name, value in _settings(job):
             flags += ("-c", f"{name}={toml(value)}")
         ending = ("resume", job.resume, "-") if job.resume else ("-",)
         return Launch(("exec", *flags, *ending), carried(job.servers))
@@ -33,6 +33,8 @@ class CodexCli:
 
 def _basics(job: Job) -> Iterator[str]:
     yield from ("--json", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps")
+    if not job.agent.spawns:
+        yield from ("--disable", "multi_agent")
     if "user" not in job.agent.settings:
         yield "--ignore-user-config"
     if job.model:
@@ -62,32 +64,35 @@ def _settings(job: Job) -> Iterator[tuple[str, Toml]]:
             yield "model_instructions_file", path
         else:
             yield "developer_instructions", job.agent.prompt
+    if job.servers:
+        yield "mcp_servers", _servers(job)
 
 
-def _servers(job: Job) -> Iterator[tuple[str, Toml]]:
-    for server in job.servers:
-        key = f"mcp_servers.{json.dumps(server.name)}"
-        if server.url is not None:
-            yield f"{key}.url", server.url
-            if server.headers:
-                headers = {name: server.header_variable(name) for name in server.headers}
-                yield f"{key}.env_http_headers", headers
-        else:
-            yield f"{key}.command", server.argv[0]
-            yield f"{key}.args", list(server.argv[1:])
-            plain = {name: value for name, value in server.env.items() if name not in server.secret}
-            if plain:
-                yield f"{key}.env", plain
-            if server.secret:
-                yield f"{key}.env_vars", sorted(server.secret)
-        yield f"{key}.tool_timeout_sec", LONGEST_ASKING_S
-        allowed = _allowed_tools(job, server)
-        if allowed is None:
-            yield f"{key}.default_tools_approval_mode", "approve"
-        for tool in allowed or ():
-            yield f"{key}.tools.{json.dumps(tool)}.approval_mode", "approve"
-        if server.tools is not None:
-            yield f"{key}.enabled_tools", list(server.tools)
+def _servers(job: Job) -> Mapping[str, Toml]:
+    """As one table: the keys of its `-c` flags are split at dots, quoted or not."""
+    return {server.name: _entry(job, server) for server in job.servers}
+
+
+def _entry(job: Job, server: ReadyServer) -> dict[str, Toml]:
+    entry: dict[str, Toml] = {
+        "required": True,  # else it begins without the tools of a server that is slow to start
+        "tool_timeout_sec": LONGEST_ASKING_S,
+    }
+    if server.url is not None:
+        headers = {name: server.header_variable(name) for name in server.headers}
+        entry |= {"url": server.url, "env_http_headers": headers}
+    else:
+        plain = {name: value for name, value in server.env.items() if name not in server.secret}
+        entry |= {"command": server.argv[0], "args": list(server.argv[1:])}
+        entry |= {"env": plain, "env_vars": sorted(server.secret)}
+    allowed = _allowed_tools(job, server)
+    if allowed is None:
+        entry["default_tools_approval_mode"] = "approve"
+    else:
+        entry["tools"] = {tool: {"approval_mode": "approve"} for tool in allowed}
+    if server.tools is not None:
+        entry["enabled_tools"] = list(server.tools)
+    return entry
 
 
 def _allowed_tools(job: Job, server: ReadyServer) -> list[str] | None:
@@ -100,11 +105,15 @@ def _allowed_tools(job: Job, server: ReadyServer) -> list[str] | None:
 
 
 def toml(value: Toml) -> str:
-    """A value as TOML writes it. JSON's strings are TOML's, as long as nothing is escaped in pairs."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{toml(name)} = {toml(each)}" for name, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(toml, value)) + "]"
-    return str(value) if isinstance(value, int) else json.dumps(str(value), ensure_ascii=False)
+    """A value as TOML writes it; its strings are JSON's."""
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case Mapping():
+            return "{" + ", ".join(f"{toml(name)} = {toml(each)}" for name, each in value.items()) + "}"
+        case _:
+            return "[" + ", ".join(map(toml, value)) + "]"

@@ -69,12 +69,13 @@ class InWorktree:
         except ProgramFailed:
             raise InvalidInput(
                 "the agent works in git worktrees, and its folder is in no git repository with a commit",
-                hint="make one with `git init` and a first commit, or take `isolation` out of the agent's file",
+                hint="make a repository and a first commit, or take `isolation` out of the agent's file",
             ) from None
         path = self._folder / ctx.run_id
+        prefix = Path(await self._git(ctx.cwd, "rev-parse", "--show-prefix"))
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         await self._git(top, "worktree", "add", "--detach", "--quiet", str(path), base)
-        return Worktree(top, path, base, ctx.cwd.resolve().relative_to(top.resolve()))
+        return Worktree(top, path, base, prefix)
 
     async def _changes(self, worktree: Worktree, run_id: str) -> dict[str, Json]:
         """Everything that differs from the beginning, committed by the agent or not, as one commit."""

@@ -8,18 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from retinue.core.budget import BudgetKind
 from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
 from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
+from retinue.core.json_value import Json
 from retinue.core.permission import Asked, Verdict, nobody_permits
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
@@ -126,6 +127,7 @@ class Supervisor:
             emit=emit,
             started=started,
             env=work.env(run.id),
+            hide=self._redactor.hide,
             permit=nobody_permits if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
@@ -154,7 +156,7 @@ class Supervisor:
         if performed.survivors:
             pids = [identity.pid for identity in performed.survivors]
             self._store.events.add(run.id, "survivors", {"pids": pids})
-        facts = self._redactor.redact_value(dict(performed.facts))
+        facts = self._redactor.redact_value(self._facts(run, performed))
         if performed.error is not None:
             return replace(self._failed(run, performed.error, performed.exit_code), result=facts or None)
         output = self._redactor.redact(performed.output)
@@ -169,6 +171,14 @@ class Supervisor:
             exit_code=performed.exit_code,
             summary=None if reported else output[:SUMMARY_LETTERS],
         )
+
+    def _facts(self, run: Run, performed: Outcome) -> dict[str, Json]:
+        """What the executor told, and what the run was denied: not every CLI tells that."""
+        told = cast("Sequence[str]", performed.facts.get("denials", ()))
+        decided = [event.data for event in self._store.events.of_run(run.id, kind="permission")]
+        denied = [str(Asked(str(it["tool"]), str(it["subject"]))) for it in decided if not it["allowed"]]
+        denials = list(dict.fromkeys((*told, *denied)))
+        return {**performed.facts, **({"denials": denials} if denials else {})}
 
     def _failed(
         self, run: Run, error: RetinueError, exit_code: int | None = None, *, own_summary: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 
 import anyio
@@ -34,7 +34,8 @@ class _Lines:
         self._writer.write(text.encode())
 
     async def flush(self) -> None:
-        await self._writer.drain()
+        with suppress(ConnectionError):  # whoever has gone is noticed by the reading side
+            await self._writer.drain()
 
 
 async def serve_child_session(

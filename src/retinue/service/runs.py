@@ -205,7 +205,7 @@ class Runs:
         rules = self.agents.permissions(name)
         verdict = await self.broker.decide(own, name, rules, Asked.of(tool, arguments))
         if verdict.allowed:
-            return {"behavior": "allow"}
+            return {"behavior": "allow", "updatedInput": dict(arguments)}
         return {"behavior": "deny", "message": verdict.reason}
 
     def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
