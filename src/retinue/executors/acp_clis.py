@@ -37,8 +37,6 @@ GEMINI_TOOLS = {
     "WebSearch": "google_web_search",
     "Task": "invoke_agent",
 }
-UNREAD = "no-file-of-this-name.md"
-"""A project may not tell the CLI what to do unless its agent wants that."""
 
 
 class AcpProgram:
@@ -101,8 +99,6 @@ class GeminiCli(AcpProgram):
             "advanced": {"ignoreLocalEnv": True},  # a project's .env could send the key elsewhere
             "tools": tools,
         }
-        if "project" not in agent.settings:
-            settings["context"] = {"fileName": UNREAD}
         if agent.budget.steps is not None:
             settings["model"] = {"maxSessionTurns": agent.budget.steps}
         return settings

@@ -34,8 +34,8 @@ class Conversation:
         self._asked = asked
         self._emit = emit
         self._max_steps = max_steps
-        self._calls: dict[str, str] = {}
-        """Its calls of tools, by id, with what they were said to be."""
+        self._calls: dict[str, dict[str, object]] = {}
+        """Its calls of tools, by id, with all that was said of them."""
         self._text: list[str] = []
         """What it has said since its last call: in the end, its answer."""
         self._earlier = ""
@@ -75,7 +75,7 @@ class Conversation:
         """The options that an agent offers are its own words; we take them for this once, or refuse."""
         call = table(params.get("toolCall"))
         await self._tool(call)
-        asked = self._asked(call)
+        asked = self._asked(self._calls[text(call.get("toolCallId"))])
         verdict = await self._permit(asked)
         if not verdict.allowed:
             self.report.denials.append(clip(str(asked), 200))
@@ -87,15 +87,19 @@ class Conversation:
         return CANCELED
 
     async def _tool(self, update: Params) -> None:
-        call, title = text(update.get("toolCallId")), text(update.get("title"))
-        if call not in self._calls:
+        number = text(update.get("toolCallId"))
+        if number not in self._calls:
             await self._say()
-            self._calls[call] = ""
+            self._calls[number] = {}
             if self._max_steps is not None and len(self._calls) >= self._max_steps:
                 raise LimitExceeded("steps", len(self._calls) + 1, self._max_steps)
-        if title and self._calls[call] != title:
-            self._calls[call] = title
+        known = self._calls[number]
+        title = text(update.get("title"))
+        if title and title != known.get("title"):
             await self._show("uses", title)
+        known |= {
+            name: value for name, value in update.items() if value and not _says_less(name, value, known)
+        }
         if update.get("status") in ("completed", "failed"):
             for block in rows(update.get("content")):
                 await self._show("tool", text(table(block.get("content")).get("text")))
@@ -127,6 +131,11 @@ class Conversation:
                 return ModelFailed(f"the model stopped {self._name} before it had an answer: {reason}")
             case _:
                 return ProgramFailed(f"{self._name} stopped before it had an answer: {reason}")
+
+
+def _says_less(name: str, value: object, known: Params) -> bool:
+    """A question may call a command `other` that was a command before."""
+    return name == "kind" and value == "other" and name in known
 
 
 def _quota(answered: Params, report: Report) -> int:

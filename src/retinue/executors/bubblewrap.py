@@ -5,6 +5,7 @@ Its processes have their own process table, so the end of the sandbox is the end
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -58,8 +59,8 @@ def _mounts(env: Mapping[str, str], place: Place) -> Iterator[str]:
     given |= dict.fromkeys(_real(place.changeable), "--bind")
     for folder in sorted(given, key=lambda path: len(path.parts)):  # what lies within another comes after it
         yield from (given[folder], str(folder), str(folder))
-    for folder in _real(place.emptied):
-        yield from ("--tmpfs", str(folder))
+    for path in _real(place.emptied):
+        yield from ("--tmpfs", str(path)) if path.is_dir() else ("--ro-bind", os.devnull, str(path))
 
 
 def _hidden(env: Mapping[str, str], place: Place) -> list[Path]:

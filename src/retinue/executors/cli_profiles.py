@@ -27,7 +27,7 @@ class CliProfile:
     tiers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Its models for our tiers; a tier without one is its own default."""
     project_settings: tuple[str, ...] = ()
-    """Folders of a project from which it would load settings and programs, where no option prevents that."""
+    """What of a project it would load settings, programs or instructions from, where no option prevents it."""
     asks: bool = True
     """Whether it asks before it does what no rule allows."""
     has_modes: bool = False
@@ -72,7 +72,7 @@ GEMINI = CliProfile(
         ".gemini/google_accounts.json": ".gemini/google_accounts.json",
     },
     tiers={"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
-    project_settings=(".gemini", ".agents"),
+    project_settings=(".gemini", ".agents", "GEMINI.md"),
 )
 
 OPENCODE = CliProfile(

@@ -165,7 +165,11 @@ def _git_folder(cwd: Path) -> Iterator[Path]:
 
 
 def _project_settings(profile: CliProfile, cwd: Path) -> tuple[Path, ...]:
-    return tuple(cwd / name for name in profile.project_settings if (cwd / name).is_dir())
+    """In the folder, and above it as far as its repository reaches."""
+    above = [folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()]
+    folders = [cwd, *(each for each in cwd.parents if above and each.is_relative_to(above[0]))]
+    places = (folder / name for folder in folders for name in profile.project_settings)
+    return tuple(place for place in places if place.exists())
 
 
 def _socket(ctx: RunContext) -> Iterator[Path]:

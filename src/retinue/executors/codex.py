@@ -28,7 +28,13 @@ class CodexCli:
         return Launch(("exec", *flags, *ending), carried(job.servers))
 
     def events(self, job: Job) -> CodexEvents:
-        return CodexEvents(model=job.model, max_steps=job.agent.budget.steps)
+        events = CodexEvents(model=job.model, max_steps=job.agent.budget.steps)
+        for server in job.servers:
+            if _allowed_tools(job, server) == []:
+                events.report.note(
+                    f"no rule allows the tools of the MCP server {server.name}: it was left out"
+                )
+        return events
 
 
 def _basics(job: Job) -> Iterator[str]:
@@ -70,13 +76,16 @@ def _settings(job: Job) -> Iterator[tuple[str, Toml]]:
 
 def _servers(job: Job) -> Mapping[str, Toml]:
     """As one table: the keys of its `-c` flags are split at dots, quoted or not."""
-    return {server.name: _entry(job, server) for server in job.servers}
+    allowed = [(server, _allowed_tools(job, server)) for server in job.servers]
+    return {server.name: _entry(server, tools) for server, tools in allowed if tools != []}
 
 
-def _entry(job: Job, server: ReadyServer) -> dict[str, Toml]:
+def _entry(server: ReadyServer, allowed: list[str] | None) -> dict[str, Toml]:
+    """Outside a sandbox of its own it approves whatever it sees, so it sees only what is allowed."""
     entry: dict[str, Toml] = {
         "required": True,  # else it begins without the tools of a server that is slow to start
         "tool_timeout_sec": LONGEST_ASKING_S,
+        "default_tools_approval_mode": "approve",
     }
     if server.url is not None:
         headers = {name: server.header_variable(name) for name in server.headers}
@@ -85,13 +94,8 @@ def _entry(job: Job, server: ReadyServer) -> dict[str, Toml]:
         plain = {name: value for name, value in server.env.items() if name not in server.secret}
         entry |= {"command": server.argv[0], "args": list(server.argv[1:])}
         entry |= {"env": plain, "env_vars": sorted(server.secret)}
-    allowed = _allowed_tools(job, server)
-    if allowed is None:
-        entry["default_tools_approval_mode"] = "approve"
-    else:
-        entry["tools"] = {tool: {"approval_mode": "approve"} for tool in allowed}
-    if server.tools is not None:
-        entry["enabled_tools"] = list(server.tools)
+    if allowed is not None:
+        entry["enabled_tools"] = allowed
     return entry
 
 
@@ -100,8 +104,9 @@ def _allowed_tools(job: Job, server: ReadyServer) -> list[str] | None:
     whole = f"mcp__{server.name}"
     rules = job.agent.permissions.allow
     if server.name == OURS or whole in rules or f"{whole}__*" in rules:
-        return None
-    return [rule.removeprefix(f"{whole}__") for rule in rules if rule.startswith(f"{whole}__")]
+        return None if server.tools is None else list(server.tools)
+    named = [rule.removeprefix(f"{whole}__") for rule in rules if rule.startswith(f"{whole}__")]
+    return [tool for tool in named if server.tools is None or tool in server.tools]
 
 
 def toml(value: Toml) -> str:

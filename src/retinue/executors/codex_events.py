@@ -66,7 +66,6 @@ class CodexEvents:
                 yield from shown("uses", f"{item.get('command')} -> exit code {item.get('exit_code')}")
                 yield from shown("tool", text(item.get("aggregated_output")))
             case "mcp_tool_call":
-                self._mcp_call(item)
                 called = f"{item.get('server')}.{item.get('tool')} {json.dumps(item.get('arguments'))}"
                 yield from shown("uses", f"{called} -> {item.get('status')}")
             case "error":
@@ -74,11 +73,6 @@ class CodexEvents:
                 yield from shown("codex", _message(item))
             case kind:
                 yield f"codex: {kind}"
-
-    def _mcp_call(self, item: Mapping[str, Any]) -> None:
-        said = _message(item.get("error"))
-        if "reject" in said or "approval" in said:
-            self.report.denials.append(f"mcp__{item.get('server')}__{item.get('tool')}")
 
 
 def _tokens(usage: Mapping[str, Any]) -> int:

@@ -6,6 +6,7 @@ the machine can read.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -74,8 +75,8 @@ def _mounts(place: Place) -> Iterator[str]:
     for path, access in mounts.items():
         if path.exists():
             yield from ("--volume", f"{path.resolve()}:{path.resolve()}:{access}")
-    for path in place.emptied:
-        yield from ("--tmpfs", str(path.resolve()))
+    for path in (path.resolve() for path in place.emptied):
+        yield from ("--tmpfs", str(path)) if path.is_dir() else ("--volume", f"{os.devnull}:{path}:ro")
 
 
 def _variables(env: Mapping[str, str]) -> Iterator[str]:

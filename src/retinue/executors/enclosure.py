@@ -24,7 +24,7 @@ class Place:
     hidden: tuple[Path, ...] = ()
     """Folders that are not to be seen: ours, for example, with every other run's secrets."""
     emptied: tuple[Path, ...] = ()
-    """Folders of the workspace that are to be found empty."""
+    """Files and folders that are to be found empty."""
 
 
 class Sandbox(Protocol):

@@ -19,8 +19,12 @@ def main() -> int:
     except OSError:
         code = 127
     else:
+
+        def pass_on(number: int, frame: object) -> None:
+            os.kill(child, number)
+
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda received, _: os.kill(child, received))
+            signal.signal(number, pass_on)
         os.close(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with open(note, "w") as file:  # noqa: PTH123 (pathlib costs 14 ms to import)
