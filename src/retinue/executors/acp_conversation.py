@@ -97,9 +97,10 @@ class Conversation:
         title = text(update.get("title"))
         if title and title != known.get("title"):
             await self._show("uses", title)
-        known |= {
-            name: value for name, value in update.items() if value and not _says_less(name, value, known)
-        }
+        news = {name: value for name, value in update.items() if value}
+        if news.get("kind") == "other" and "kind" in known:
+            del news["kind"]  # a question may call other what was a command before
+        known |= news
         if update.get("status") in ("completed", "failed"):
             for block in rows(update.get("content")):
                 await self._show("tool", text(table(block.get("content")).get("text")))
@@ -131,11 +132,6 @@ class Conversation:
                 return ModelFailed(f"the model stopped {self._name} before it had an answer: {reason}")
             case _:
                 return ProgramFailed(f"{self._name} stopped before it had an answer: {reason}")
-
-
-def _says_less(name: str, value: object, known: Params) -> bool:
-    """A question may call a command `other` that was a command before."""
-    return name == "kind" and value == "other" and name in known
 
 
 def _quota(answered: Params, report: Report) -> int:

@@ -60,7 +60,7 @@ def _mounts(env: Mapping[str, str], place: Place) -> Iterator[str]:
     for folder in sorted(given, key=lambda path: len(path.parts)):  # what lies within another comes after it
         yield from (given[folder], str(folder), str(folder))
     for path in _real(place.emptied):
-        yield from ("--tmpfs", str(path)) if path.is_dir() else ("--ro-bind", os.devnull, str(path))
+        yield from ("--tmpfs", str(path)) if path.is_dir() else ("--dev-bind", os.devnull, str(path))
 
 
 def _hidden(env: Mapping[str, str], place: Place) -> list[Path]:

@@ -27,7 +27,7 @@ class CliProfile:
     tiers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Its models for our tiers; a tier without one is its own default."""
     project_settings: tuple[str, ...] = ()
-    """What of a project it would load settings, programs or instructions from, where no option prevents it."""
+    """What of a project it takes settings, programs or instructions from, where no option prevents it."""
     asks: bool = True
     """Whether it asks before it does what no rule allows."""
     has_modes: bool = False

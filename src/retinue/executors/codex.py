@@ -31,9 +31,7 @@ class CodexCli:
         events = CodexEvents(model=job.model, max_steps=job.agent.budget.steps)
         for server in job.servers:
             if _allowed_tools(job, server) == []:
-                events.report.note(
-                    f"no rule allows the tools of the MCP server {server.name}: it was left out"
-                )
+                events.report.note(f"no rule allows the tools of the MCP server {server.name}: left out")
         return events
 
 
