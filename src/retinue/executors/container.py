@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -62,10 +63,21 @@ class Container:
         yield from ("--read-only", "--tmpfs", "/tmp", "--tmpfs", "/home", "--env", "HOME=/home")  # noqa: S108
         yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
         yield from ("--pids-limit", MAX_PROCESSES)
+        yield from _own_limits()
 
 
 def container_name(program: Program) -> str:
     return f"retinue-{program.env[MARK]}"
+
+
+def _own_limits() -> Iterator[str]:
+    """No more than we have ourselves: an engine asks for more, and fails where that is not given."""
+    if sys.platform != "win32":
+        import resource
+
+        for name, kind in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
+            soft, hard = resource.getrlimit(kind)
+            yield from ("--ulimit", f"{name}={soft}:{hard}")
 
 
 def _mounts(place: Place) -> Iterator[str]:
