@@ -2,15 +2,18 @@
 
     python -m benchmarks.clis [ROUNDS]
 
-Needs what `make test-clis` installs. Prints, for each CLI and way, the median wall time and the mean CPU time
-of the CLI and of ourselves, without the stub; then what we add. Bare is the CLI as its users start it, with
-nothing but what makes it speak to the stub; ours has a sandbox, a keeper, a log, and a server of ours that the
-run could ask.
+Needs what `make test-clis` installs. Prints, for each CLI and way, the median wall and CPU times of the CLI
+and of ourselves, without the stub; then what we add to the middle way.
+
+- `alone`: the CLI as its users start it, without any MCP server;
+- `bare`: the same with one small MCP server, as every run of ours has one, through which it asks;
+- `ours`: an agent of ours, with a keeper, a sandbox, a log and that server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import resource
 import shutil
@@ -24,7 +27,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from retinue import wiring
+from retinue.executors.codex import toml
 from retinue.service.service import Service
+from tests.clis import echo_server
 from tests.clis.install import PROGRAMS, install
 from tests.clis.words import CLAUDE, CODEX, KEY, Words
 from tests.node.npm import with_node
@@ -46,42 +51,24 @@ def stub() -> Generator[str]:
         process.stdin.close()
 
 
-def bare_argv(words: Words, url: str) -> list[str]:
+SERVER = [sys.executable, "-I", "-S", str(Path(echo_server.__file__).absolute())]
+
+
+def argv(words: Words, url: str, *, with_server: bool) -> list[str]:
     if words.name == "claude":
-        settings = ["--setting-sources", "", "--strict-mcp-config", "--mcp-config", '{"mcpServers":{}}']
-        return [
-            "claude",
-            "-p",
-            "--output-format",
-            "stream-json",
-            "--verbose",
-            "--model",
-            words.model,
-            *settings,
-        ]
+        entry = {"command": SERVER[0], "args": SERVER[1:]}
+        servers = json.dumps({"mcpServers": {"echo": entry} if with_server else {}})
+        settings = ["--setting-sources", "", "--strict-mcp-config", "--mcp-config", servers]
+        output = ["--output-format", "stream-json", "--verbose", "--no-session-persistence"]
+        return ["claude", "-p", *output, "--model", words.model, *settings]
     provider = f'{{name="stub",base_url="{url}/v1",env_key="STUB_KEY",wire_api="responses"}}'
-    quiet = ["--skip-git-repo-check", "--disable", "plugins", "--disable", "apps"]
-    flags = [
-        "-c",
-        "model_provider=stub",
-        "-c",
-        f"model_providers.stub={provider}",
-        "-c",
-        "analytics.enabled=false",
-    ]
-    return [
-        "codex",
-        *flags,
-        "exec",
-        "--json",
-        "--ignore-user-config",
-        *quiet,
-        "-m",
-        words.model,
-        "-s",
-        "read-only",
-        "-",
-    ]
+    flags = ["-c", "model_provider=stub", "-c", f"model_providers.stub={provider}"]
+    flags += ["-c", "analytics.enabled=false"]
+    if with_server:
+        server = {"command": SERVER[0], "args": SERVER[1:], "required": True}
+        flags += ["-c", f"mcp_servers={toml({'echo': server})}"]
+    quiet = ["--skip-git-repo-check", "--ignore-user-config", "--disable", "plugins", "--disable", "apps"]
+    return ["codex", *flags, "exec", "--json", *quiet, "-m", words.model, "-s", "read-only", "-"]
 
 
 def cpu_s() -> float:
@@ -89,13 +76,14 @@ def cpu_s() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def bare(words: Words, url: str, home: Path) -> None:
+def bare(words: Words, url: str, home: Path, *, with_server: bool) -> None:
     env = {"PATH": os.environ["PATH"], "HOME": str(home), words.key: KEY, **words.env(url)}
     env |= {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     env |= {"CLAUDE_CONFIG_DIR": str(home / "claude"), "CODEX_HOME": str(home / "codex")}
     (home / "codex").mkdir(exist_ok=True)
+    command = argv(words, url, with_server=with_server)
     done = subprocess.run(
-        bare_argv(words, url), input=PROMPT, env=env, cwd=home, capture_output=True, text=True, check=False
+        command, input=PROMPT, env=env, cwd=home / "workspace", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "hello" in done.stdout
@@ -120,16 +108,16 @@ async def measure(words: Words, url: str, rounds: int) -> None:
         loaded = wiring.read_settings({"roots": (str(home / "workspace"),)})
         async with wiring.running(loaded, wiring.build_service(loaded)) as service:
             await ours(service)  # loads the MCP library and makes the CLI's state, once
-            bare(words, url, home)
-            walls: dict[str, list[float]] = {"bare": [], "ours": []}
-            cpus: dict[str, list[float]] = {"bare": [], "ours": []}
+            bare(words, url, home, with_server=True)
+            walls: dict[str, list[float]] = {"alone": [], "bare": [], "ours": []}
+            cpus: dict[str, list[float]] = {way: [] for way in walls}
             for _ in range(rounds):
                 for way in walls:
                     cpu, began = cpu_s(), time.perf_counter()
-                    if way == "bare":
-                        await asyncio.to_thread(bare, words, url, home)
-                    else:
+                    if way == "ours":
                         await ours(service)
+                    else:
+                        await asyncio.to_thread(bare, words, url, home, with_server=way == "bare")
                     walls[way].append(time.perf_counter() - began)
                     cpus[way].append(cpu_s() - cpu)
     finally:
@@ -137,7 +125,7 @@ async def measure(words: Words, url: str, rounds: int) -> None:
     wall = {way: statistics.median(values) * 1000 for way, values in walls.items()}
     cpu_ms = {way: statistics.median(values) * 1000 for way, values in cpus.items()}
     for way in walls:
-        print(f"{words.name:8} {way}: wall {wall[way]:7.0f} ms   CPU {cpu_ms[way]:7.0f} ms")
+        print(f"{words.name:8} {way:5}: wall {wall[way]:7.0f} ms   CPU {cpu_ms[way]:7.0f} ms")
     added = cpu_ms["ours"] - cpu_ms["bare"]
     print(
         f"{words.name:8} added: wall {wall['ours'] - wall['bare']:+.0f} ms (at most 60)   "

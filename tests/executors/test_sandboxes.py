@@ -151,7 +151,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
         for file in sorted({*map(_program, PROGRAMS), *_libraries(PROGRAMS)}):
             tar.add(file)
     made = _run(podman, "import", "--quiet", str(archive), IMAGE)
-    limits = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+    limits = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
     tried = _run(podman, "run", "--rm", *limits, IMAGE, "/bin/sh", "-c", "true")
     if made.returncode or tried.returncode:
         pytest.skip(f"podman cannot run a container here: {tried.stderr[-200:]}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -26,6 +25,7 @@ ENGINES = ("podman", "docker")
 THE_IMAGES_OWN = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "TMP", "TEMP")
 """Variables that mean this machine, not the image."""
 MAX_PROCESSES = "512"
+MAX_OF_A_KIND = "4096"
 CLEAR_SECONDS = 20.0
 
 
@@ -63,21 +63,17 @@ class Container:
         yield from ("--read-only", "--tmpfs", "/tmp", "--tmpfs", "/home", "--env", "HOME=/home")  # noqa: S108
         yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
         yield from ("--pids-limit", MAX_PROCESSES)
-        yield from _own_limits()
+        yield from _limits()
 
 
 def container_name(program: Program) -> str:
     return f"retinue-{program.env[MARK]}"
 
 
-def _own_limits() -> Iterator[str]:
-    """No more than we have ourselves: an engine asks for more, and fails where that is not given."""
-    if sys.platform != "win32":
-        import resource
-
-        for name, kind in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
-            soft, hard = resource.getrlimit(kind)
-            yield from ("--ulimit", f"{name}={soft}:{hard}")
+def _limits() -> Iterator[str]:
+    """Modest ones: an engine asks for a million by itself, and fails where that is not given."""
+    for name in ("nofile", "nproc"):
+        yield from ("--ulimit", f"{name}={MAX_OF_A_KIND}:{MAX_OF_A_KIND}")
 
 
 def _mounts(place: Place) -> Iterator[str]:
