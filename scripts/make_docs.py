@@ -1,4 +1,4 @@
-"""Writes the pages that repeat what the code says: settings, commands, errors and tools.
+"""Writes the pages that repeat what the code says or does: settings, commands, errors, tools, hostile models.
 
 python -m scripts.make_docs          write them into docs/
 python -m scripts.make_docs --check  fail if one of them is stale
@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import anyio
 import click
@@ -21,13 +21,14 @@ from mcp import Client
 from retinue.cli.main import COMMANDS, main
 from retinue.config import settings as settings_module
 from retinue.config.load import Loaded, variable
-from retinue.config.schema import build, rows, value_of
-from retinue.config.settings import CommandSettings, Settings
+from retinue.config.schema import build, named_kind, rows
+from retinue.config.settings import Settings
 from retinue.core import errors
 from retinue.core.ids import RunId
 from retinue.server.mcp_server import RetinueServer, build_child_server, build_server
 from retinue.service.service import Service
 from retinue.wiring import build_service
+from scripts import hostile_models
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -50,19 +51,28 @@ def explanations() -> dict[str, str]:
 
 
 def default_of(key: str) -> str:
-    if key == "commands.*.argv":
+    if rows()[key].bounds["required"]:
         return "required"
     if key == "data_dir":
         return "default: the platform's data folder"
-    sample = build({"commands.*.argv": ()})
-    value = sample.commands["*"] if "*" in key else sample
-    return f"default `{value_of(value, key.rpartition('*.')[2])!r}`"
+    sample = build({required: "" for required, row in rows().items() if row.bounds["required"]})
+    value: Any = sample
+    for part in key.split("."):
+        value = value["*"] if part == "*" else getattr(value, part)
+    return f"default `{value!r}`"
+
+
+def owner_of(key: str) -> str:
+    """The class that a setting is a field of."""
+    kind: Any = Settings
+    for part in key.split(".")[:-1]:
+        hint = get_type_hints(kind)[part] if part != "*" else kind
+        kind = named_kind(hint) or hint
+    return kind.__name__
 
 
 def settings_page() -> str:
     sentences = explanations()
-    classes = {field: type(getattr(Settings(), field)).__name__ for field in Settings.__slots__}
-    classes["commands.*"] = CommandSettings.__name__
     lines = [
         "# Settings",
         "",
@@ -71,9 +81,8 @@ def settings_page() -> str:
         "project's file may not set what is marked *user only*. camelCase (`maxFilesRead`) is accepted too.",
     ]
     for key, row in rows().items():
-        section, _, name = key.rpartition(".")
-        owner = classes[section] if section else "Settings"
-        lines += ["", f"## `{key.replace('*', 'NAME')}`", "", sentences[f"{owner}.{name}"], ""]
+        sentence = sentences[f"{owner_of(key)}.{key.rpartition('.')[2]}"]
+        lines += ["", f"## `{key.replace('*', 'NAME')}`", "", sentence, ""]
         only = "; *user only*" if row.user_only else ""
         lines.append(f"- takes {row.allowed}; {default_of(key)}{only}")
         if "*" not in key:
@@ -153,6 +162,7 @@ PAGES = {
     "commands.md": commands_page,
     "errors.md": errors_page,
     "tools.md": tools_page,
+    "hostile-models.md": hostile_models.page,
 }
 
 

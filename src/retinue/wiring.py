@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded, load, user_file
+from retinue.config.settings import Settings
 from retinue.core.agent import HOST, Agent
 from retinue.core.errors import ConfigInvalid, Unauthorized
 from retinue.core.ids import RunId
@@ -32,7 +34,10 @@ if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
     from retinue.executors.enclosure import Sandbox
+    from retinue.models.tiers import Models
+    from retinue.service.runs import Runs
     from retinue.store.recovery import Orphan
+    from retinue.store.store import Store
 
 
 def read_settings(flags: Mapping[str, Any]) -> Loaded:
@@ -40,20 +45,23 @@ def read_settings(flags: Mapping[str, Any]) -> Loaded:
     return load(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
-def redactor() -> Redactor:
-    """For everything that leaves this process; a run's own token is hidden wherever it occurs."""
-    return Redactor([value for name, value in os.environ.items() if name == CHILD_TOKEN])
+def redactor(settings: Settings | None = None) -> Redactor:
+    """For everything that leaves this process; a run's own token and the models' keys are hidden wherever
+    they occur."""
+    endpoints = settings.models.endpoints.values() if settings is not None else ()
+    secret = {CHILD_TOKEN, *(endpoint.api_key_env for endpoint in endpoints)}
+    return Redactor([value for name, value in os.environ.items() if name in secret and value])
 
 
 def build_service(loaded: Loaded) -> Service:
     settings = loaded.settings
-    roots, clean = _roots(loaded), redactor()
+    roots, clean = _roots(loaded), redactor(settings)
     return Service(
         roots=roots,
         redactor=clean,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agents=_agents(loaded, roots, clean),
+        agents=_agents(loaded, roots, clean, open_models(loaded)),
     )
 
 
@@ -62,18 +70,45 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up."""
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
+    from retinue.runtime.recovery import recovering
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with (
+            recovering(store, _end_orphans),
+            _performing(loaded, service, store) as runs,
+            Background() as background,
+        ):
+            yield replace(service, runs=runs, later=background.later)
+
+
+@asynccontextmanager
+async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
+    """The service with runs and nothing else: no recovery, no work behind the answer.
+
+    For a command that ends in a moment and would spend much of it on the rest.
+    """
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with _performing(loaded, service, store) as runs:
+            yield replace(service, runs=runs)
+
+
+@asynccontextmanager
+async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGenerator[Runs]:
+    from anyio import CapacityLimiter
+
     from retinue.runtime.changes import Changes
     from retinue.runtime.child_socket import child_socket
     from retinue.runtime.mailroom import Mailroom
     from retinue.runtime.permissions import PermissionBroker
     from retinue.runtime.pool import Pool
-    from retinue.runtime.recovery import recovering
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
     from retinue.service.waiting import Waiting
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
-    from retinue.store.store import Store
 
     up: list[Service] = []
 
@@ -84,13 +119,12 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Store.open(settings.data_dir) as store, Owner.register(store.folder) as owner:
+    with Owner.register(store.folder) as owner:
         async with (
+            service.known.models,
             Changes(store) as changes,
-            recovering(store, _end_orphans),
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor) as supervisor,
-            Background() as background,
+            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask) as supervisor,
             child_socket(store.child_tokens.run_of, serve_child) as socket,
         ):
             mailroom = Mailroom(store, changes)
@@ -109,20 +143,36 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
+                workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 broker=PermissionBroker(
                     store, mailroom, service.redactor, settings.runtime.permission_wait_s
                 ),
                 redactor=service.redactor,
             )
-            up.append(replace(service, runs=runs, later=background.later))
-            yield up[0]
+            up.append(replace(service, runs=runs))
+            yield runs
+
+
+def open_models(loaded: Loaded) -> Models:
+    """The models that the settings lead to: `async with`, for the lines to their servers."""
+    from retinue.models.tiers import Models
+    from retinue.service.model_plan import model_plan
+
+    return Models(model_plan(loaded.settings), os.environ)
 
 
 def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` for a server that takes the service alone."""
+    """`running` for a server that takes the service alone; old runs go meanwhile."""
 
-    def of(service: Service) -> AbstractAsyncContextManager[Service]:
-        return running(loaded, service)
+    @asynccontextmanager
+    async def of(service: Service) -> AsyncGenerator[Service]:
+        from retinue.store.pruning import prune
+
+        days = loaded.settings.runtime.keep_runs_days
+        async with running(loaded, service) as up:
+            if days and up.later is not None:
+                up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
+            yield up
 
     return of
 
@@ -152,7 +202,7 @@ def token(loaded: Loaded, *, new: bool = False) -> str:
     return (new_token if new else token_of)(loaded.settings.data_dir)
 
 
-def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor) -> Agents:
+def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Models) -> Agents:
     settings = loaded.settings
     home, trusted = Path.home(), TrustedProjects(settings.data_dir)
     projects = tuple(root.path for root in roots) or around(Path.cwd(), home)
@@ -162,12 +212,13 @@ def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor) -> Agents:
         home=home,
         given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
         is_trusted=lambda project: project in trusted,
-        executor=settings.agents.executor or None,
+        executor=settings.agents.executor,
         reserved=frozenset({HOST, settings.agents.caller}),
     )
     return Agents(
         catalog=Catalog(sources),
-        executors=_executors(settings.data_dir),
+        executors=_executors(settings, roots, clean, models),
+        models=models,
         trusted=trusted,
         redactor=clean,
         tokens=settings.limits.max_response_tokens,
@@ -199,10 +250,13 @@ def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
     return Definition(name=name, scope="settings", source=source, file=file, agent=agent, origins=origins)
 
 
-def _executors(data_dir: Path) -> Mapping[str, Callable[[Agent], Executor]]:
+def _executors(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models
+) -> Mapping[str, Callable[[Agent], Executor]]:
     """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
-    cli = partial(cli_executor, data_dir)
-    return {"command": _command_executor, **dict.fromkeys(CLIS, cli)}
+    local = {"local": partial(_local_executor, settings, roots, clean, models)}
+    clis = dict.fromkeys(CLIS, partial(cli_executor, settings.data_dir))
+    return {"command": _command_executor, **clis, **(local if models.plan.configured else {})}
 
 
 def _command_executor(agent: Agent) -> Executor:
@@ -253,6 +307,24 @@ def _sandbox(agent: Agent) -> Sandbox:
         return demand_bubblewrap(os.environ)
     found = None if agent.sandbox == "none" else find_bubblewrap(os.environ)
     return found or NoSandbox()
+
+
+def _local_executor(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models, agent: Agent
+) -> Executor:
+    from retinue.codebase.codebase import Codebase
+    from retinue.executors.local.executor import LocalExecutor
+    from retinue.service.research import policy_of
+
+    model = models.named(agent.model or "default")
+    return LocalExecutor(
+        agent=agent,
+        model=model,
+        codebase=Codebase(roots, policy_of(settings)),
+        redactor=clean,
+        estimator=model.tokens,
+        environment=os.environ,
+    )
 
 
 def _end_orphans(orphans: Sequence[Orphan]) -> None:

@@ -239,3 +239,52 @@ def test_checking_a_file_tells_what_is_wrong_with_it(tmp_path: Path) -> None:
     assert check_file(write(tmp_path / "good.toml", "log_level = 'info'\n")) == []
     assert "no such setting" in str(check_file(write(tmp_path / "bad.toml", "x = 1\n"))[0])
     assert "no such file" in str(check_file(tmp_path / "none.toml")[0])
+
+
+MODELS = """
+[models.endpoints.big]
+url = "http://127.0.0.1:8000"
+apiKeyEnv = "BIG_KEY"
+[models.tiers.strong]
+endpoint = "big"
+"""
+
+
+def test_endpoints_of_models_have_names_of_the_users_choice(project: Path, personal: Path) -> None:
+    write(personal, MODELS)
+    loaded = load(
+        directory=project, user=personal, environment={"RETINUE_MODELS__TIERS__FAST__MODEL": "tiny"}
+    )
+    models = loaded.settings.models
+    assert (models.endpoints["big"].url, models.endpoints["big"].api_key_env) == (
+        "http://127.0.0.1:8000",
+        "BIG_KEY",
+    )
+    assert models.endpoints["big"].slots is None
+    assert (models.tiers.strong.endpoint, models.tiers.fast.model) == ("big", "tiny")
+    assert loaded.origins["models.endpoints.big.url"] == str(personal)
+
+
+def test_a_project_may_not_say_where_models_are(project: Path, personal: Path) -> None:
+    """P6: it could have everything sent to a server of its own."""
+    write(project / "retinue.toml", MODELS + "[models]\nendpoint = 'http://example.com'\n")
+    message = complaint(project, personal)
+    for key in ("models.endpoint ", "models.endpoints.big.url", "models.tiers.strong.endpoint"):
+        assert key in message
+    assert message.count("a project may not set this") == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[models.endpoints.big]\nslots = 2\n", "models.endpoints.big.url: is missing; it must be a string"),
+        ("[models.endpoints.big]\nurl = 'x'\nslots = 0\n", "a whole number of at least 1"),
+        ("[models.endpoints.big]\nurl = 'x'\nkey = 'secret'\n", "no such setting"),
+        ("[models.tiers.fats]\nmodel = 'x'\n", "did you mean models.tiers.fast.model?"),
+        ("[models]\ntiers = 3\n", "must be a table of settings"),
+        ("[models.endpoints]\nbig = 'http://x'\n", "no such setting"),
+    ],
+)
+def test_what_is_wrong_with_models_is_said(project: Path, personal: Path, text: str, words: str) -> None:
+    write(personal, text)
+    assert words in complaint(project, personal)

@@ -63,7 +63,7 @@ async def test_prompt_goes_to_stdin_and_the_outcome_tells_what_happened_P8(stage
     assert TASK.prompt not in str(given["argv"])
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
     assert (outcome.facts["model"], outcome.facts["isolation"]) == ("claude-opus-5-5", "none")
-    assert "no sandbox" in str(outcome.facts["notes"])
+    assert "no sandbox" in str(outcome.notes)
     assert (outcome.usage["steps"], outcome.usage["tokens"]) == (2, 36)
 
 

@@ -191,3 +191,30 @@ async def test_root_that_vanished_is_told_as_an_error_of_ours(project: Path, ser
         assert error.code in ("path_missing", "root_unknown")
     else:
         assert answer["locator"]["value"]["references"] == []
+
+
+async def test_same_path_in_two_roots_is_two_references(
+    project: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    """P3: whoever resolves a reference finds the file it speaks of, never its namesake."""
+    other = write(tmp_path / "other", {"src/shop/retry.py": "# again\n\ndef with_retry():\n    pass\n"})
+    service = service_for(project, other.resolve(), data_dir=own_folders)
+    answer: dict[str, Any] = await research(service, Ask(question="where is with_retry defined?"))
+    found: list[str] = answer["locator"]["value"]["references"]
+    assert {"src/shop/retry.py:18", "../other/src/shop/retry.py:3"} <= set(found)
+    roots, root_of = answer["rootsSearched"], answer.get("rootOf", {})
+    for reference in found:
+        path, line = reference.rsplit(":", 1)
+        text = Path(roots[root_of.get(reference, 0)], path).read_text()  # noqa: ASYNC240 - nothing else runs
+        assert "retry" in "\n".join(text.split("\n")[int(line) - 1 :])
+    again: dict[str, Any] = await research(service, Ask(question="where is with_retry defined?"))
+    assert again["locator"]["value"]["references"] == found
+
+
+async def test_historical_document_with_the_path_of_a_file_of_the_code_is_told_apart(
+    project: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    thoughts = write(tmp_path / "thoughts", {"docs/retry.md": "# with_retry\n\nWhy we retry.\n"}).resolve()
+    service = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
+    answer: dict[str, Any] = await research(service, Ask(question="where is with_retry described?"))
+    assert answer["thoughtsLocator"]["value"]["references"] == ["../thoughts/docs/retry.md:1"]

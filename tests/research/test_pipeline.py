@@ -13,6 +13,7 @@ import anyio.to_thread
 import pytest
 
 from retinue.codebase.policy import Policy
+from retinue.core.budget import Charge
 from retinue.core.errors import LimitExceeded, PathMissing
 from retinue.core.report import RoleOutcome, RoleResult
 from retinue.core.root import Root
@@ -89,7 +90,7 @@ async def test_pattern_finder_runs_only_when_examples_are_asked_for(
 async def test_roles_after_the_locator_run_beside_each_other(project: Path) -> None:
     both = threading.Barrier(2, timeout=5)
 
-    def meet(stop: Stop) -> RoleResult:
+    def meet(stop: Stop, charge: Charge) -> RoleResult:
         both.wait()
         return RoleResult(summary="met")
 
@@ -98,15 +99,15 @@ async def test_roles_after_the_locator_run_beside_each_other(project: Path) -> N
     assert report["analyzer"]["value"]["summary"] == report["patterns"]["value"]["summary"] == "met"
 
 
-def fails(stop: Stop) -> RoleResult:
+def fails(stop: Stop, charge: Charge) -> RoleResult:
     raise PathMissing("nothing readable at 'a.py'")
 
 
-def breaks(stop: Stop) -> RoleResult:
+def breaks(stop: Stop, charge: Charge) -> RoleResult:
     raise ZeroDivisionError("secret inside")
 
 
-def hangs(stop: Stop) -> RoleResult:
+def hangs(stop: Stop, charge: Charge) -> RoleResult:
     while True:
         stop.check()
         threading.Event().wait(0.005)
@@ -142,10 +143,10 @@ async def test_cancel_ends_the_thread_before_it_returns() -> None:
     """Phase 2, cancellation: a canceled task stops working, and nothing outlives its scope."""
     started, ended = threading.Event(), threading.Event()
 
-    def work(stop: Stop) -> RoleResult:
+    def work(stop: Stop, charge: Charge) -> RoleResult:
         started.set()
         try:
-            return hangs(stop)
+            return hangs(stop, charge)
         finally:
             ended.set()
 

@@ -112,6 +112,39 @@ async def test_server_makes_the_index_behind_the_first_answer(project: Path, own
     assert names_below(project) == before
 
 
+@pytest.mark.anyio
+async def test_roles_show_up_among_the_runs_of_a_host(project: Path) -> None:
+    async with connected(project) as client:
+        await client.call_tool("research_codebase", {"question": QUESTION})
+        listed = (await client.call_tool("list_runs", {})).structured_content
+        assert listed is not None
+        runs = {run["agent"]: run for run in listed["runs"]}
+        status = await client.call_tool("check_subagent_status", {"runId": runs["locator"]["run_id"]})
+    assert set(runs) == {"research", "locator", "analyzer"}
+    assert runs["locator"]["parent"] == runs["research"]["run_id"]
+    assert status.structured_content is not None
+    assert status.structured_content["usage"]["files"] > 0
+    assert status.structured_content["result"]["value"]["confidence"] in ("low", "med", "high")
+
+
+def test_command_records_its_runs_for_the_list_of_runs(project: Path) -> None:
+    cli("locate", QUESTION, "--root", str(project))
+    runs = json.loads(cli("runs", "--json").stdout)["runs"]
+    assert [(run["agent"], run["status"], run["task"]) for run in runs] == [("locator", "success", QUESTION)]
+
+
+def test_command_answers_although_its_run_cannot_be_recorded(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P10: a folder that cannot be used costs the record, not the answer."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RETINUE_DATA_DIR", str(tmp_path / "file" / "data"))
+    done = cli("locate", QUESTION, "--root", str(project), "--json")
+    assert done.exit_code == 0
+    assert "not recorded" in done.stderr
+    assert json.loads(done.stdout)["references"]
+
+
 @pytest.mark.parametrize("command", ["research", "locate", "analyze", "patterns"])
 def test_command_prints_the_json_of_the_tool(project: Path, command: str) -> None:
     done = cli(command, QUESTION, "--root", str(project), "--json")
@@ -147,8 +180,9 @@ def test_readable_report_has_no_escape_codes_off_a_terminal(project: Path, comma
 def test_links_lead_to_the_file_of_the_right_root_only_on_a_terminal(tmp_path: Path) -> None:
     answer = {"rootsSearched": [str(tmp_path / "a"), str(tmp_path / "b c")], "rootOf": {"x.py:3": 1}}
     links = Links(answer, enabled=True)
-    assert (tmp_path / "b c" / "x.py").as_uri() in links.to("x.py:3")
-    assert (tmp_path / "a" / "y.py").as_uri() in links.to("y.py")
+    assert f"{(tmp_path / 'b c' / 'x.py').as_uri()}#3\x1b" in links.to("x.py:3")
+    assert f"{(tmp_path / 'a' / 'y.py').as_uri()}\x1b" in links.to("y.py")
+    assert f"{(tmp_path / 'b c' / 'y.py').as_uri()}\x1b" in links.to("../b c/y.py")
     assert Links(answer, enabled=False).to("x.py:3") == "x.py:3"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from retinue.core.errors import ConfigInvalid
+from retinue.models.tiers import ModelPlan
 from retinue.setup.change import apply, plan_install
 from retinue.setup.checks.basics import configuration, python, roots
 from retinue.setup.checks.check import Check
@@ -50,7 +51,7 @@ def test_every_warning_and_problem_says_how_to_mend_it(equipped: Machine, tmp_pa
         tmp_path / "data",
         lambda: None,
         roots=("/nowhere", "/", equipped.home),
-        model_url="nonsense",
+        models=ModelPlan(endpoint="nonsense"),
         config_problems=(ConfigInvalid("no such setting: colour"),),
     )
     bad = [check for check in examine(patient) if check.status != "ok"]
@@ -212,3 +213,10 @@ def test_host_file_that_does_not_parse_is_a_warning_and_no_crash(equipped: Machi
     found = hosts(equipped)
     assert [check.status for check in found] == ["ok", "warning", "warning"]
     assert "~/.claude.json" in found[1].finding
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+def test_data_folder_where_nothing_can_be_made_is_a_problem_whatever_the_rights_say(machine: Machine) -> None:
+    """P8: tried, not asked. The superuser may write to `/proc` by its rights, and cannot."""
+    found = only(data_folder(Path("/proc/retinue/data"), machine, lambda _: "proc"))
+    assert (found.status, "cannot be written to" in found.finding) == ("problem", True)

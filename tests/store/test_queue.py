@@ -102,6 +102,72 @@ def test_an_endpoint_serves_only_as_many_as_it_has_slots_and_delays_nobody_else(
     assert bench.status(third.id) is RunStatus.QUEUED
 
 
+def served_at_an_endpoint(bench: Bench, agents: str, slots: int = 1) -> str:
+    """The order in which an endpoint serves runs that came in this order, by the letters of their agents."""
+    capacity = Capacity(10, 1000)
+    names: dict[RunId, str] = {}
+    for agent in agents:
+        run = bench.queued(replace(SPEC, agent=agent, endpoint=Endpoint("local", slots)))
+        names[run.id] = agent
+    order = ""
+    at_work: list[RunId] = []
+    while True:
+        bench.clock.now += 1
+        admitted = bench.admit(capacity)
+        assert len(admitted) + len(at_work) <= slots
+        order += "".join(names[run_id] for run_id in admitted)
+        at_work += admitted
+        if not at_work:
+            return order
+        bench.store.runs.finish(at_work.pop(0), DONE)
+
+
+def test_runs_of_one_agent_follow_each_other_at_an_endpoint(bench: Bench) -> None:
+    """Its prompt is then still in the server's cache."""
+    assert served_at_an_endpoint(bench, "abcabca") == "aaabbcc"
+
+
+def test_runs_of_one_agent_do_not_keep_others_from_an_endpoint_for_long(bench: Bench) -> None:
+    assert served_at_an_endpoint(bench, "ab" + "a" * 9) == "aaaabaaaaaa"
+
+
+def test_each_of_several_slots_keeps_to_its_agent(bench: Bench) -> None:
+    assert served_at_an_endpoint(bench, "abbbaa", slots=2) == "ababab"
+
+
+def test_a_run_that_wants_its_slot_back_goes_before_runs_of_the_agent_served_last(bench: Bench) -> None:
+    local = Endpoint("local", 1)
+    capacity = Capacity(10, 100)
+    parent = bench.queued(replace(SPEC, agent="parent", endpoint=local))
+    bench.admit(capacity)
+    bench.store.queue.lend(parent.id)
+    bench.clock.now += 1
+    worker = bench.queued(replace(SPEC, agent="worker", endpoint=local))
+    assert bench.admit(capacity) == [worker.id]
+    bench.queued(replace(SPEC, agent="worker", endpoint=local))
+    bench.store.queue.reclaim(parent.id)
+    bench.store.runs.finish(worker.id, DONE)
+    bench.clock.now += 1
+    assert bench.admit(capacity) == [parent.id]
+
+
+def test_a_run_that_goes_first_at_its_endpoint_takes_nobody_elses_place(bench: Bench) -> None:
+    """The order between an endpoint and everything else stays as it was."""
+    local = replace(SPEC, agent="a", endpoint=Endpoint("local", 1))
+    one = Capacity(1, 100)
+    first = bench.queued(local)
+    bench.admit(one)
+    free, other, alike = bench.queued(), bench.queued(replace(local, agent="b")), bench.queued(local)
+    order: list[RunId] = []
+    ended = first.id
+    for _ in range(3):
+        bench.store.runs.finish(ended, DONE)
+        bench.clock.now += 1
+        [ended] = bench.admit(one)
+        order.append(ended)
+    assert order == [free.id, alike.id, other.id]
+
+
 def test_a_full_queue_refuses_and_records_nothing(bench: Bench) -> None:
     """P2, P8"""
     capacity = Capacity(max_concurrent=1, max_queued=2)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.cli.run_commands import exit_code, with_runs
+from retinue.cli.run_commands import exit_code, told, with_runs
 from retinue.core.errors import InvalidInput, Unauthorized
 
 if TYPE_CHECKING:
@@ -169,19 +169,28 @@ def agent(name: str, task: str, as_json: bool) -> None:
     parent = wiring.own_run(wiring.read_settings({}))[0] if wiring.is_child() else None
 
     async def perform(runs: Runs) -> dict[str, Any]:
-        run = runs.start(name, prompt, parent=parent, person=parent is None)
+        from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
+
+        async with ending_runs(runs) as told_of:
+            await runs.agents.survey(name)
+            run = runs.start(name, prompt, parent=parent, person=parent is None)
+            told_of(run.id)
+            click.echo(f"run {run.id}", err=True)
+            await follow(runs, run.id)
+            return runs.outcome(run.id)
+
+    async def follow(runs: Runs, run_id: str) -> None:
         cursor = 0
-        click.echo(f"run {run.id}", err=True)
         while True:
-            ended = runs.has_ended(run.id)
+            ended = runs.has_ended(run_id)
             more = False
             if sys.stderr.isatty():
-                page = runs.logs(run.id, cursor=cursor)
+                page = runs.logs(run_id, cursor=cursor)
                 cursor, more = page["cursor"], page["more"]
                 if page["log"]:
                     click.echo(page["log"], err=True)
             if ended:
-                return runs.outcome(run.id)
+                return
             if not more:
                 await runs.next_change(0.2)
 
@@ -189,7 +198,8 @@ def agent(name: str, task: str, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(done.get("result") or done.get("summary") or done["status"])
+        answer = told(done) or done["status"]
+        click.echo(answer, nl=not answer.endswith("\n"))
     sys.exit(exit_code([done]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import click
 
+from retinue.cli.terminal import has_links, is_plain
 from retinue.core.reference import Reference
 
 TITLES = {
@@ -22,7 +24,8 @@ TITLES = {
 
 def print_report(answer: dict[str, Any]) -> None:
     """A whole report, or one role's result alone."""
-    links = Links(answer, enabled=sys.stdout.isatty())
+    is_tty = sys.stdout.isatty()
+    links = Links(answer, enabled=has_links(os.environ, is_tty=is_tty))
     if "status" in answer:
         lines = [*_role("", answer, answer, links), *_notes([answer.get("notes")])]
     else:
@@ -34,7 +37,7 @@ def print_report(answer: dict[str, Any]) -> None:
         if "artifactPath" in answer:
             lines += ["", f"Memo: {answer['artifactPath']}"]
         lines += ["", click.style(_footer(answer), dim=True)]
-    click.echo("\n".join(lines))
+    click.echo("\n".join(lines), color=not is_plain(os.environ, is_tty=is_tty))
 
 
 class Links:
@@ -44,12 +47,17 @@ class Links:
         self._roots: list[str] = answer["rootsSearched"]
         self._root_of: dict[str, int] = answer.get("rootOf", {})
         self._enabled = enabled
+        values = [answer, *(answer[role].get("value", {}) for role in TITLES if role in answer)]
+        self.known = list(dict.fromkeys(one for value in values for one in value.get("references", ())))
+        """Every reference of the answer: a role may speak of one that another role lists."""
 
     def to(self, reference: str) -> str:
         if not self._enabled:
             return reference
-        path = Path(self._roots[self._root_of.get(reference, 0)]) / Reference.parse(reference).path
-        return f"\x1b]8;;{path.as_uri()}\x1b\\{reference}\x1b]8;;\x1b\\"
+        place = Reference.parse(reference)
+        path = os.path.normpath(Path(self._roots[self._root_of.get(reference, 0)]) / place.path)
+        line = f"#{place.line}" if place.line else ""
+        return f"\x1b]8;;{Path(path).as_uri()}{line}\x1b\\{reference}\x1b]8;;\x1b\\"
 
 
 def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Links) -> Iterator[str]:
@@ -63,7 +71,7 @@ def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Lin
     references: list[str] = value["references"]
     for finding in value["key_findings"]:
         first, *more = finding.split("\n")
-        told = next((one for one in references if first.startswith((f"{one}: ", f"{one} in "))), "")
+        told = next((one for one in links.known if first.startswith((f"{one}: ", f"{one} in "))), "")
         yield f"  - {links.to(told) if told else ''}{first.removeprefix(told)}"
         yield from (f"      {line}" for line in more)
     spoken_of = "\n".join(value["key_findings"])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from retinue.cli.output import Command, json_option, print_json
+from retinue.core.errors import Unavailable
 
 if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
-    from retinue.service.research import Ask
-    from retinue.service.service import Service
-
-Verb = Callable[["Service", "Ask"], Any]
+    from retinue.service.research import Ask, Verb
 
 
 def question_options(command: Command) -> Command:
@@ -103,26 +100,44 @@ def run(
     **more: Any,
 ) -> None:
     """Ask, and print the answer; the exit code tells whether there is one."""
-    import anyio
+    import asyncio
 
     from retinue.cli.report_view import print_report
     from retinue.service.research import Ask
-    from retinue.wiring import build_service, read_settings
 
-    flags: dict[str, Any] = {"roots": roots, "index": False if no_index else None}
-    loaded = read_settings(flags)
-    if not loaded.settings.roots:
-        loaded = read_settings({**flags, "roots": (".",)})
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
     ask = Ask(question=question, constraints=given, limit=limit, **more)
-    answer: dict[str, Any] = anyio.run(verb, build_service(loaded), ask)
+    answer: dict[str, Any] = asyncio.run(answered(verb, ask, roots, index=not no_index))
     if as_json:
         print_json(answer)
     else:
         print_report(answer)
     if code := exit_code(answer):
         raise SystemExit(code)
+
+
+async def answered(verb: Verb, ask: Ask, roots: tuple[str, ...], *, index: bool) -> dict[str, Any]:
+    """Within a run. Where the data folder cannot be used there is an answer all the same (P10)."""
+    from contextlib import AsyncExitStack
+
+    from retinue.cli.interrupting import ending_runs
+    from retinue.cli.progress import showing_progress
+    from retinue.wiring import build_service, read_settings, recording
+
+    flags: dict[str, Any] = {"roots": roots, "index": None if index else False}
+    loaded = read_settings(flags)
+    if not loaded.settings.roots:
+        loaded = read_settings({**flags, "roots": (".",)})
+    service = build_service(loaded)
+    async with AsyncExitStack() as stack:
+        try:
+            service = await stack.enter_async_context(recording(loaded, service))
+        except Unavailable as error:
+            click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
+        ends_with_us = await stack.enter_async_context(ending_runs(service.runs))
+        is_shown = await stack.enter_async_context(showing_progress(service.runs))
+        return await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
 
 
 def exit_code(answer: dict[str, Any]) -> int:

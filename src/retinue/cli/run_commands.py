@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,6 +45,16 @@ def with_runs(use: Callable[[Runs], Awaitable[T]]) -> T:
 def exit_code(views: list[dict[str, Any]]) -> int:
     active = any(view["status"] in ("queued", "running", "waiting_parent_reply") for view in views)
     return EXIT_ACTIVE if active else max(EXIT_BY_STATUS.get(view["status"], 1) for view in views)
+
+
+def told(view: Mapping[str, Any]) -> str:
+    """What a run answered; of one that failed, why, and its last words."""
+    if "result" in view:
+        result = view["result"]
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
+    error: Mapping[str, str] = view.get("error") or {}
+    why = f"{error['code']}: {error['message']}" if error else ""
+    return "\n".join(filter(None, (why, view.get("summary"))))
 
 
 def row(view: Mapping[str, Any]) -> tuple[str, ...]:
@@ -183,7 +194,6 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
         print_json(done)
     else:
         for view in done["runs"]:
-            told = view.get("result") or view.get("summary") or ""
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told}".rstrip())
+            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told(view)}".rstrip())
     sys.exit(exit_code(done["runs"]))

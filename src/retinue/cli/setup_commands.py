@@ -138,11 +138,12 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"healthy": not problems, "checks": [check.as_dict() for check in checks]})
     else:
+        width = max(len(check.name) for check in checks)
         for check in checks:
             status = click.style(f"{check.status:8}", fg=COLOURS[check.status])
-            click.echo(f"{status} {check.name:15} {check.finding}")
+            click.echo(f"{status} {check.name:{width}} {check.finding}")
             if check.fix:
-                click.echo(f"{'':24} -> {check.fix}")
+                click.echo(f"{'':{width + 9}} -> {check.fix}")
     sys.exit(1 if problems else 0)
 
 

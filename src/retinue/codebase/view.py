@@ -9,13 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from retinue.codebase.bounds import Bounds, OnRead, free_of_charge
-from retinue.codebase.choose import chooser
 from retinue.codebase.codebase import Codebase, Files
+from retinue.codebase.entry import Entry
 from retinue.codebase.omitted import Tally
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.opener import Opener
 from retinue.codebase.policy import Policy
-from retinue.codebase.search import Found, Searcher
 from retinue.codebase.walk import MAX_FILES
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -42,24 +40,7 @@ class View(Codebase):
                     self._walked[sized] = walked
             return walked
 
-    def grep(
-        self,
-        pattern: Pattern,
-        stop: Stop,
-        *,
-        below: Sequence[str] = (),
-        globs: Sequence[str] = (),
-        context: int = 0,
-        bounds: Bounds | None = None,
-        on_read: OnRead = free_of_charge,
-    ) -> Found:
+    def _to_search(self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop) -> Sequence[Entry]:
         if below:
-            return super().grep(
-                pattern, stop, below=below, globs=globs, context=context, bounds=bounds, on_read=on_read
-            )
-        fits = chooser(globs)
-        tally = Tally()
-        entries = [entry for entry in self.files(stop, sized=True).entries if fits(entry.path)]
-        with self.opener(stop) as opener:
-            searcher = Searcher(opener, self._ripgrep(), bounds or Bounds(), on_read, tally, stop)
-            return Found(searcher.search(entries, pattern, context), tally.omitted())
+            return super()._to_search(opener, below, tally, stop)
+        return self.files(stop, sized=True).entries

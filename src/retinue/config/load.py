@@ -116,7 +116,8 @@ def invalid(problems: list[Problem]) -> ConfigInvalid:
 
 def _require(layers: _Layers) -> None:
     for key in sorted(set(missing(layers.values))):
-        wanted = f"is missing; it must be {rows()[key.split('.')[0] + '.*.argv'].allowed}"
+        row = row_of(key)
+        wanted = f"is missing; it must be {row.allowed if row else 'given'}"
         layers.problems.append(Problem("settings", key, "", wanted))
 
 
@@ -159,7 +160,9 @@ def _anchored(value: Any, folder: Path, *, inside: bool) -> Any:
 
 def _spelled(row_key: str, key: str) -> str:
     """The row's own spelling, with the name the user chose in the place of the star."""
-    return row_key.replace("*", key.split(".")[1]) if "*" in row_key else row_key
+    if "*" not in row_key:
+        return row_key
+    return row_key.replace("*", key.split(".")[row_key.split(".").index("*")])
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

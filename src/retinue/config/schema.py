@@ -132,7 +132,12 @@ def _rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[Row
         elif named := named_kind(hint):
             yield from _rows(named, f"{prefix}{field.name}.*.", only)
         else:
-            yield Row(prefix + field.name, _given(hint), {**field.metadata, "user_only": only})
+            bounds = {**field.metadata, "user_only": only, "required": _is_required(field)}
+            yield Row(prefix + field.name, _given(hint), bounds)
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _given(hint: Any) -> Any:
@@ -158,19 +163,36 @@ def row_of(key: str) -> Row | None:
     found = rows().get(snake(key))
     if found is not None and "*" not in key:
         return found
-    section, name, leaf = (*key.split(".", 2), "", "")[:3]
-    return rows().get(f"{snake(section)}.*.{snake(leaf)}") if NAME.fullmatch(name) else None
+    parts = key.split(".")
+    for place in range(1, len(parts) - 1):
+        before, name, after = ".".join(parts[:place]), parts[place], ".".join(parts[place + 1 :])
+        found = rows().get(f"{snake(before)}.*.{snake(after)}")
+        if found is not None and NAME.fullmatch(name):
+            return found
+    return None
 
 
 @cache
 def sections() -> frozenset[str]:
-    return frozenset(key.rpartition(".")[0].removesuffix(".*") for key in rows() if "." in key)
+    """Everything that has settings below it; of tables with names the user chooses, the table itself."""
+    found: set[str] = set()
+    for key in rows():
+        section = key.partition(".*.")[0] if "*" in key else key.rpartition(".")[0]
+        while section:
+            found.add(section)
+            section = section.rpartition(".")[0]
+    return frozenset(found)
+
+
+@cache
+def _tables_of_names() -> frozenset[str]:
+    return frozenset(key.partition(".*.")[0] for key in rows() if "*" in key)
 
 
 def is_section(key: str) -> bool:
     """Whether further keys stand below this one: `limits`, `commands`, `commands.NAME`."""
-    section, _, name = key.partition(".")
-    return snake(key) in sections() or (f"{snake(section)}.*.argv" in rows() and bool(NAME.fullmatch(name)))
+    before, _, name = key.rpartition(".")
+    return snake(key) in sections() or (snake(before) in _tables_of_names() and bool(NAME.fullmatch(name)))
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -217,11 +239,12 @@ def _make(kind: type[Made], prefix: str, values: Mapping[str, Any]) -> Made:
 def missing(values: Mapping[str, Any]) -> Iterator[str]:
     """Keys without which a named table makes no sense."""
     for key in values:
-        section, _, rest = key.partition(".")
-        name, _, leaf = rest.partition(".")
-        required = f"{section}.{name}.argv"
-        if leaf and required not in values and f"{section}.*.argv" in rows():
-            yield required
+        for row_key, row in rows().items():
+            before, star, after = row_key.partition(".*.")
+            if star and row.bounds["required"] and key.startswith(before + "."):
+                name = key.removeprefix(before + ".").partition(".")[0]
+                if f"{before}.{name}.{after}" not in values:
+                    yield f"{before}.{name}.{after}"
 
 
 def values_of(settings: Settings) -> Iterator[tuple[str, Row, Any]]:
@@ -229,9 +252,9 @@ def values_of(settings: Settings) -> Iterator[tuple[str, Row, Any]]:
     for key, row in rows().items():
         section, star, leaf = key.partition(".*.")
         if star:
-            named = cast("Mapping[str, Any]", getattr(settings, section))
+            named = cast("Mapping[str, Any]", value_of(settings, section))
             yield from (
-                (f"{section}.{name}.{leaf}", row, getattr(value, leaf)) for name, value in named.items()
+                (f"{section}.{name}.{leaf}", row, value_of(value, leaf)) for name, value in named.items()
             )
         else:
             yield key, row, value_of(settings, key)

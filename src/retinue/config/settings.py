@@ -57,10 +57,14 @@ class RuntimeSettings:
     """Milliseconds a request may take when it names no deadline of its own."""
 
     max_concurrent_tasks: int = setting(4, at_least=1)
-    """Tasks that run at the same time, over all servers that share the data folder."""
+    """Tasks that run at the same time, over all servers that share the data folder; and, beside them, roles
+    of research in one server."""
 
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Tasks that may wait for their turn; more are refused."""
+
+    keep_runs_days: int = setting(30, at_least=0)
+    """Days after which a run that has ended is removed with its log, when a server starts; 0 keeps all."""
 
     patience_s: int = setting(45, at_least=1, at_most=3_600)
     """Seconds a tool may wait before it answers with where the work stands; hosts give up after 60."""
@@ -95,10 +99,53 @@ class HttpSettings:
     """Further Host headers to accept over HTTP, such as `build-box:8765`."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings:
+    url: str
+    """Base URL of an OpenAI-compatible server."""
+
+    api_key_env: str = ""
+    """Name of the variable that holds its key; over plain http only to this machine."""
+
+    slots: int | None = setting(None, at_least=1)
+    """Requests it serves at a time; by default what the server tells, or a cautious number."""
+
+    context: int | None = setting(None, at_least=512)
+    """Tokens the loaded model can hold; by default what the server tells, or 4,096."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierSettings:
+    endpoint: str = ""
+    """A name from `models.endpoints`, or a URL; by default that of the tier `default`, then
+    `models.endpoint`."""
+
+    model: str = ""
+    """The model's name there; by default as with the endpoint, or what an endpoint of its own has loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class TiersSettings:
+    fast: TierSettings = field(default_factory=TierSettings)
+    default: TierSettings = field(default_factory=TierSettings)
+    medium: TierSettings = field(default_factory=TierSettings)
+    strong: TierSettings = field(default_factory=TierSettings)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    endpoint: str = setting("", user_only=True)
-    """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`."""
+    endpoint: str = ""
+    """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`, or a name from
+    `models.endpoints`."""
+
+    model: str = ""
+    """Name of the model there; by default the one that is loaded."""
+
+    patience_s: int = setting(300, at_least=1, at_most=3_600)
+    """Seconds to wait for the first word of a reply: the server may have to load the model first."""
+
+    endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
+    tiers: TiersSettings = field(default_factory=TiersSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +153,7 @@ class AgentSettings:
     caller: str = setting("main")
     """The name under which a host calls, for an agent's `allowed_callers`; set it in the host's own entry."""
 
-    executor: str = setting("", one_of=("", *EXECUTORS))
+    executor: str | None = setting(None, one_of=EXECUTORS)
     """What performs the agents whose files name no executor; by default `claude` for files of Claude Code,
     `opencode` for files of opencode, `local` for ours."""
 
@@ -164,6 +211,6 @@ class Settings:
     policy: PolicySettings = field(default_factory=PolicySettings)
     tools: ToolSettings = field(default_factory=ToolSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
-    models: ModelSettings = field(default_factory=ModelSettings)
+    models: ModelSettings = setting(ModelSettings, user_only=True)
     agents: AgentSettings = setting(AgentSettings, user_only=True)
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], user_only=True)

@@ -5,7 +5,7 @@ Amounts are whole numbers, so that sums are exact: money in millionths of a doll
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +20,10 @@ class BudgetKind(StrEnum):
     COST_MICROS = "cost_micros"
     WALL_MS = "wall_ms"
     SPAWNS = "spawns"
+
+
+Charge = Callable[[BudgetKind, int], None]
+"""Books an amount before it is spent; `BudgetExceeded`, and nothing booked, when there is not enough."""
 
 
 _KINDS = tuple(kind.value for kind in BudgetKind)

@@ -18,7 +18,8 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── ModelFailed              model_failed        a model's server answered, but with nothing that can be used
 │   ├── ContextOverflow      context_overflow    the conversation is longer than the loaded model can hold
 │   ├── ToolsUnsupported     tools_unsupported   the server or the model takes no tools
-│   └── EmptyReply           empty_reply         success was said and nothing came
+│   ├── EmptyReply           empty_reply         success was said and nothing came
+│   └── OutputInvalid        output_invalid      the model gave no answer that fits its schema
 ├── Stopped                                      the caller ended the work
 │   ├── DeadlineExceeded     deadline_exceeded
 │   └── Canceled             canceled
@@ -79,7 +80,7 @@ class LimitExceeded(RetinueError):
 
     def __init__(self, kind: str, used: float, limit: float, *, hint: str | None = None) -> None:
         super().__init__(
-            f"{kind}: {used:g} would exceed the limit of {limit:g}",
+            f"{kind}: {_plain(used)} would exceed the limit of {_plain(limit)}",
             hint=hint,
             kind=kind,
             used=used,
@@ -88,6 +89,11 @@ class LimitExceeded(RetinueError):
         self.kind = kind
         self.used = used
         self.limit = limit
+
+
+def _plain(amount: float) -> str:
+    """A whole number with all of its digits: sixteen million bytes are not `1.68e+07`."""
+    return str(int(amount)) if amount == int(amount) else f"{amount:g}"
 
 
 class BudgetExceeded(LimitExceeded):
@@ -136,6 +142,10 @@ class ToolsUnsupported(ModelFailed):
 
 class EmptyReply(ModelFailed):
     code = "empty_reply"
+
+
+class OutputInvalid(ModelFailed):
+    code = "output_invalid"
 
 
 class Stopped(RetinueError):

@@ -9,9 +9,12 @@ from typing import Literal
 
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.json_value import Json
+from retinue.core.message import Message
 from retinue.core.permission import Permit, nobody_permits
+from retinue.core.spending import UNMETERED, Spending
 
-Stream = Literal["stdout", "stderr"]
+Stream = Literal["stdout", "stderr", "event"]
+"""What was said, what was said beside it, and what happened meanwhile."""
 Status = Literal["success", "error", "timeout", "canceled"]
 
 
@@ -36,6 +39,8 @@ class OutputLine:
 Emit = Callable[[OutputLine], Awaitable[None]]
 Hide = Callable[[Iterable[str]], None]
 Started = Callable[[Identity], Awaitable[None]]
+Ask = Callable[[str, float | None], Awaitable[Message]]
+"""Puts a question to the run's parent and waits for the answer, so many seconds at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,10 @@ class RunContext:
     """Given the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables through which the task can reach us again."""
+    spending: Spending = UNMETERED
+    """Asked before anything is spent."""
+    ask: Ask | None = None
+    """None where there is nobody to ask."""
     hide: Hide = lambda values: None
     """Given the secrets that the task gets to know, before it can tell them."""
     permit: Permit = nobody_permits
@@ -71,15 +80,19 @@ class Outcome:
     """The answer of a task that succeeded, else the last lines it wrote."""
     cut: bool = False
     """Whether `output` lacks its beginning; the log has all of it."""
+    value: Json = None
+    """The answer in a shape of its own, where it has one; `output` says it in words."""
     exit_code: int | None = None
     """The program's own, negative for a signal; None when it did not end by itself."""
     error: RetinueError | None = None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
     """What was measured, by name: `duration_ms`, `output_bytes`, `steps`, `tokens`, `cost_micros`."""
     facts: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """What else happened, by name: the effective `model`, the `session_id`, the `isolation`, `notes`."""
+    """What else happened, by name: the effective `model`, the `session_id`, the `isolation`."""
     survivors: tuple[Identity, ...] = ()
     """Processes that the task started and nothing could end."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the output should know of it: what was missing, cut or found untrue."""
 
     @property
     def status(self) -> Status:

@@ -55,11 +55,14 @@ class Prompt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     text: str
+    """Never empty unless there are calls: where a server sent nothing but reasoning, the reasoning."""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
     finish: Finish
     model: str
-    """The one that answered, by the server's word; another than asked for may have."""
+    """The one that answered, by the server's word."""
+    substituted: bool = False
+    """Whether that is another than the one asked for."""
     prompt_tokens: int | None = None
     """By the server's count; None where it does not tell."""
     reply_tokens: int | None = None
@@ -98,3 +101,9 @@ class Model(Protocol):
         Raises `ContextOverflow`, `ToolsUnsupported`, `EmptyReply`, `ModelFailed` or `Unavailable`.
         """
         ...
+
+
+class Estimator(Protocol):
+    """How many tokens a prompt will have, before it is sent."""
+
+    def estimate(self, prompt: Prompt) -> int: ...

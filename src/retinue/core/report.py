@@ -5,8 +5,10 @@ The shapes and names of `as_dict` are a contract with hosts. Knows nothing of ho
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from retinue.core.errors import InvalidInput
@@ -154,6 +156,11 @@ class Report:
     def __post_init__(self) -> None:
         if not self.roles or not set(self.roles) <= set(ROLES):
             raise InvalidInput(f"a report has roles, and no unknown ones: {sorted(self.roles)}")
+
+    def whole_path(self, reference: Reference) -> str:
+        """Where a file that it names lies, `..` taken out."""
+        root = self.roots_searched[self.root_of.get(str(reference), 0)]
+        return os.path.normpath(Path(root) / reference.path)
 
     def as_dict(self) -> dict[str, object]:
         """The contract's keys first; those of ours that have nothing to say are left out."""

@@ -175,7 +175,8 @@ class _Maker:
             executor = self._origin.format.executor
             self._origins["executor"] = "the folder it lies in"
         if executor in ("command", "acp") and "command" not in self._values:
-            raise Malformed(self._values["executor"].line, f"the executor `{executor}` needs a `command`")
+            line = self._values["executor"].line if "executor" in self._values else 1
+            raise Malformed(line, f"the executor `{executor}` needs a `command`")
         if executor not in STARTING_PROGRAMS and "command" in self._values:
             line = self._values["command"].line
             raise Malformed(line, f"the executor {executor} takes no `command`", "leave one of them out")
@@ -203,12 +204,17 @@ class _Maker:
                     self._problems.append(Problem(line, text, fatal=False))
             granted = kept
         elif profile is not None:
-            granted, self._origins["tools"] = profile.tools, f"profile {profile.name} ({profile.source})"
+            granted = profile.tools
+            self._origins["tools"] = f"profile {profile.name} ({profile.source})"
+            if executor == "local":
+                granted = tool_rules.of_servers(granted, self._get("mcp_servers", Servers()).names)
         elif granted is None and executor == "local":
-            granted, self._origins["tools"] = known_profiles.READ_ONLY.tools, "default of the executor local"
-        if granted is None:
+            granted, self._origins["tools"] = known_profiles.READING, "default of the executor local"
+        if granted is None or "*" in granted:
             return None, denied
-        return tool_rules.without(granted, denied), ()
+        left = tool_rules.without(granted, denied)
+        # Where our own loop reads the list, a server's name alone stands for all its tools.
+        return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
 
     def _profile(self) -> Profile | None:
         if "profile" not in self._values:

@@ -30,7 +30,7 @@ BY_EXECUTOR: Mapping[str, frozenset[str]] = {
     "command": frozenset({"command", "env", "prompt"}),
     "local": frozenset(
         {
-            *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
+            *("prompt", "model", "tools", "mcp_servers", "output_schema"),
             *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
         }
     ),
@@ -57,6 +57,8 @@ def asked(agent: Agent) -> Iterator[str]:
             yield from (f"budget.{kind}" for kind in agent.budget.as_dict())
         elif field.name == "permissions":
             yield from ("permissions",) if value.allow or value.deny or value.mode else ()
+        elif field.name == "output_format" and agent.output_schema is not None:
+            continue  # whoever holds the answer to a schema holds it to JSON
         elif field.default is not dataclasses.MISSING:
             yield from (field.name,) if value != field.default else ()
         elif value or field.default_factory is dataclasses.MISSING:

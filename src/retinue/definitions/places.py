@@ -62,7 +62,7 @@ class Place:
     def files(self) -> Iterator[Path]:
         """By name; `agents/NAME/agent.md` in the one place that has a folder for each agent."""
         try:
-            names = sorted(entry.name for entry in self.folder.iterdir())[:MOST_FILES]
+            names = sorted(entry.name for entry in self.folder.iterdir() if entry.name[0] != ".")[:MOST_FILES]
         except OSError:
             return
         for name in names:

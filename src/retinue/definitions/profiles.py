@@ -26,6 +26,8 @@ READ_ONLY = Profile(
     "Read and search, change nothing",
     ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in LOOKUPS)),
 )
+READING = ("Read", "Grep", "Glob", "LS", "outline", "ask_parent")
+"""Our own tools, which change nothing: what a local agent has that names none."""
 RESEARCH = Profile(
     "research",
     "Read, search, and look things up on the web",

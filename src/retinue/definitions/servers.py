@@ -30,6 +30,10 @@ class Servers:
     referred: tuple[str, ...] = ()
     """Names of servers that are defined somewhere else, in a CLI's own settings."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset({*self.referred, *(server.name for server in self.defined)})
+
 
 def servers(node: Node) -> Servers:
     """A list of tables with a `name`, a table by name, or a list of names and of tables by name."""

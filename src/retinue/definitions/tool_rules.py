@@ -5,7 +5,7 @@ Knows tools by name alone; which of them exist is the executor's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -14,12 +14,18 @@ from retinue.definitions.problem import Malformed
 from retinue.definitions.values import flag, one_of, words
 
 EVERYTHING = frozenset({"*", "all", "all tools"})
+MCP = "mcp__"
+"""What the names of MCP servers' tools begin with: `mcp__SERVER__TOOL`."""
 SAME = {
     "read_file": "read",
+    "view": "read",
     "list_files": "ls",
     "list": "ls",
     "list_dir": "ls",
+    "list_directory": "ls",
+    "list_folder": "ls",
     "search": "grep",
+    "search_files": "grep",
     "find_files": "glob",
     "write_file": "write",
     "edit_file": "edit",
@@ -97,6 +103,11 @@ def without(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
     """What is left. A rule of a tool, such as `Bash(rm:*)`, takes nothing away here: it is a permission."""
     whole = [name for name in denied if "(" not in name]
     return tuple(tool for tool in granted if not any(matches(tool, name) for name in whole))
+
+
+def of_servers(granted: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
+    """Without the tools of MCP servers that are not there: a profile names more than most agents have."""
+    return tuple(tool for tool in granted if not tool.startswith(MCP) or tool.split("__")[1] in servers)
 
 
 def within(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retinue.core.agent import NO_PERMISSIONS, Agent
-from retinue.definitions.profiles import READ_ONLY
+from retinue.definitions.profiles import READ_ONLY, READING
 from retinue.definitions.tool_rules import within
 
 HARMLESS = frozenset({"local", "deterministic"})
@@ -16,7 +16,10 @@ def beyond_reading(agent: Agent) -> Iterator[str]:
     """Everything that is more than reading the roots with our own tools, in words."""
     if agent.executor not in HARMLESS:
         yield f"starts a program (executor {agent.executor})"
-    if more := sorted(set(agent.tools or ()) - set(within(agent.tools or (), READ_ONLY.tools))):
+    harmless = (*READ_ONLY.tools, *READING)
+    if agent.tools is None:
+        yield "may call every tool"
+    elif more := sorted(set(agent.tools) - set(within(agent.tools, harmless))):
         yield "has tools that do more than read: " + ", ".join(more)
     if agent.mcp_servers:
         yield "uses MCP servers of its own"

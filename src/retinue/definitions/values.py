@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from retinue.core.json_value import Json
@@ -44,7 +44,7 @@ def dollars(node: Node) -> int:
     """Money as millionths."""
     try:
         amount = Decimal(node.text) * 1_000_000 if isinstance(node, Scalar) else Decimal("NaN")
-    except InvalidOperation:
+    except ArithmeticError:
         amount = Decimal("NaN")
     if amount.is_finite() and 0 <= amount <= 10**12:
         return int(amount)

@@ -68,6 +68,8 @@ def read_yaml(text: str, first_line: int) -> Node | None:
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
         raise Malformed(line, "a character that YAML does not allow", "remove it") from None
+    except yaml.YAMLError:
+        raise Malformed(first_line, "not valid YAML") from None
 
 
 def _build(events: Iterable[Any], first_line: int) -> Node | None:

@@ -21,7 +21,6 @@ from retinue.executors.acp_connection import PROTOCOL, AcpConnection, AgentRefus
 from retinue.executors.acp_conversation import Conversation
 from retinue.executors.cli_job import Job, Launch
 from retinue.executors.cli_mcp import OURS, ReadyServer
-from retinue.executors.cli_process import facts
 from retinue.executors.cli_profiles import CliProfile
 from retinue.executors.cli_report import unfinished
 from retinue.executors.cli_setting import CliSetting, Prepared
@@ -102,13 +101,15 @@ class _Talk:
         error = error or report.error
         if error is None and not report.ended:
             error = unfinished(self._name, exit_code, self._complaints.text)
+        error = report.charge(self._ctx.spending, error)
         usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": self._bytes}
         return Outcome(
             report.answer,
             exit_code=exit_code,
             error=error,
             usage={**usage, **report.usage()},
-            facts=facts(report, self._prepared),
+            facts={**report.facts(), "isolation": self._prepared.isolation},
+            notes=(*report.notes, *self._prepared.notes),
             survivors=tuple(group.survivors) if group else (),
         )
 

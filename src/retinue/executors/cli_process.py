@@ -6,14 +6,12 @@ Which CLI is data (`cli_profiles`) and two small classes, one that starts it and
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 import anyio
 
 from retinue.core.agent import Agent
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, ProgramFailed, RetinueError
 from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.json_value import Json
 from retinue.executors.cli_job import Cli
 from retinue.executors.cli_report import Events, Report, unfinished
 from retinue.executors.cli_setting import CliSetting, Prepared
@@ -66,13 +64,16 @@ class CliExecutor:
                     await lines.finish()
         report = events.report
         error = error or report.error or self._unproved(report, exit_code, lines.complaints.text)
+        error = report.charge(ctx.spending, error)
         usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": lines.bytes}
         return Outcome(
             report.answer,
             exit_code=exit_code,
             error=error,
             usage={**usage, **report.usage()},
-            facts=facts(report, prepared),
+            value=report.structured,
+            facts={**report.facts(), "isolation": prepared.isolation},
+            notes=(*report.notes, *prepared.notes),
             survivors=tuple(group.survivors) if group else (),
         )
 
@@ -80,10 +81,3 @@ class CliExecutor:
         if report.ended and not exit_code:
             return None
         return unfinished(self._cli.profile.name, exit_code, complaints)
-
-
-def facts(report: Report, prepared: Prepared) -> Mapping[str, Json]:
-    told = {**report.facts(), "isolation": prepared.isolation}
-    if prepared.notes:
-        told["notes"] = [*report.notes, *prepared.notes]
-    return told

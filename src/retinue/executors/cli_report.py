@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from retinue.core.errors import ProgramFailed, RetinueError
+from retinue.core.budget import BudgetKind
+from retinue.core.errors import BudgetExceeded, ProgramFailed, RetinueError
 from retinue.core.json_value import Json
+from retinue.core.spending import Spending
 from retinue.core.words import clip
 
 LONGEST_LOG_TEXT = 2_000
@@ -41,14 +43,21 @@ class Report:
             "model": self.model,
             "session_id": self.session_id,
             "denials": self.denials,
-            "notes": self.notes,
-            "structured": self.structured,
         }
         return {name: value for name, value in known.items() if value not in (None, [])}
 
     def usage(self) -> dict[str, int]:
         amounts = {"steps": self.steps, "tokens": self.tokens, "cost_micros": self.cost_micros or 0}
         return {name: amount for name, amount in amounts.items() if amount}
+
+    def charge(self, spending: Spending, error: RetinueError | None) -> RetinueError | None:
+        """What is only known afterwards is spent all the same; too much of it fails a run that had not."""
+        for name, amount in self.usage().items():
+            try:
+                spending.charge(BudgetKind(name), amount)
+            except BudgetExceeded as exceeded:
+                error = error or exceeded
+        return error
 
     def note(self, text: str) -> None:
         if text not in self.notes:

@@ -80,7 +80,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def expanded(name: str, value: str, source: Mapping[str, str]) -> str:
-    """The value of one variable that an agent sets."""
+    """The value of `name` with its references replaced; one to a variable that is not set is an error."""
     if not name or "=" in name or "\0" in name + value:
         raise ConfigInvalid(f"not an environment variable: {name!r}", hint="a name has no `=` and no NUL")
 

@@ -22,8 +22,11 @@ def write_artifact(
     folder: Path, report: Report, constraints: Iterable[str], redact: Callable[[str], str]
 ) -> Path:
     """The path of the new file. `constraints` are the lines of the section on budgets."""
-    text = redact(memo(report, constraints))
-    stem = _stem(redact(report.question))
+    return write_new(folder, redact(report.question), redact(memo(report, constraints)))
+
+
+def write_new(folder: Path, title: str, text: str) -> Path:
+    """A new file named after its title, whole or not there, never over another one."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         inside = folder.resolve(strict=True)
@@ -32,7 +35,7 @@ def write_artifact(
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
-            return _link_to_a_free_name(draft, inside, stem)
+            return _link_to_a_free_name(draft, inside, _stem(title))
         finally:
             draft.unlink()
     except OSError as error:
@@ -48,15 +51,15 @@ def memo(report: Report, constraints: Iterable[str]) -> str:
     findings = dict.fromkeys(finding for value in values for finding in value.key_findings)
     references = dict.fromkeys(str(reference) for value in values for reference in value.references)
     notes = [*report.notes, *(value.notes for value in values if value.notes)]
-    lines = ["# Research Handoff", "", "## Question", "", *_verbatim(report.question)]
+    lines = ["# Research Handoff", "", "## Question", "", *verbatim(report.question)]
     lines += ["", "## Summary", "", report.summary]
-    lines += ["", "## Key Findings", "", *(_bullets(findings) or ["None."])]
+    lines += ["", "## Key Findings", "", *(bullets(findings) or ["None."])]
     lines += ["", "## References", "", *([f"- `{name}`" for name in references] or ["None."])]
     lines += ["", "## Constraints / Budgets", ""]
     lines += [f"- root searched: {root}" for root in report.roots_searched]
     lines += [f"- {line}" for line in (*constraints, *_missing(report))]
     if notes:
-        lines += ["", "## Notes", "", *_bullets(notes)]
+        lines += ["", "## Notes", "", *bullets(notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -66,7 +69,7 @@ def _missing(report: Report) -> Iterator[str]:
             yield f"{role} ended with {outcome.status} after {outcome.elapsed_ms} ms"
 
 
-def _verbatim(question: str) -> list[str]:
+def verbatim(question: str) -> list[str]:
     """As it was asked; what could be taken for Markdown of ours stands in a fence it cannot close."""
     if "\n" not in question and not question.lstrip().startswith(("#", "-", "*", ">", "`")):
         return [question]
@@ -75,7 +78,7 @@ def _verbatim(question: str) -> list[str]:
     return [fence, question, fence]
 
 
-def _bullets(items: Iterable[str]) -> list[str]:
+def bullets(items: Iterable[str]) -> list[str]:
     """Further lines of an item are indented beneath it."""
     return [f"- {item}".replace("\n", "\n  ") for item in items]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from retinue.codebase.entry import Entry
 from retinue.core.reference import Reference
+from retinue.research.followup import Earlier
+from retinue.research.ledger import Books
+from retinue.research.naming import Naming
 from retinue.research.question import Asked
 from retinue.research.scope import Scope
 from retinue.research.sources import Sources
@@ -16,14 +19,17 @@ class Inquiry:
     asked: Asked
     scope: Scope
     sources: Sources
-    roots_before: int = 0
-    """How many other roots the report names before those of this scope."""
+    before: Scope | None = None
+    """What the report names before this scope: its roots come first, and so do its references."""
+    earlier: Earlier | None = None
+    """The report that is followed up, if one is."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
     """Where each reference that was made belongs, by its place among the report's roots."""
 
+    def booked_by(self, books: Books) -> Inquiry:
+        return replace(self, sources=self.sources.booked_by(books))
+
     def reference(self, entry: Entry, line: int | None = None) -> Reference:
-        """A place, relative to the folder that was searched."""
-        number, path = self.scope.below(entry)
-        reference = Reference(path, line)
-        self.root_of.setdefault(str(reference), self.roots_before + number)
+        reference, root = Naming(self.scope, self.before).of(entry, line)
+        self.root_of.setdefault(str(reference), root)
         return reference

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
 
+from retinue.core.budget import BudgetKind, Charge
 from retinue.core.errors import LimitExceeded
 
 _RAISE = "raise limits.max_files_read or limits.max_bytes_read, or ask about fewer things"
+
+
+class Books(Protocol):
+    """Where a role books what it reads."""
+
+    def charge(self, file: Hashable, size: int) -> None: ...
 
 
 class Ledger:
@@ -22,12 +31,16 @@ class Ledger:
         self._refused: dict[str, None] = {}
 
     def charge(self, file: Hashable, size: int) -> None:
-        """Book so many bytes of a file, which counts as one file however often it is read.
+        self.book(file, size)
+
+    def book(self, file: Hashable, size: int) -> bool:
+        """Book so many bytes of a file, which counts as one file however often it is read. Is it a new one?
 
         Raises LimitExceeded, and books nothing, if a limit would be crossed.
         """
         with self._lock:
-            files = len(self._files) + (file not in self._files)
+            is_new = file not in self._files
+            files = len(self._files) + is_new
             total = self._bytes + size
             if files > self.max_files:
                 self._refused["files"] = None
@@ -37,6 +50,7 @@ class Ledger:
                 raise LimitExceeded("bytes", total, self.max_bytes, hint=_RAISE)
             self._files.add(file)
             self._bytes = total
+            return is_new
 
     @property
     def files(self) -> int:
@@ -51,3 +65,16 @@ class Ledger:
         """The limits at which something was refused."""
         with self._lock:
             return tuple(self._refused)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleBooks:
+    """One role's part: booked with the request, and with the role's own run."""
+
+    request: Ledger
+    run: Charge
+
+    def charge(self, file: Hashable, size: int) -> None:
+        if self.request.book(file, size):
+            self.run(BudgetKind.FILES, 1)
+        self.run(BudgetKind.BYTES, size)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from retinue.codebase.locate import Located, Place
-from retinue.codebase.missing import Missing
 from retinue.codebase.references import Checked, Claim, check, words_in
+from retinue.core.errors import DeadlineExceeded
 from retinue.core.report import Confidence, RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import counted, joined
+from retinue.core.words import clip, counted, joined
+from retinue.research.early import early
+from retinue.research.followup import WIDER, narrowed
 from retinue.research.inquiry import Inquiry
+from retinue.research.near import near_names
 
 KINDS = {
     "implementation": "implementation",
@@ -25,31 +28,83 @@ EXPLAINED, REASONS = 3, 2
 """Places that say why they are there, and how many of their reasons."""
 NAMED = 3
 """Files that each group names."""
+AT_ONCE = 5
+"""Places that are opened again between two looks at the clock."""
+LONGEST_SHOWN = 60
 DEFINITION_LINES = 100
 """How far below the line that names a definition its words may stand."""
 
 
+@dataclass(slots=True)
+class Looked:
+    """What became of the places: those that hold, and what happened to the others."""
+
+    kept: list[Place] = field(default_factory=list[Place])
+    present: set[str] = field(default_factory=set[str])
+    """What was asked for that stands in any of them."""
+    failed: int = 0
+    unchecked: int = 0
+    is_cut: bool = False
+    """Whether the deadline came before all of them were opened again."""
+
+
 def find(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[RoleResult, tuple[Place, ...]]:
     """The result, and its places for the roles that start from them. A place without a line has line 0."""
-    asked, scope = inquiry.asked, inquiry.scope
-    located = scope.locator.locate(asked.parsed.text, limit, stop)
-    stop.check()  # a walk that time cut short must not pass for "not found"
-    seen = words_in(scope.codebase, (place.entry for place in located.places), asked.aims, stop)
-    present = frozenset[str]().union(*seen.values())
-    if not present:
-        return _not_found(inquiry, located), ()
-    kept, checked = _checked(inquiry, located.places, stop)
-    if not kept and not checked.unchecked:
-        return _not_found(inquiry, located), ()
-    confidence = located.confidence.level if kept else "low"
+    located, is_cut = _located(inquiry, limit, stop)
+    places, narrowing = located.places[:limit], None
+    if inquiry.earlier is not None:
+        places, narrowing = narrowed(located.places, inquiry.asked.text, inquiry.earlier, limit)
+    looked = _looked(inquiry, places, stop)
+    if not looked.present or not (looked.kept or looked.unchecked):
+        if is_cut or looked.is_cut:
+            raise DeadlineExceeded("the deadline passed before all files were searched")
+        return _not_found(inquiry, located, stop), ()
+    kept = looked.kept
+    confidence = _confidence(inquiry, located) if kept and not is_cut else "low"
     result = RoleResult(
         summary=_summary(inquiry, kept, confidence),
         references=tuple(inquiry.reference(place.entry, place.line or None) for place in kept),
         key_findings=(*_reasons(inquiry, kept), *_groups(inquiry, kept)),
         confidence=confidence,
-        notes=_notes(inquiry, checked, present, located.missing),
+        notes=joined(
+            narrowing,
+            "The deadline came before everything was searched: there may be more." if is_cut else None,
+            _notes(inquiry, looked, located, stop),
+        ),
     )
     return result, tuple(kept)
+
+
+def _located(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[Located, bool]:
+    """What is found in most of the time, and whether the time was too short for all of it."""
+    wanted = limit * WIDER if inquiry.earlier is not None else limit
+    with early(stop) as soon:
+        located = inquiry.scope.locator.locate(inquiry.asked.parsed, wanted, soon.stop)
+        return located, soon.stop.reached
+    raise DeadlineExceeded("the deadline passed before the files were searched")
+
+
+def _looked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Looked:
+    """Every place is opened again, a few at a time: what was seen when the deadline comes is kept."""
+    looked = Looked()
+    for first in range(0, len(places), AT_ONCE):
+        try:
+            _look(looked, inquiry, places[first : first + AT_ONCE], stop)
+        except DeadlineExceeded:
+            looked.is_cut = True
+            looked.unchecked += len(places) - first
+            break
+    return looked
+
+
+def _look(looked: Looked, inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> None:
+    codebase, asked = inquiry.scope.codebase, inquiry.asked
+    seen = words_in(codebase, (place.entry for place in places), asked.aims, stop)
+    kept, checked = _checked(inquiry, places, stop)
+    looked.present.update(*seen.values())
+    looked.kept += kept
+    looked.failed += len(checked.failed)
+    looked.unchecked += len(checked.unchecked)
 
 
 def _checked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> tuple[list[Place], Checked]:
@@ -67,6 +122,12 @@ def _checked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> tuple[lis
         if place.entry in readable
     ]
     return kept, Checked(lines.held, whole.failed, (*lines.unchecked, *whole.unchecked))
+
+
+def _confidence(inquiry: Inquiry, located: Located) -> Confidence:
+    """Calibrated for questions that stand alone: nobody knows how often a follow-up is right."""
+    level = located.confidence.level
+    return "med" if level == "high" and inquiry.earlier is not None else level
 
 
 def _summary(inquiry: Inquiry, kept: Sequence[Place], confidence: Confidence) -> str:
@@ -90,30 +151,33 @@ def _groups(inquiry: Inquiry, kept: Sequence[Place]) -> Iterator[str]:
             yield f"{name} ({len(paths)}): {', '.join(paths[:NAMED])}{more}"
 
 
-def _notes(
-    inquiry: Inquiry, checked: Checked, present: frozenset[str], missing: Sequence[Missing]
-) -> str | None:
-    absent = [name for name in inquiry.asked.names if name not in present]
-    dropped, unchecked = len(checked.failed), len(checked.unchecked)
+def _notes(inquiry: Inquiry, looked: Looked, located: Located, stop: Stop) -> str | None:
+    absent = [name for name in inquiry.asked.names if name not in looked.present]
+    unchecked = "the deadline came" if looked.is_cut else "a limit was reached"
     return joined(
         f"Not found: {', '.join(absent)}." if absent else None,
-        _near(missing),
-        f"{counted(dropped, 'reference')} dropped: they did not hold." if dropped else None,
-        f"{counted(unchecked, 'place')} left out: a limit was reached." if unchecked else None,
+        _near(inquiry, absent, located, stop) if absent else None,
+        f"{counted(looked.failed, 'reference')} dropped: they did not hold." if looked.failed else None,
+        f"{counted(looked.unchecked, 'place')} left out: {unchecked}." if looked.unchecked else None,
     )
 
 
-def _near(missing: Sequence[Missing]) -> str | None:
-    near = dict.fromkeys(name for one in missing for name in one.near)
+def _near(inquiry: Inquiry, wanted: Sequence[str], located: Located, stop: Stop) -> str | None:
+    """Did they mean another name? Not worth a deadline that is near."""
+    near = dict.fromkeys(name for one in located.missing for name in one.near)
+    if not near:
+        with early(stop) as soon:
+            near = dict.fromkeys(near_names(inquiry, wanted, soon.stop))
     return f"Near names: {', '.join(near)}." if near else None
 
 
-def _not_found(inquiry: Inquiry, located: Located) -> RoleResult:
+def _not_found(inquiry: Inquiry, located: Located, stop: Stop) -> RoleResult:
     """What was searched, and where; and what looks like it."""
     asked = inquiry.asked
-    wanted = ", ".join(asked.names or [asked.parsed.spoken.get(aim, aim) for aim in asked.aims[:8]])
+    wanted = asked.names or [asked.parsed.spoken.get(aim, aim) for aim in asked.aims[:8]]
+    shown = ", ".join(wanted) or f"`{clip(asked.text, LONGEST_SHOWN)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(inquiry.scope.folders), 'root')}"
-    near = _near(located.missing)
+    near = _near(inquiry, wanted or asked.text.split(), located, stop)
     return RoleResult(
-        summary=joined(f"Not found: nothing in {where} fits {wanted}.", near) or "", confidence="low"
+        summary=joined(f"Not found: nothing in {where} fits {shown}.", near) or "", confidence="low"
     )

@@ -1,24 +1,34 @@
-"""How a role is performed: the port that the pipeline calls, and the plain way of a worker thread."""
+"""How a role is performed: the port that the pipeline calls, and the plain way of a worker thread.
+
+What a model may add to a role's result later wraps this port: it sees an outcome whose evidence holds, and
+may order or explain it, never add to its references.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 import anyio
 import anyio.to_thread
 
+from retinue.core.budget import Charge
 from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, RetinueError
 from retinue.core.report import RoleError, RoleOutcome, RoleResult, Status
+from retinue.core.spending import UNMETERED
 from retinue.core.stop import Stop
+from retinue.runtime.settled import settled
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[Stop], RoleResult]
-"""A role at work. Synchronous; looks at its stop often."""
+Work = Callable[[Stop, Charge], RoleResult]
+"""A role at work. Synchronous; looks at its stop often, and books what it reads."""
 
 
 class Perform(Protocol):
@@ -27,34 +37,46 @@ class Perform(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class InThread:
     """Each role in a worker thread. A cancel reaches the role through its stop, and is waited for."""
 
+    workers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(math.inf))
+    """How many may work at once; others wait, at most until their deadline."""
+    charge: Charge = UNMETERED.charge
+
     async def __call__(self, role: str, work: Work, seconds: float) -> RoleOutcome:
         stop = Stop(seconds)
-        done: list[RoleOutcome] = []
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_pass_on_cancel, stop)
-            # Not abandoned on cancel: no thread may go on reading for an answer that nobody waits for.
-            done.append(await anyio.to_thread.run_sync(partial(attempt, role, work, stop)))
-            tasks.cancel_scope.cancel()
-        return done[0]
+        admitted = False
+        with anyio.move_on_after(seconds):
+            await self.workers.acquire()
+            admitted = True
+        try:
+            return await self._attempt(role, work, stop)  # which finds so if its time is over
+        finally:
+            if admitted:
+                self.workers.release()
+
+    async def _attempt(self, role: str, work: Work, stop: Stop) -> RoleOutcome:
+        thread = asyncio.ensure_future(
+            anyio.to_thread.run_sync(partial(attempt, role, work, stop, self.charge))
+        )
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            # Not left alone: no thread may go on reading for an answer that nobody waits for.
+            stop.cancel()
+            await settled(thread)
+            raise
 
 
-async def _pass_on_cancel(stop: Stop) -> None:
-    try:
-        await anyio.sleep_forever()
-    finally:
-        stop.cancel()
-
-
-def attempt(role: str, work: Work, stop: Stop) -> RoleOutcome:
+def attempt(role: str, work: Work, stop: Stop, charge: Charge = UNMETERED.charge) -> RoleOutcome:
     """The role's outcome, whatever happens in it."""
     started = time.time()
     clock = time.monotonic()
     try:
         stop.check()
-        value = work(stop)
+        value = work(stop, charge)
     except RetinueError as error:
         value, failure = None, error
     except Exception:

@@ -14,12 +14,14 @@ from functools import partial
 import anyio
 
 from retinue.codebase.locate import Place
+from retinue.core.budget import Charge
 from retinue.core.report import ROLES, Progress, Report, ReportId, RoleOutcome, RoleResult
 from retinue.core.stop import Stop
 from retinue.research.analyzer import analyze
 from retinue.research.constraints import Constraints
+from retinue.research.followup import Earlier
 from retinue.research.inquiry import Inquiry
-from retinue.research.ledger import Ledger
+from retinue.research.ledger import Ledger, RoleBooks
 from retinue.research.locator import find
 from retinue.research.patterns import find_patterns
 from retinue.research.perform import Perform, Work
@@ -44,6 +46,8 @@ class Request:
     redact: Callable[[str], str]
     thoughts: Scope | None = None
     """Historical documents, where there are some."""
+    earlier: Earlier | None = None
+    """The report that is followed up, if one is."""
     limit: int = FOUND
 
 
@@ -72,29 +76,33 @@ async def investigate(request: Request, roles: Sequence[str], perform: Perform) 
     limits = request.constraints
     findings = Findings(request, Ledger(limits.max_files_read, limits.max_bytes_read))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(
-            _search, findings, _inquiry(findings, request.scope, 0), ("locator", *roles), perform
-        )
+        tasks.start_soon(_search, findings, _inquiry(findings, request.scope), ("locator", *roles), perform)
         if request.thoughts is not None:
-            inquiry = _inquiry(findings, request.thoughts, len(request.scope.folders))
+            inquiry = _inquiry(findings, request.thoughts, request.scope)
             tasks.start_soon(_search, findings, inquiry, ("thoughtsLocator", "thoughtsAnalyzer"), perform)
     return findings
 
 
-def _inquiry(findings: Findings, scope: Scope, roots_before: int) -> Inquiry:
+def _inquiry(findings: Findings, scope: Scope, before: Scope | None = None) -> Inquiry:
     request = findings.request
     sources = Sources(scope.codebase, findings.ledger, request.redact)
-    return Inquiry(request.asked, scope, sources, roots_before, findings.root_of)
+    return Inquiry(request.asked, scope, sources, before, request.earlier, findings.root_of)
 
 
 async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], perform: Perform) -> None:
     locator, *others = roles
     places: list[Place] = []
 
-    def locate(stop: Stop) -> RoleResult:
-        result, found = find(inquiry, findings.request.limit, stop)
+    def booking(charge: Charge) -> Inquiry:
+        return inquiry.booked_by(RoleBooks(findings.ledger, charge))
+
+    def locate(stop: Stop, charge: Charge) -> RoleResult:
+        result, found = find(booking(charge), findings.request.limit, stop)
         places.extend(found)
         return result
+
+    def start_from(second: Second, stop: Stop, charge: Charge) -> RoleResult:
+        return second(booking(charge), tuple(places), stop)
 
     async def run(role: str, work: Work) -> None:
         findings.outcomes[role] = await perform(role, work, findings.seconds_left)
@@ -104,7 +112,7 @@ async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], pe
         async with anyio.create_task_group() as tasks:
             for role in others:
                 second = SECOND["analyzer" if role == "thoughtsAnalyzer" else role]
-                tasks.start_soon(run, role, partial(second, inquiry, tuple(places)))
+                tasks.start_soon(run, role, partial(start_from, second))
 
 
 def report_of(findings: Findings) -> Report:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retinue.codebase.question import Question, parse
 from retinue.codebase.terms import stem
 from retinue.core.errors import InvalidInput
+from retinue.research.followup import subject
 
 LONGEST = 100_000
 """Characters: a bug report with its log fits, a pasted file does not."""
@@ -82,7 +83,13 @@ def asked(question: str, *, follows: str = "") -> Asked:
     text = "".join(char for char in question if char in "\n\t" or not _is_control(char)).strip()
     if not any(char.isalnum() for char in text):
         raise InvalidInput("the question is empty", hint="ask where or how something is done")
-    return Asked(text, parse(f"{text}\n{follows}" if follows else text))
+    if not follows:
+        return Asked(text, parse(text))
+    new = subject(text)
+    if not parse(new).terms:
+        return Asked(text, parse(follows))
+    # The earlier question's words count half, as those of a report's body do; yet it is none.
+    return Asked(text, replace(parse(f"{new}\n{follows}"), is_report="\n" in new))
 
 
 def _is_control(char: str) -> bool:

@@ -37,6 +37,17 @@ class Scope:
                 return number, entry.path[len(prefix) :]
         raise RootUnknown("a file outside the searched folders was found")
 
+    def shows(self, path: str, stop: Stop, first: int | None = None) -> bool:
+        """Whether one of the searched folders, or of the first few of them, has a readable file there."""
+        with self.codebase.opener(stop) as opener:
+            for folder in self.folders[:first]:
+                try:
+                    opener.stamp(Entry(folder.root, f"{folder.path}/{path}" if folder.path else path))
+                except (PathDenied, PathMissing):
+                    continue
+                return True
+        return False
+
 
 def scope_of(
     allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop, index: Path | None = None

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import Entry
 from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
 from retinue.core.stop import Stop
-from retinue.research.ledger import Ledger
+from retinue.research.ledger import Books
 from retinue.research.source import Source
 
 
 @dataclass(slots=True)
 class Sources:
     codebase: Codebase
-    ledger: Ledger
+    ledger: Books
     redact: Callable[[str], str]
     _read: dict[Entry, Source | None] = field(default_factory=dict[Entry, "Source | None"])
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def booked_by(self, books: Books) -> Sources:
+        """The same files, what is read from now on booked elsewhere."""
+        return replace(self, ledger=books)
 
     def open(self, entry: Entry, stop: Stop) -> Source | None:
         """None if it cannot be read, or no longer within the request's limits."""

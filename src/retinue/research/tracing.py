@@ -45,7 +45,7 @@ _VARIABLE = re.compile(
 _SETTING = re.compile(
     r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)\w{2,60})\b(?!\()"
 )
-_DEFINES = (
+DEFINES = (
     r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
 )
 _STRING = re.compile(r"""(["'`])(?:(?!\1)[^\\]|\\.){0,400}\1""")
@@ -206,7 +206,7 @@ def definitions_of(
     if not others:
         return found
     either = "|".join(others)
-    pattern = rf"^\s*(?:[\w()]+\s+)*{_DEFINES}\s+(?:\([^)]*\)\s*)?(?:{either})\b|^(?:{either})\s*(?::[^=]*)?="
+    pattern = rf"^\s*(?:[\w()]+\s+)*{DEFINES}\s+(?:\([^)]*\)\s*)?(?:{either})\b|^(?:{either})\s*(?::[^=]*)?="
     matches = inquiry.scope.codebase.grep(
         Pattern(pattern), stop, globs=_family(near.entry.path), bounds=DEFINERS
     ).matches

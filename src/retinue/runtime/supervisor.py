@@ -21,11 +21,13 @@ from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, Inte
 from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
+from retinue.core.message import Message
 from retinue.core.permission import Asked, Verdict, nobody_permits
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
+from retinue.runtime.settled import settled
 from retinue.store.logs import LogWriter, Stream, last_words
 from retinue.store.store import Store
 
@@ -33,6 +35,9 @@ log = logging.getLogger(__name__)
 
 SUMMARY_LETTERS = 600
 """Of a run that succeeded and said nothing itself: the beginning of its answer."""
+
+AskAs = Callable[[RunId, str, float | None], Awaitable[Message]]
+"""A question of a run to its parent, with the seconds that it waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,10 @@ class Work:
 class Supervisor:
     """`async with Supervisor(...)`: runs that are active when the block ends are ended with it."""
 
-    def __init__(self, store: Store, pool: Pool, redactor: Redactor) -> None:
+    def __init__(self, store: Store, pool: Pool, redactor: Redactor, ask: AskAs | None = None) -> None:
+        """`ask` carries questions to the parents of runs whose executors have no other way to ask."""
         self._store = store
+        self._ask = ask
         self._pool = pool
         self._redactor = redactor
         self._meters = Meters(store.ledgers)
@@ -61,7 +68,7 @@ class Supervisor:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as scope:
             self._group = await scope.enter_async_context(asyncio.TaskGroup())
-            self._tasks: set[asyncio.Task[None]] = set()
+            self._tasks: dict[RunId, asyncio.Task[None]] = {}
             scope.callback(self._stop)
             self._scope = scope.pop_all()
         return self
@@ -76,9 +83,26 @@ class Supervisor:
         with self._spawning(work.spec.parent):
             run = self._pool.submit(work.spec)
         task = self._group.create_task(self._live(run, work), name=f"run {run.id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[run.id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(run.id))
         return run
+
+    async def perform(self, work: Work) -> Run:
+        """The same for who cannot go on without it: the run as it ended. To end the wait ends the run."""
+        run = self.start(work)
+        task = self._tasks[run.id]
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            self._store.runs.request_cancel(run.id)
+            await settled(task)
+            raise
+        return self._store.runs.get(run.id)
+
+    async def wait(self, run_id: RunId, seconds: float) -> None:
+        """Until a run that was started here has ended, or the time is over."""
+        if task := self._tasks.get(run_id):
+            await asyncio.wait([task], timeout=seconds)
 
     def _spawning(self, parent: RunId | None) -> AbstractContextManager[None]:
         """A child is charged to the run that starts it."""
@@ -87,7 +111,7 @@ class Supervisor:
         return self._meters.taking(self._store.runs.get(parent), BudgetKind.SPAWNS, 1)
 
     def _stop(self) -> None:
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
 
     async def _live(self, run: Run, work: Work) -> None:
@@ -97,6 +121,7 @@ class Supervisor:
                 async with self._pool.slot(run.id):
                     performed = await self._perform(run, work, meter, writer)
                     self._finish(run, self._ending(run, performed))
+                self._spread(run, performed.error)
                 return
             except RetinueError as error:
                 failure = error
@@ -105,8 +130,12 @@ class Supervisor:
                 failure = InternalError("the run failed for a reason of its own")
             writer.append(Stream.EVENT, f"{failure.code}: {failure.message}\n")
             self._finish(run, self._failed(run, failure))
-            if isinstance(failure, BudgetExceeded):
-                self._store.runs.request_cancel(run.request)
+            self._spread(run, failure)
+
+    def _spread(self, run: Run, failure: RetinueError | None) -> None:
+        """A spent budget is the whole tree's."""
+        if isinstance(failure, BudgetExceeded):
+            self._store.runs.request_cancel(run.request)
 
     async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Outcome:
         clean = {stream: self._redactor.lines() for stream in Stream}
@@ -127,6 +156,8 @@ class Supervisor:
             emit=emit,
             started=started,
             env=work.env(run.id),
+            spending=meter,
+            ask=None if self._ask is None else partial(self._ask, run.id),
             hide=self._redactor.hide,
             permit=nobody_permits if work.permit is None else partial(work.permit, run.id),
         )
@@ -134,32 +165,25 @@ class Supervisor:
         with meter.reserve(BudgetKind.WALL_MS, 0 if limit is None else math.ceil(limit * 1000)) as wall:
             began = asyncio.get_running_loop().time()
             try:
-                outcome = await work.executor.run(task, context)
-                self._charge(meter, outcome)
-                return outcome
+                return await work.executor.run(task, context)
             finally:
                 wall.settle(round((asyncio.get_running_loop().time() - began) * 1000))
                 self._store.runs.set_usage(run.id, meter.usage())
-
-    @staticmethod
-    def _charge(meter: Meter, outcome: Outcome) -> None:
-        """What an executor only knows afterwards; too much fails a run that has not failed by itself."""
-        for kind in (BudgetKind.STEPS, BudgetKind.TOKENS, BudgetKind.COST_MICROS):
-            try:
-                meter.charge(kind, outcome.usage.get(kind, 0))
-            except BudgetExceeded:
-                if outcome.error is None:
-                    raise
 
     def _ending(self, run: Run, performed: Outcome) -> Ending:
         """What happened decides; what the run said of itself can only make it worse."""
         if performed.survivors:
             pids = [identity.pid for identity in performed.survivors]
             self._store.events.add(run.id, "survivors", {"pids": pids})
-        facts = self._redactor.redact_value(self._facts(run, performed))
-        if performed.error is not None:
-            return replace(self._failed(run, performed.error, performed.exit_code), result=facts or None)
         output = self._redactor.redact(performed.output)
+        facts = self._redactor.redact_value(self._facts(run, performed))
+        result: dict[str, Json] = {"output": output, "cut": performed.cut, **facts}
+        if performed.value is not None:
+            result["value"] = self._redactor.redact_value(performed.value)
+        if performed.notes:
+            result["notes"] = [self._redactor.redact(note) for note in performed.notes]
+        if performed.error is not None:
+            return replace(self._failed(run, performed.error, performed.exit_code), result=result)
         claim = self._store.events.last_of_kind(run.id, "report")
         if claim is not None and claim.data.get("status") == "error":
             error = RetinueError("the run reported that it failed")
@@ -167,7 +191,7 @@ class Supervisor:
         reported = self._store.runs.get(run.id).summary
         return Ending(
             status=RunStatus.SUCCESS,
-            result={"output": output, "cut": performed.cut, **facts},
+            result=result,
             exit_code=performed.exit_code,
             summary=None if reported else output[:SUMMARY_LETTERS],
         )

@@ -84,6 +84,7 @@ class Asking:
                 run_id = message.run_id
                 person.deliver(message, filled)
         if run_id is None:
+            await runs.agents.survey(name)
             run_id = runs.start(name, prompt, context, parent=self._parent).id
         self._calls.remember(ctx, run_id)
         async with signs_of_life(ctx, name):

@@ -34,6 +34,14 @@ class RetinueServer(MCPServer[Service]):
     is_down: anyio.Event
     """Set when everything the server had started has ended."""
 
+    def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
+        """Without the titles that are made from the names: a host would pay for each name twice (P4)."""
+        super().add_tool(fn, *args, **options)
+        tool = self._tool_manager.get_tool(options.get("name") or fn.__name__)
+        if tool is not None:
+            for schema in (tool.parameters, *tool.parameters["properties"].values()):
+                schema.pop("title", None)
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
@@ -66,7 +74,7 @@ def build_server(
     refused = Refusals()
     register: dict[str, Callable[[], None]] = {
         "core": lambda: core_tools.register(server),
-        "research": lambda: research_tools.register(server),
+        "research": lambda: research_tools.register(server, calls),
         "agents": lambda: agent_tools.register(server, calls, refused, tools_for=names),
         "runs": lambda: run_tools.register(server, refused),
     }

@@ -5,17 +5,21 @@ The verbs are imported by the first question: they bring the roles with them, a 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mcp.server.mcpserver import MCPServer
-from mcp_types import ToolAnnotations
+from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
 
+from retinue.server import handoff_tools
+from retinue.server.core_tools import READ_ONLY
+from retinue.server.handoff_tools import WRITES
+from retinue.server.patience import StartedCalls, signs_of_life
 from retinue.server.request import RequestService
 from retinue.service.service import Service
 
-READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-WRITES_MEMOS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+if TYPE_CHECKING:
+    from retinue.service.research import Ask, Verb
+
 
 Roots = Annotated[list[str] | None, Field(description="Roots or folders inside them; default: all roots.")]
 Constraints = Annotated[
@@ -28,62 +32,73 @@ Previous = Annotated[
 Artifact = Annotated[bool, Field(description="Also write a Markdown memo.")]
 
 
-async def research_codebase(
-    service: RequestService,
-    question: str,
-    roots: Roots = None,
-    constraints: Constraints = None,
-    artifact: Artifact = False,
-    previous: Previous = None,
-) -> dict[str, object]:
-    from retinue.service import research
+def register(server: MCPServer[Service], calls: StartedCalls) -> None:
+    async def answer(ctx: Context[Service, Any], verb: Verb, service: Service, ask: Ask) -> dict[str, object]:
+        """With a sign of life while it takes long; a host's cancel finds the run behind it."""
+        async with signs_of_life(ctx, "research"):
+            return await verb(service, ask, lambda run_id: calls.remember(ctx, run_id))
 
-    ask = research.Ask(
-        question=question,
-        roots=roots or (),
-        constraints=constraints or {},
-        artifact=artifact,
-        previous=previous,
-    )
-    return await research.research(service, ask)
+    async def research_codebase(
+        service: RequestService,
+        ctx: Context[Service, Any],
+        question: str,
+        roots: Roots = None,
+        constraints: Constraints = None,
+        artifact: Artifact = False,
+        previous: Previous = None,
+    ) -> dict[str, object]:
+        from retinue.service import research
 
+        ask = research.Ask(
+            question=question,
+            roots=roots or (),
+            constraints=constraints or {},
+            artifact=artifact,
+            previous=previous,
+        )
+        return await answer(ctx, research.research, service, ask)
 
-async def locate_in_codebase(
-    service: RequestService,
-    question: str,
-    roots: Roots = None,
-    constraints: Constraints = None,
-    limit: Limit = 20,
-) -> dict[str, object]:
-    from retinue.service import research
+    async def locate_in_codebase(
+        service: RequestService,
+        ctx: Context[Service, Any],
+        question: str,
+        roots: Roots = None,
+        constraints: Constraints = None,
+        limit: Limit = 20,
+    ) -> dict[str, object]:
+        from retinue.service import research
 
-    ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {}, limit=limit)
-    return await research.locate(service, ask)
+        ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {}, limit=limit)
+        return await answer(ctx, research.locate, service, ask)
 
+    async def analyze_component(
+        service: RequestService,
+        ctx: Context[Service, Any],
+        question: str,
+        roots: Roots = None,
+        constraints: Constraints = None,
+    ) -> dict[str, object]:
+        from retinue.service import research
 
-async def analyze_component(
-    service: RequestService, question: str, roots: Roots = None, constraints: Constraints = None
-) -> dict[str, object]:
-    from retinue.service import research
+        ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
+        return await answer(ctx, research.analyze, service, ask)
 
-    ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
-    return await research.analyze(service, ask)
+    async def find_patterns(
+        service: RequestService,
+        ctx: Context[Service, Any],
+        question: str,
+        roots: Roots = None,
+        constraints: Constraints = None,
+    ) -> dict[str, object]:
+        from retinue.service import research
 
+        ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
+        return await answer(ctx, research.find_patterns, service, ask)
 
-async def find_patterns(
-    service: RequestService, question: str, roots: Roots = None, constraints: Constraints = None
-) -> dict[str, object]:
-    from retinue.service import research
-
-    ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
-    return await research.find_patterns(service, ask)
-
-
-def register(server: MCPServer[Service]) -> None:
     server.add_tool(
         research_codebase,
         description="Answers a question about the code: a short report with checked file:line references.",
-        annotations=WRITES_MEMOS,
+        annotations=WRITES,
     )
     server.add_tool(
         locate_in_codebase,
@@ -100,3 +115,4 @@ def register(server: MCPServer[Service]) -> None:
         description="2-6 distinct examples of how something is done, with short snippets.",
         annotations=READ_ONLY,
     )
+    handoff_tools.register(server)

@@ -14,6 +14,7 @@ from retinue.core.agent import HOST, NO_PERMISSIONS, Agent, Permissions
 from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
 from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
+from retinue.core.run import Endpoint
 from retinue.core.words import clip
 from retinue.definitions.catalog import Catalog
 from retinue.definitions.definition import Definition
@@ -21,14 +22,17 @@ from retinue.definitions.honoured import not_honoured
 from retinue.definitions.problem import did_you_mean
 from retinue.definitions.trust import beyond_reading
 from retinue.executors.template import Template
+from retinue.models.tiers import Models
 from retinue.service import agent_views
 from retinue.store.trust import TrustedProjects
 
 INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
 
+LOCAL, DEFAULT_TIER = "local", "default"
 
 EVERYONE_TOKENS = 1_000_000
+"""More than any list has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,7 @@ class Agents:
     executors: Mapping[str, Callable[[Agent], Executor]]
     """Those that there are, by name: each makes what performs one agent's tasks."""
     trusted: TrustedProjects
+    models: Models
     redactor: Redactor
     tokens: int
     """Tokens that one answer may have."""
@@ -87,8 +92,9 @@ class Agents:
 
     def instructions(self) -> str:
         """The same for a host, within bounds. What a project says that is not trusted is not in it: a host
-        believes us."""
-        return self.redactor.redact(agent_views.instructions(list(self._offered()), INSTRUCTION_TOKENS))
+        believes us. Not redacted, because the start would wait for all the rules: names and descriptions
+        here are the user's own words."""
+        return agent_views.instructions(list(self._offered()), INSTRUCTION_TOKENS)
 
     def names(self, beginning: str = "") -> list[str]:
         """Of those that can be run."""
@@ -124,6 +130,19 @@ class Agents:
         agent = None if definition is None else definition.agent
         return NO_PERMISSIONS if agent is None else agent.permissions
 
+    def endpoint(self, agent: Agent) -> Endpoint | None:
+        """Where its runs wait for each other: at the server of its model, if it is one of the user's own."""
+        if agent.executor != LOCAL or not self.models.plan.configured:
+            return None
+        return self.models.endpoint(agent.model or DEFAULT_TIER)
+
+    async def survey(self, name: str) -> None:
+        """Before a run is recorded: learn how many its endpoint serves at a time."""
+        definition = self.catalog.agents().get(name)
+        agent = None if definition is None else definition.agent
+        if agent is not None and agent.executor == LOCAL and self.models.plan.configured:
+            await self.models.survey(agent.model or DEFAULT_TIER)
+
     def refusal(self, definition: Definition) -> RetinueError | None:
         """Why an agent cannot be run, whoever asks; None if it can."""
         agent = definition.agent
@@ -140,6 +159,11 @@ class Agents:
             return Unauthorized(
                 f"agent {agent.name} of this project {more[0]}, and the project is not trusted",
                 hint="read its file; then `retinue agents trust DIR` lets the project's agents run",
+            )
+        if agent.executor == LOCAL and LOCAL not in self.executors:
+            return Unavailable(
+                f"agent {agent.name} needs a model, and none is configured",
+                hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
             )
         if agent.executor not in self.executors:
             return Unavailable(

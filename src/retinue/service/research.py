@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import anyio.to_thread
 
@@ -19,10 +19,13 @@ from retinue.core.stop import Stop
 from retinue.research.artifact import write_artifact
 from retinue.research.constraints import Constraints
 from retinue.research.fitting import FEWEST_TOKENS, fit
-from retinue.research.perform import InThread
+from retinue.research.followup import Earlier
+from retinue.research.perform import InThread, Perform
 from retinue.research.pipeline import FOUND, Request, investigate, report_of, roles_for
 from retinue.research.question import asked
+from retinue.research.recorded import error_of
 from retinue.research.scope import Scope, scope_of
+from retinue.service.research_runs import Answer, OnStart, Study, answer_in_a_run, nobody
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store.reports import Reports
 
@@ -49,78 +52,102 @@ class Ask:
     artifact: bool = False
 
 
-async def research(service: Service, ask: Ask) -> dict[str, object]:
-    """A whole report, within its token budget."""
-    settings = service.settings
-    constraints = _limits(settings).narrowed(ask.constraints)
-    reports = Reports(settings.data_dir)
+class Verb(Protocol):
+    """What each of the four is."""
+
+    async def __call__(self, service: Service, ask: Ask, on_start: OnStart = ...) -> dict[str, object]: ...
+
+
+async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
+    """A whole report, within its token budget. `on_start` hears of the run that works on it."""
+    constraints = limits_of(service.settings).narrowed(ask.constraints)
+    reports = Reports(service.settings.data_dir)
     before = await _in_thread(partial(reports.get, ask.previous)) if ask.previous else None
     if before is not None and not ask.question.strip():
         return _shown(before, constraints)
-    request = await _request(service, ask, constraints, before.question if before else "")
-    findings = await investigate(request, roles_for(request.asked), service.perform or InThread())
-    _renew_index(service, request)
-    report = _clean(service, report_of(findings))
-    if before is not None:
-        report = replace(report, notes=(*report.notes, f"Refines the report {before.id}."))
-    if ask.artifact:
-        folder = settings.artifact_dir or settings.data_dir / "artifacts"
-        memo = partial(write_artifact, folder, report, constraints.lines(), service.redactor.redact)
-        path = await _in_thread(memo)
-        report = replace(report, artifact=str(path))
-    return _shown(await _in_thread(partial(_kept, reports, report)), constraints)
+    request = await _request(service, ask, constraints, Earlier.of(before) if before else None)
+
+    async def answer(perform: Perform) -> Answer:
+        findings = await investigate(request, roles_for(request.asked), perform)
+        _renew_index(service, request)
+        report = _clean(service, report_of(findings))
+        if before is not None:
+            report = replace(report, notes=(*report.notes, f"Refines the report {before.id}."))
+        if ask.artifact:
+            report = await _in_thread(partial(_with_memo, service, report, constraints))
+        report = await _in_thread(partial(_kept, reports, report))
+        return Answer(_shown(report, constraints), report.summary)
+
+    return await _answered(service, Study("research", request, answer), on_start)
 
 
-async def locate(service: Service, ask: Ask) -> dict[str, object]:
+async def locate(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
     """Where it is: the locator alone."""
-    return await _single(service, replace(ask, limit=PLACES if ask.limit is None else ask.limit), "locator")
+    limit = PLACES if ask.limit is None else ask.limit
+    return await _single(service, replace(ask, limit=limit), "locator", on_start)
 
 
-async def analyze(service: Service, ask: Ask) -> dict[str, object]:
+async def analyze(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
     """How it works: the analyzer on what the locator found."""
-    return await _single(service, ask, "analyzer")
+    return await _single(service, ask, "analyzer", on_start)
 
 
-async def find_patterns(service: Service, ask: Ask) -> dict[str, object]:
+async def find_patterns(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
     """How it is done elsewhere: the pattern finder on what the locator found."""
-    return await _single(service, ask, "patterns")
+    return await _single(service, ask, "patterns", on_start)
 
 
-async def _single(service: Service, ask: Ask, role: str) -> dict[str, object]:
+async def _single(service: Service, ask: Ask, role: str, on_start: OnStart) -> dict[str, object]:
     """One role's result, with what was searched."""
-    constraints = _limits(service.settings).narrowed(ask.constraints)
+    constraints = limits_of(service.settings).narrowed(ask.constraints)
     request = replace(await _request(service, ask, constraints), thoughts=None)
-    findings = await investigate(request, SINGLE[role], service.perform or InThread())
-    _renew_index(service, request)
-    # Without places there was nothing for the role to start from, and the locator says why.
-    findings.outcomes = {role: findings.outcomes.get(role, findings.outcomes["locator"])}
-    report = replace(_clean(service, report_of(findings)), summary="", progress=None)
-    return fit(report, constraints.tokens, "Raise constraints.tokens to see all.").role_as_dict(role)
+
+    async def answer(perform: Perform) -> Answer:
+        findings = await investigate(request, SINGLE[role], perform)
+        _renew_index(service, request)
+        # Without places there was nothing for the role to start from, and the locator says why.
+        outcome = findings.outcomes.get(role, findings.outcomes["locator"])
+        findings.outcomes = {role: outcome}
+        report = replace(_clean(service, report_of(findings)), summary="", progress=None)
+        shown = fit(report, constraints.tokens, "Raise constraints.tokens to see all.").role_as_dict(role)
+        return Answer(shown, outcome.value.summary if outcome.value else "", error_of(outcome))
+
+    return await _answered(service, Study(role, request, answer, is_single=not SINGLE[role]), on_start)
 
 
-async def _request(service: Service, ask: Ask, constraints: Constraints, follows: str = "") -> Request:
+async def _answered(service: Service, study: Study, on_start: OnStart) -> dict[str, object]:
+    """Within a run where runs are recorded, else in this process's threads alone."""
+    if service.runs is None:
+        return (await study.answer(InThread())).view
+    return await answer_in_a_run(service.runs, study, on_start)
+
+
+async def _request(
+    service: Service, ask: Ask, constraints: Constraints, earlier: Earlier | None = None
+) -> Request:
     """The ask, checked against what is allowed."""
     limit = FOUND if ask.limit is None else ask.limit
     if not 1 <= limit <= MOST_PLACES:
         raise InvalidInput(f"the limit must be between 1 and {MOST_PLACES}, not {limit}")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
-    question = asked(ask.question, follows=follows)
+    question = asked(ask.question, follows=earlier.question if earlier else "")
     settings = service.settings
     stop = Stop(constraints.deadline_ms / 1000)
     return await _in_thread(
         lambda: Request(
             asked=question,
-            scope=scope_of(service.roots, _policy(settings), ask.roots, stop, _index_folder(settings)),
+            scope=scope_of(service.roots, policy_of(settings), ask.roots, stop, _index_folder(settings)),
             thoughts=_thoughts(settings, stop),
             constraints=constraints,
+            earlier=earlier,
             limit=limit,
             redact=service.redactor.redact,
         )
     )
 
 
-def _limits(settings: Settings) -> Constraints:
+def limits_of(settings: Settings) -> Constraints:
     return Constraints(
         tokens=max(FEWEST_TOKENS, settings.limits.max_response_tokens),
         deadline_ms=settings.runtime.default_deadline_ms,
@@ -129,7 +156,7 @@ def _limits(settings: Settings) -> Constraints:
     )
 
 
-def _policy(settings: Settings) -> Policy:
+def policy_of(settings: Settings) -> Policy:
     return Policy(settings.policy.deny, settings.policy.allow, settings.limits.max_file_bytes)
 
 
@@ -139,19 +166,29 @@ def _index_folder(settings: Settings) -> Path | None:
 
 def _renew_index(service: Service, request: Request) -> None:
     """For the next question: the first one does not wait for it."""
-    if service.later is not None and service.settings.index:
+    if service.later is not None and request.scope.locator.is_behind:
         service.later(("index", request.scope.folders), request.scope.locator.prepare)
 
 
 def _thoughts(settings: Settings, stop: Stop) -> Scope | None:
     if settings.thoughts_dir is None:
         return None
-    return scope_of([Root.at(settings.thoughts_dir)], _policy(settings), (), stop, _index_folder(settings))
+    return scope_of([Root.at(settings.thoughts_dir)], policy_of(settings), (), stop, _index_folder(settings))
 
 
 def _clean(service: Service, report: Report) -> Report:
     """Without secrets: it is also kept on disk, which no door of a surface sees."""
     return Report.from_dict(service.redactor.redact_value(report.as_dict()))
+
+
+def _with_memo(service: Service, report: Report, constraints: Constraints) -> Report:
+    folder = artifact_folder(service.settings)
+    path = write_artifact(folder, report, constraints.lines(), service.redactor.redact)
+    return replace(report, artifact=str(path))
+
+
+def artifact_folder(settings: Settings) -> Path:
+    return settings.artifact_dir or settings.data_dir / "artifacts"
 
 
 def _kept(reports: Reports, report: Report) -> Report:

@@ -15,6 +15,7 @@ from retinue.store.logs import LogLine
 from retinue.store.meta_files import message_view, time_text
 
 CUT = "[…]"
+ANSWER = frozenset({"output", "value", "cut"})
 SPAWNED = ("error", "run_id", "status", "questions", "next", "note", "cut")
 """Of an outcome, what `spawn_agent` tells besides the answer."""
 
@@ -32,6 +33,21 @@ def brief(run: Run, messages: Iterable[Message] = ()) -> dict[str, Any]:
         view["parent"] = run.spec.parent
     if questions := open_questions(messages):
         view["questions"] = questions
+    return view
+
+
+def at_work(run: Run) -> dict[str, Any]:
+    """Where a run stands, as it is told while others wait for it."""
+    view: dict[str, Any] = {
+        "agent": run.spec.agent,
+        "status": run.status.value,
+        "elapsed_ms": elapsed_ms(run),
+    }
+    match run.result:
+        case {"value": {"references": list() as found}}:
+            view["places"] = len(found)
+        case _:
+            pass
     return view
 
 
@@ -72,15 +88,14 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
     view["duration_ms"] = elapsed_ms(run)
     if run.status is RunStatus.SUCCESS:
         result: Any = run.result
-        view["result"] = result["output"]
+        view["result"] = result.get("value", result["output"])
         if result["cut"]:
             view["note"] = "the beginning was cut; get_subagent_logs has all of it"
-        view |= {name: value for name, value in result.items() if name not in ("output", "cut")}
+        view |= facts(run)
     elif run.status.ended:
         view["error"] = run.error
         view["summary"] = run.summary
-        if isinstance(run.result, Mapping):
-            view |= run.result
+        view |= facts(run)
     elif questions := open_questions(messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
@@ -97,6 +112,12 @@ def spawned(seen: dict[str, Any], usage: Usage) -> dict[str, Any]:
         "tokens": usage.get(BudgetKind.TOKENS),
     }
     return view | {key: seen[key] for key in SPAWNED if key in seen}
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """What a result says beside its answer: notes, the effective model, the isolation, what was denied."""
+    result = run.result if isinstance(run.result, Mapping) else {}
+    return {name: value for name, value in result.items() if name not in ANSWER}
 
 
 def open_questions(messages: Iterable[Message]) -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retinue.core.agent import HOST, Agent
 from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
@@ -26,6 +26,9 @@ from retinue.service.agents import Agents
 from retinue.service.waiting import NOBODY, Asker, Mode, Waiting
 from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
 from retinue.store.store import Store
+
+if TYPE_CHECKING:  # only named here, and slow to load
+    from anyio import CapacityLimiter
 
 REPORTED = ("running", "success", "error")
 TAIL_LINES = 200
@@ -56,6 +59,8 @@ class Runs:
     tokens: int
     """Tokens that one answer may have."""
     broker: PermissionBroker
+    workers: CapacityLimiter
+    """How many roles of research work at once in this process."""
     redactor: Redactor
     """Tasks and answers are kept as they are given; what is shown of them is not."""
 
@@ -93,6 +98,7 @@ class Runs:
             model=agent.model,
             tools=agent.tools or (),
             limits=Limits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
+            endpoint=self.agents.endpoint(agent),
             command=agent.program,
         )
         if not self.cwd.is_dir():
@@ -136,6 +142,11 @@ class Runs:
         found = self.store.runs.list(statuses=wanted, limit=limit)
         views = [run_views.brief(run, self.waiting.asked(run)) for run in found]
         return self.redactor.redact_value({"runs": views})
+
+    def progress(self, run_id: RunId) -> list[dict[str, Any]]:
+        """The runs below one, the oldest first, with how many places each has named; itself if none is."""
+        below = self.store.runs.list(parent=run_id)[::-1] or [self.store.runs.get(run_id)]
+        return [run_views.at_work(run) for run in below]
 
     async def wait(
         self,

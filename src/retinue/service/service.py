@@ -11,11 +11,10 @@ from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-from retinue.service.agents import Agents
-from retinue.service.runs import Runs
 
-if TYPE_CHECKING:  # loaded by the first question, not by the start
-    from retinue.research.perform import Perform
+if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
+    from retinue.service.agents import Agents
+    from retinue.service.runs import Runs
 
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
 
@@ -35,8 +34,6 @@ class Service:
 
     allow_host_roots: bool = False
     settings: Settings = field(default_factory=Settings)
-    perform: Perform | None = None
-    """How the roles of research are performed; in worker threads of this process if nothing is said."""
     later: Later | None = None
     """Takes work that nobody waits for; there while the server is up."""
 

@@ -15,6 +15,7 @@ from retinue.config.load import load
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, RetinueError
 from retinue.core.root import Root
+from retinue.service.model_plan import model_plan
 from retinue.setup.change import Change, apply, plan_install, plan_uninstall
 from retinue.setup.checks.check import Check
 from retinue.setup.doctor import Patient, examine
@@ -120,7 +121,7 @@ def doctor(roots: Sequence[str] = ()) -> list[Check]:
             data_dir=settings.data_dir,
             find_ripgrep=_find_ripgrep,
             roots=settings.roots,
-            model_url=settings.models.endpoint or None,
+            models=model_plan(settings),
             config_problems=problems,
         )
     )

@@ -6,12 +6,13 @@ Bounded in time, changes nothing that stays, and speaks to this machine alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from retinue.core.errors import RetinueError
-from retinue.setup.checks import basics, data_folder, endpoint, installed, programs, sandbox
+from retinue.models.tiers import ModelPlan
+from retinue.setup.checks import basics, data_folder, endpoints, installed, programs, sandbox
 from retinue.setup.checks.check import Check
 from retinue.setup.checks.together import Failure, together
 from retinue.setup.machine import Machine
@@ -28,7 +29,7 @@ class Patient:
     data_dir: Path
     find_ripgrep: Callable[[], str | Path | None]
     roots: tuple[str | Path, ...] = ()
-    model_url: str | None = None
+    models: ModelPlan = field(default_factory=ModelPlan)
     config_problems: tuple[RetinueError, ...] = ()
 
 
@@ -42,7 +43,7 @@ def examine(patient: Patient, seconds: float = MAX_SECONDS) -> list[Check]:
         "ripgrep": partial(programs.ripgrep, patient.find_ripgrep, machine),
         "data folder": partial(data_folder.data_folder, patient.data_dir, machine),
         "database": partial(data_folder.database, patient.data_dir),
-        "model endpoint": partial(endpoint.endpoint, patient.model_url),
+        "model endpoint": partial(endpoints.endpoints, patient.models, machine.environment),
         "CLIs": partial(programs.clis, machine),
         "sandbox": partial(sandbox.sandbox, machine),
         "hosts": partial(installed.hosts, machine),

@@ -87,23 +87,23 @@ class MetaFiles:
         path = self._folder.meta(run_id)
         draft = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
         row = self._state(run_id)
-        while row["status"] != RunStatus.QUEUED:
+        while row is not None and row["status"] != RunStatus.QUEUED:
             messages = self._messages.of_run(run_id) if row["asked"] else []
             _write(draft, json.dumps(_view(row, messages)).encode() + b"\n")
             os.replace(draft, path)  # noqa: PTH105 - as above
             seen = row["version"]
             row = self._state(run_id)
-            if row["version"] == seen:
+            if row is not None and row["version"] == seen:
                 return
 
-    def _state(self, run_id: RunId) -> Row:
-        [row] = self._database.rows(
+    def _state(self, run_id: RunId) -> Row | None:
+        """None of a run that was pruned meanwhile."""
+        return self._database.row(
             "SELECT id, agent, command, status, started_at, ended_at, exit_code, summary,"
             " EXISTS (SELECT 1 FROM messages WHERE run_id = runs.id) AS asked,"
             " (SELECT max(seq) FROM events WHERE run_id = runs.id) AS version FROM runs WHERE id = ?",
             (run_id,),
         )
-        return row
 
     def remove_drafts(self, run_ids: Collection[RunId]) -> None:
         """What a writer that died left behind."""

@@ -210,12 +210,20 @@ def m005_child_tokens(db: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
+def m006_runs_of_endpoint(db: sqlite3.Connection) -> None:
+    """Whom an endpoint served last."""
+    db.execute("""
+        CREATE INDEX runs_of_endpoint ON runs (endpoint, ended_at)
+        WHERE started_at IS NOT NULL AND ended_at IS NOT NULL""")
+
+
 MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m001_runs,
     m002_messages,
     m003_events,
     m004_ledgers,
     m005_child_tokens,
+    m006_runs_of_endpoint,
 )
 
 

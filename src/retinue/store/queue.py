@@ -4,12 +4,18 @@ A run queues while it has a `turn`. Turns make the queue fair: the runs of one r
 after another, and a tree that comes later begins at the turn that is being served. Reading the queue by
 turn, then by age, is therefore a round robin over trees, first in first out within each.
 
+A server of models reads again what a run has in common with the one before it, unless it still has that
+in its cache. So when a slot of an endpoint frees, a run of the agent that had it goes before the others that
+wait there, a few times in a row at most.
+
 Only its owner starts a run. A process that finds another's run at the head leaves that slot to it; it
 passes over a dead owner only after recovery has ended that owner's runs.
 """
 
 from __future__ import annotations
 
+import itertools
+import sqlite3
 from collections.abc import Container
 from dataclasses import dataclass
 
@@ -17,6 +23,9 @@ from retinue.core.errors import RunUnknown, Saturated
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import RunStatus
 from retinue.store.database import Database, Transaction
+
+BACK_TO_BACK = 4
+"""Runs of one agent that an endpoint serves in a row while others wait for it."""
 
 _QUEUE = "FROM runs WHERE ended_at IS NULL AND slot = 0 AND turn IS NOT NULL"
 
@@ -110,16 +119,42 @@ class Queue:
             " LIMIT max(0, ? - (SELECT count(*) FROM runs WHERE ended_at IS NULL AND slot = 1))",
             (capacity.max_concurrent,),
         )
-        ours: list[tuple[RunId, RunStatus]] = []
-        before: dict[str | None, int] = {}
+        chosen: list[sqlite3.Row] = []
+        at_endpoints: dict[str, list[sqlite3.Row]] = {}
         for row in waiting:
-            endpoint = row["endpoint"]
-            ahead = before.get(endpoint, 0)
-            before[endpoint] = ahead + 1
-            fits = endpoint is None or row["busy"] + ahead < row["endpoint_slots"]
-            if fits and row["owner"] == owner and row["id"] in ready:
-                ours.append((RunId(row["id"]), RunStatus(row["status"])))
-        return ours
+            if row["endpoint"] is None:
+                chosen.append(row)
+                continue
+            there = at_endpoints.setdefault(row["endpoint"], [])
+            if row["busy"] + len(there) < row["endpoint_slots"]:
+                there.append(row)
+        for endpoint, fitting in at_endpoints.items():
+            chosen += self._back_to_back(endpoint, fitting)
+        return [
+            (RunId(row["id"]), RunStatus(row["status"]))
+            for row in chosen
+            if row["owner"] == owner and row["id"] in ready
+        ]
+
+    def _back_to_back(self, endpoint: str, fitting: list[sqlite3.Row]) -> list[sqlite3.Row]:
+        """As many runs as fit the endpoint, those of the agent that left it last before the others."""
+        served = self._database.rows(
+            "SELECT agent FROM runs WHERE endpoint = ? AND started_at IS NOT NULL AND ended_at IS NOT NULL"
+            " ORDER BY ended_at DESC LIMIT ?",
+            (endpoint, BACK_TO_BACK),
+        )
+        agents = [row["agent"] for row in served]
+        in_a_row = sum(1 for _ in itertools.takewhile(lambda agent: agent == agents[0], agents))
+        if not fitting or not agents or in_a_row == BACK_TO_BACK:
+            return fitting
+        alike = self._database.rows(
+            f"SELECT id, owner, status {_QUEUE} AND endpoint = ? AND agent = ? AND status = 'queued'"
+            " ORDER BY turn, seq LIMIT ?",
+            (endpoint, agents[0], min(len(fitting), BACK_TO_BACK - in_a_row)),
+        )
+        resuming = [row for row in fitting if row["status"] != RunStatus.QUEUED]
+        first = {row["id"]: row for row in (*resuming, *alike, *fitting)}
+        return list(first.values())[: len(fitting)]
 
     def lend(self, run_id: RunId) -> bool:
         """Free a run's slot, or its place in the queue, while it waits for something else."""

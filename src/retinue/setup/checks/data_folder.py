@@ -46,7 +46,7 @@ def data_folder(
     if folder.exists() and not folder.is_dir():
         return [Check("data folder", "problem", f"{shown} is not a folder", move)]
     existing = _nearest_existing(folder)
-    if not os.access(existing, os.W_OK | os.X_OK):
+    if not _can_be_written_to(existing):
         return [Check("data folder", "problem", f"{shown} cannot be written to", move)]
     kind = kind_of(existing.resolve())
     if kind in NETWORK_FILESYSTEMS:
@@ -55,6 +55,15 @@ def data_folder(
     if not folder.exists():
         return [Check("data folder", "ok", f"{shown} will be made on first use")]
     return [_privacy(folder, shown)]
+
+
+def _can_be_written_to(folder: Path) -> bool:
+    """Tried, not asked: what rights say is not all, as `/proc` and read-only disks show."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".retinue-doctor-", dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _privacy(folder: Path, shown: str) -> Check:

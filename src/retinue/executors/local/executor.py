@@ -1,0 +1,175 @@
+"""The `local` executor: puts a run's tools, its model and its loop together, and tells what they do.
+
+Knows nothing of how a model is reached, nor of what a run is recorded as.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import anyio
+
+from retinue.codebase.codebase import Codebase
+from retinue.core.agent import Agent
+from retinue.core.errors import DeadlineExceeded, RetinueError
+from retinue.core.executor import Outcome, OutputLine, RunContext, Task
+from retinue.core.model import Estimator, Model, ModelFacts
+from retinue.core.ports import Redactor
+from retinue.core.stop import Stop
+from retinue.executors.answered_references import Verdict, judge
+from retinue.executors.local.answers import Answers
+from retinue.executors.local.asker import Asker
+from retinue.executors.local.caps import Caps
+from retinue.executors.local.conversation import Conversation
+from retinue.executors.local.loop import Loop, LoopResult
+from retinue.executors.local.system_prompt import system_prompt
+from retinue.executors.mcp_transport import McpDoor
+from retinue.executors.output_schema import OutputSchema
+from retinue.tools.file_tools import FileTools
+from retinue.tools.mcp_tools import McpTools
+from retinue.tools.names import Allows, everything, select, with_servers
+from retinue.tools.parent_tools import ask_parent_tool
+from retinue.tools.threads import in_thread
+from retinue.tools.tool import Tool
+from retinue.tools.toolbox import Toolbox
+
+JUDGE_S = 20.0
+"""For opening the references of an answer again."""
+FLUSH_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalExecutor:
+    agent: Agent
+    model: Model
+    codebase: Codebase
+    redactor: Redactor
+    estimator: Estimator
+    """Of the model; it knows what the server counted before."""
+    environment: Mapping[str, str] = field(repr=False)
+    """The server's own, of which MCP servers see only what is allowed."""
+    allows: Allows = everything
+    """Asked when tools are listed, and again at every call."""
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        began = time.monotonic()
+        work = _Work(self, task, ctx)
+        result: LoopResult | None = None
+        try:
+            with anyio.move_on_after(ctx.seconds):
+                result = await work.perform()
+            if result is None:
+                late = DeadlineExceeded(f"no answer after {ctx.seconds:g} seconds", seconds=ctx.seconds)
+                result = work.so_far(late)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(FLUSH_S, shield=True):
+                await _say(ctx, work.so_far(None).output)
+            raise
+        await _say(ctx, result.output)
+        usage = {"steps": result.steps, "tokens": result.tokens, "peak_tokens": result.peak_tokens}
+        return Outcome(
+            result.output,
+            error=result.error,
+            usage={"duration_ms": round((time.monotonic() - began) * 1000), **usage},
+            notes=result.notes,
+        )
+
+
+class _Work:
+    """One run on its way."""
+
+    def __init__(self, of: LocalExecutor, task: Task, ctx: RunContext) -> None:
+        self._of = of
+        self._task = task
+        self._ctx = ctx
+        self._loop: Loop | None = None
+        self._notes: list[str] = []
+
+    async def perform(self) -> LoopResult:
+        """Never raises but when it is cancelled: what goes wrong is in the result."""
+        try:
+            async with AsyncExitStack() as scope:
+                loop = await self._prepared(scope)
+                self._loop = loop
+                return await loop.run()
+        except RetinueError as error:
+            return self.so_far(error)
+
+    def so_far(self, error: RetinueError | None) -> LoopResult:
+        if self._loop is None:
+            return LoopResult("", 0, 0, error=error, notes=tuple(self._notes))
+        return self._loop.result(error)
+
+    async def _prepared(self, scope: AsyncExitStack) -> Loop:
+        of, ctx = self._of, self._ctx
+        schema = None if of.agent.output_schema is None else OutputSchema(of.agent.output_schema)
+        facts = await of.model.facts()
+        tools = await self._tools(scope)
+        caps = Caps.of(facts.context)
+        await self._announce(facts, caps, tools)
+        toolbox = Toolbox(tools, of.redactor, of.allows)
+        asker = Asker(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
+        loop = Loop(
+            asker=asker,
+            conversation=Conversation(system_prompt(of.agent.prompt, tools=bool(tools)), self._task.prompt),
+            toolbox=toolbox,
+            caps=caps,
+            judge=self._judge,
+            tell=self._tell,
+            answers=schema and Answers(asker, schema, self._judge, self._tell, caps.tries),
+            native=facts.tools,
+        )
+        loop.notes += self._notes
+        return loop
+
+    async def _tools(self, scope: AsyncExitStack) -> list[Tool]:
+        """What the agent may call; what it asked for and does not get is noted (P8)."""
+        of, ctx = self._of, self._ctx
+        own = [*FileTools(of.codebase, of.redactor, ctx.spending).tools()]
+        if ctx.ask is not None:
+            own.append(ask_parent_tool(ctx.ask))
+        offered = await self._offered(scope)
+        tools = {tool.name: tool for tool in (*own, *offered)}
+        asked = with_servers(of.agent.tools, [tool.name for tool in offered])
+        chosen = select(asked, tools, of.allows)
+        if chosen.withheld:
+            self._notes.append(chosen.sentence())
+        return [tools[name] for name in chosen.names]
+
+    async def _offered(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
+        """By the agent's own MCP servers, which live as long as the scope."""
+        of, ctx = self._of, self._ctx
+        servers = [server for server in of.agent.mcp_servers if server.tools != ()]
+        if not servers:
+            return ()
+        door = McpDoor(ctx.run_id, ctx.cwd, ctx.emit, of.environment)
+        mcp = await scope.enter_async_context(McpTools(servers, door.connect))
+        offered = await mcp.tools()
+        self._notes += mcp.problems
+        return offered
+
+    async def _announce(self, facts: ModelFacts, caps: Caps, tools: list[Tool]) -> None:
+        names = ", ".join(tool.name for tool in tools) or "none"
+        limits = f"{caps.steps} steps, {caps.tokens} tokens of {facts.context}"
+        await self._tell(f"model {facts.model} at {facts.endpoint}; {limits}; tools: {names}")
+        for note in self._notes:
+            await self._tell(note)
+
+    async def _judge(self, text: str) -> Verdict:
+        """P3: every place that the answer names is opened again."""
+
+        def look(stop: Stop) -> Verdict:
+            return judge(text, self._of.codebase, self._ctx.spending, stop)
+
+        return await in_thread(look, JUDGE_S)
+
+    async def _tell(self, line: str) -> None:
+        await self._ctx.emit(OutputLine("event", line))
+
+
+async def _say(ctx: RunContext, output: str) -> None:
+    for line in output.splitlines():
+        await ctx.emit(OutputLine("stdout", line))

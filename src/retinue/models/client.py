@@ -1,0 +1,200 @@
+"""A model behind an OpenAI-compatible server. Always streams: to cancel a reply is to close its stream.
+
+Knows nothing of what the conversation is about; how servers differ stands in `models/endpoints.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from retinue.core.errors import EmptyReply, ModelFailed, ToolsUnsupported, Unavailable
+from retinue.core.model import ModelFacts, Piece, Prompt, Reply
+from retinue.models import names, wire
+from retinue.models.failures import is_error, is_loading, overflow
+from retinue.models.json_reading import parse, table
+from retinue.models.line import Gone, Loading, Refused
+from retinue.models.server import Served, Server
+from retinue.models.sse import DONE, Event, TooLong, reader_for
+from retinue.models.tokens import Calibrated
+
+log = logging.getLogger(__name__)
+
+LOADING_POLL_S = 0.25
+CLOSING_S = 0.5
+"""For the end of the stream behind the last event: a connection that ended cleanly serves again."""
+CUT_BELOW = 0.6
+"""A server that counts less than this part of what was sent has dropped some of it."""
+NEARLY_FULL = 0.8
+"""Only a prompt that fills so much of the context can have been cut, whatever was counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    first_s: float = 300.0
+    """For the first word: the server may have to load the model first, and then to read the prompt."""
+    idle_s: float = 60.0
+    """Between one piece and the next."""
+
+
+class Client:
+    """One model at one server; several may share the server."""
+
+    def __init__(self, server: Server, model: str | None, tokens: Calibrated, patience: Patience) -> None:
+        self.server = server
+        self._model = model
+        self.tokens = tokens
+        """The estimate for this model; it learns from each reply."""
+        self._patience = patience
+
+    async def facts(self) -> ModelFacts:
+        return (await self._served()).facts
+
+    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+        served = await self._served()
+        estimate = self.tokens.estimate(prompt)
+        if served.kind.cuts_front and served.certain and estimate > served.facts.context:
+            raise overflow(self._where, estimate, served.facts.context)
+        try:
+            assembly = await self._hear(wire.request(prompt, served.wire_name), on_text)
+            reply = assembly.reply(served.wire_name)
+        except Unavailable:
+            self.server.forget()
+            raise
+        except ToolsUnsupported:
+            self.server.takes_no_tools(served.wire_name)
+            raise
+        except EmptyReply:
+            if estimate >= NEARLY_FULL * served.facts.context:  # LM Studio says so by saying nothing
+                raise overflow(self._where, estimate, served.facts.context) from None
+            raise
+        if reply.text and not assembly.text_came and on_text is not None:
+            await on_text(reply.text)
+        await self._check_cut(served, estimate, reply)
+        if reply.prompt_tokens is not None:
+            self.tokens.learn(prompt, reply.prompt_tokens)
+        return self._identified(served, reply)
+
+    @property
+    def _where(self) -> str:
+        return self.server.line.address.base
+
+    async def _served(self) -> Served:
+        try:
+            async with asyncio.timeout(self._patience.first_s):
+                while True:
+                    try:
+                        return await self.server.served(self._model)
+                    except Loading:
+                        await asyncio.sleep(LOADING_POLL_S)
+        except TimeoutError:
+            raise self._silence(begun=False) from None
+
+    async def _hear(self, body: wire.Body, on_text: Piece | None) -> wire.Assembly:
+        assembly = wire.Assembly()
+        clock = asyncio.timeout(self._patience.first_s)
+        try:
+            async with clock:
+                while not await self._listen(body, assembly, clock, on_text):  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(LOADING_POLL_S)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            if not assembly.done:
+                raise self._silence(begun=assembly.begun) from None
+        if not (assembly.done or assembly.finish):
+            raise self._broken_off()
+        return assembly
+
+    async def _listen(
+        self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: Piece | None
+    ) -> bool:
+        """One request to its end. False if the server asks to come again, as it still loads the model."""
+
+        async def take(events: Iterable[Event]) -> None:
+            was_done = assembly.done
+            for event in events:
+                added = self._add(event, assembly)
+                if added and on_text is not None:
+                    clock.reschedule(None)  # whoever listens may take their time
+                    await on_text(added)
+            if assembly.done:
+                if not was_done:
+                    _allow(clock, CLOSING_S)
+            elif assembly.begun:
+                _allow(clock, self._patience.idle_s)
+
+        try:
+            async with self.server.line.stream("/v1/chat/completions", body) as response:
+                reader = reader_for(response.headers.get("content-type", ""))
+                async for chunk in response.aiter_raw():
+                    await take(reader.feed(chunk))
+                await take(reader.end())
+        except Refused as refused:
+            if not is_loading(refused.status, refused.body):
+                raise self.server.line.failure(refused.status, refused.body) from None
+            return False
+        except TooLong:
+            raise ModelFailed(f"{self._where} sent more than a reply can have") from None
+        except Gone:
+            if not assembly.begun:
+                raise
+            self.server.forget()
+            raise self._broken_off() from None
+        return True
+
+    def _add(self, event: Event, assembly: wire.Assembly) -> str:
+        name, data = event
+        if assembly.done or data == DONE:
+            assembly.done = True
+            return ""
+        parsed = parse(data)
+        piece = table(parsed)
+        if name == "error" or is_error(piece):
+            raise self.server.line.failure(200, data)
+        if not isinstance(parsed, dict):
+            raise ModelFailed(f"{self._where} sent something that is not JSON")
+        return assembly.add(piece)
+
+    def _broken_off(self) -> ModelFailed:
+        return ModelFailed(f"{self._where} broke off in the middle of its reply")
+
+    def _silence(self, *, begun: bool) -> ModelFailed | Unavailable:
+        if begun:
+            return ModelFailed(f"{self._where} said nothing for {self._patience.idle_s:g} s within a reply")
+        return Unavailable(
+            f"{self._where} began no reply within {self._patience.first_s:g} s",
+            hint="a large model may need longer to load: raise `models.patience_s`, or load it beforehand",
+        )
+
+    async def _check_cut(self, served: Served, estimate: int, reply: Reply) -> None:
+        """Raise if the reply answers only a part of what was sent."""
+        if not served.kind.cuts_front:
+            return
+        if not served.certain:  # it is loaded now, and its context known
+            served = await self._served()
+        context, counted = served.facts.context, reply.prompt_tokens
+        cut = counted is not None and estimate >= NEARLY_FULL * context and counted < CUT_BELOW * estimate
+        if cut or (served.certain and estimate > context):
+            raise overflow(self._where, estimate, context)
+
+    def _identified(self, served: Served, reply: Reply) -> Reply:
+        """The reply with the model that gave it, and word of it if that is not the one asked for."""
+        answered = names.shown(reply.model)
+        other = self._model is not None and not names.same(self._model, answered)
+        if other and (served.facts.model, answered) not in self.server.substitutes:
+            self.server.substitutes.add((served.facts.model, answered))
+            log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
+        if not names.same(served.wire_name, reply.model):
+            self.server.forget()
+        return replace(reply, model=answered, substituted=other)
+
+
+def _allow(clock: asyncio.Timeout, seconds: float) -> None:
+    """Let it run for about so long from now. Timers are not free: one that is nearly right stays."""
+    due = asyncio.get_running_loop().time() + seconds
+    set_for = clock.when()
+    if set_for is None or abs(set_for - due) > 0.1 * seconds:
+        clock.reschedule(due)

@@ -1,0 +1,276 @@
+"""A server for a model of ours that looks like LM Studio, Ollama, llama.cpp or vLLM, faults and all.
+
+An ASGI app: `async with serving(FakeEndpoint(model, OLLAMA)) as url` has it answer on a port of this machine.
+Knows nothing of our client. For tests, and for trying agents without a server.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from typing import Any, Literal
+
+import anyio
+
+from retinue.core.errors import ContextOverflow, EmptyReply, RetinueError, ToolsUnsupported, Unavailable
+from retinue.core.json_value import Json
+from retinue.core.model import Model, Prompt, Reply
+from retinue.core.tokens import estimate_tokens
+from retinue.models.fake_profiles import Answer, Profile, State, needs_jinja, refusal
+from retinue.models.fake_wire import (
+    Receive,
+    Send,
+    body_of,
+    deltas_of,
+    message_of,
+    prompt_of,
+    prompt_size,
+    send_answer,
+    send_event,
+    start,
+    usage_of,
+    without_front,
+)
+from retinue.models.json_reading import table, text
+
+
+class _CutOff(Exception):
+    """Ends a response where it stands."""
+
+
+class FakeEndpoint:
+    def __init__(self, model: Model, profile: Profile, state: State | None = None) -> None:
+        self.model = model
+        self.profile = profile
+        self.state = state or State()
+        self.load = anyio.Event()
+        """Set it, and the model that is not loaded is."""
+        self.requests: list[dict[str, object]] = []
+        self.asked: list[str] = []
+        """The path of every request."""
+        self.busy = 0
+        self.waiting = 0
+        self.most_busy = 0
+        self._changed = anyio.Event()
+
+    async def until(self, holds: Callable[[FakeEndpoint], bool]) -> None:
+        """Wait for the server to be in some state."""
+        while not holds(self):
+            await self._changed.wait()
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        path = str(scope["path"])
+        self.asked.append(path)
+        self._tell()
+        body = await body_of(receive)
+        given = dict(scope["headers"]).get(b"authorization", b"").decode()
+        if self.state.key and given != f"Bearer {self.state.key}":
+            await send_answer(send, refusal(401, f"Incorrect API key provided: {given}"))
+        elif path == "/v1/chat/completions":
+            await self._until_gone(receive, send, table(json.loads(body)))
+        elif path == "/v1/models":
+            await send_answer(send, self._listing())
+        else:
+            found = self.profile.native(self.state).get(path)
+            await send_answer(send, self.profile.unknown_path if found is None else Answer(200, found))
+
+    def _listing(self) -> Answer:
+        if not self.state.loaded and self.profile.busy_while_loading:
+            return refusal(503, "Loading model")
+        more = self.profile.listed(self.state)
+        entry: Json = {"id": self.state.model, "object": "model", "owned_by": self.profile.owner, **more}
+        return Answer(200, {"object": "list", "data": [entry]})
+
+    async def _until_gone(self, receive: Receive, send: Send, body: dict[str, object]) -> None:
+        """A client that goes away ends the work for it at once."""
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            await self._chat(send, body)
+            group.cancel_scope.cancel()
+
+    async def _chat(self, send: Send, body: dict[str, object]) -> None:
+        self.requests.append(body)
+        self._tell()
+        if refused := self._refused(body):
+            await send_answer(send, refused)
+            return
+        slots = self.state.slots or self.profile.slots
+        queue = self.profile.queue if self.state.queue is None else self.state.queue
+        if queue is not None and self.busy >= slots and self.waiting >= queue:
+            full = "server busy, please try again. maximum pending requests exceeded"
+            await send_answer(send, refusal(503, full))
+            return
+        if not self.state.loaded:
+            await self.load.wait()
+            self.state.loaded = True
+        with self._counted("waiting"):
+            await self.until(lambda _: self.busy < slots)
+        with self._counted("busy"):
+            self.most_busy = max(self.most_busy, self.busy)
+            await self._answer(send, body)
+
+    def _refused(self, body: dict[str, object]) -> Answer | None:
+        profile, state = self.profile, self.state
+        wanted = text(body.get("model"))
+        if not state.loaded and profile.busy_while_loading and not self.load.is_set():
+            return refusal(503, "Loading model")
+        missing = wanted != state.model or not (state.loaded or state.jit)
+        if profile.no_model is not None and missing:
+            return profile.no_model(wanted)
+        if profile.refuses_json_object and table(body.get("response_format")).get("type") == "json_object":
+            return Answer(400, {"error": "'response_format.type' must be 'json_schema' or 'text'"})
+        if profile.refuses_chosen_tool and isinstance(body.get("tool_choice"), dict):
+            return Answer(400, {"error": "Invalid tool_choice type: 'object'"})
+        if body.get("tools") and not state.tools and profile.no_tools is not None:
+            return profile.no_tools(wanted)
+        return None
+
+    async def _answer(self, send: Send, body: dict[str, object]) -> None:
+        prompt = prompt_of(body)
+        if not self.state.tools:
+            prompt = replace(prompt, tools=())
+        size = prompt_size(prompt)
+        if size > self.state.context:
+            if not self.profile.cuts_front:
+                await self._overflow(send, size)
+                return
+            prompt = without_front(prompt, self.state.context)
+        try:
+            reply = await self.model.reply(prompt)
+        except EmptyReply:
+            await self._stream(send, body, None)
+        except ContextOverflow as error:
+            asked = error.data.get("n_prompt")
+            await self._overflow(send, asked if isinstance(asked, int) else size)
+        except ToolsUnsupported:
+            refuse = self.profile.no_tools or needs_jinja
+            await send_answer(send, refuse(self.state.model))
+        except Unavailable as error:
+            await send_answer(send, refusal(503, error.message))
+        except RetinueError as error:
+            await send_answer(send, refusal(500, error.message))
+        else:
+            await self._stream(send, body, self._shaped(reply, prompt))
+
+    async def _overflow(self, send: Send, size: int) -> None:
+        answer = self.profile.too_long(size, self.state.context)
+        if self.state.overflow == "empty":
+            await self._stream(send, {}, None)
+        else:
+            await send_answer(send, Answer(200, answer.body) if self.state.overflow == "error" else answer)
+
+    def _shaped(self, reply: Reply, prompt: Prompt) -> Reply:
+        """As this server would give it."""
+        if prompt.schema is not None and prompt.tools and self.profile.breaks_grammar:
+            reply = replace(reply, text=f"Sure! Here it is: {reply.text}")
+        if self.state.calls_as_text and reply.calls:
+            written = [f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in reply.calls]
+            printed = "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in written)
+            reply = replace(reply, text=reply.text + printed, calls=(), finish="stop")
+        size = estimate_tokens(reply.text)
+        if size > prompt.max_tokens:
+            keep = len(reply.text) * prompt.max_tokens // size
+            reply = replace(reply, text=reply.text[:keep], finish="length", reply_tokens=prompt.max_tokens)
+        if self.state.answers_in_reasoning:
+            reply = replace(reply, text="", reasoning=reply.reasoning + reply.text)
+        return reply
+
+    async def _stream(self, send: Send, body: dict[str, object], reply: Reply | None) -> None:
+        """None for a reply in which nothing is said."""
+        name = self.state.answers_as or self.state.model
+        frame: dict[str, Json] = {"id": "chatcmpl-1", "created": 1, "model": name}
+        if self.state.trouble == "whole" and reply is not None:
+            choice: Json = {
+                "index": 0,
+                "message": message_of(reply, self.profile),
+                "finish_reason": reply.finish,
+            }
+            await send_answer(send, Answer(200, {**frame, "choices": [choice], "usage": usage_of(reply)}))
+            return
+        await start(send, 200, "text/event-stream")
+        frame["object"] = "chat.completion.chunk"
+        deltas = deltas_of(reply, self.profile) if reply is not None else [{"role": "assistant"}]
+        for number, delta in enumerate(deltas):
+            if number == 2 and self.state.trouble in ("stall", "cut", "garble", "error"):
+                await self._go_wrong(send)
+            choice = {"index": 0, "delta": delta, "finish_reason": None}
+            await send_event(send, {**frame, "choices": [choice]})
+        finish = reply.finish if reply is not None else "stop"
+        await send_event(send, {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        if reply is not None and table(body.get("stream_options")).get("include_usage"):
+            await send_event(send, {**frame, "choices": [], "usage": usage_of(reply)})
+        if self.state.trouble != "no_done":
+            await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _go_wrong(self, send: Send) -> None:
+        if self.state.trouble == "stall":
+            await anyio.sleep_forever()
+        elif self.state.trouble == "cut":
+            raise _CutOff
+        elif self.state.trouble == "garble":
+            await send({"type": "http.response.body", "body": b"data: {oops\n\n", "more_body": True})
+        elif self.state.trouble == "error":
+            await send_event(send, {"error": {"message": "the GPU is on fire", "code": 500}})
+
+    @contextmanager
+    def _counted(self, what: Literal["busy", "waiting"]) -> Generator[None]:
+        setattr(self, what, getattr(self, what) + 1)
+        self._tell()
+        try:
+            yield
+        finally:
+            setattr(self, what, getattr(self, what) - 1)
+            self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+@asynccontextmanager
+async def serving(app: FakeEndpoint) -> AsyncGenerator[str]:
+    """Its URL, while the block runs."""
+    import uvicorn  # imported here because only this needs it
+
+    class Server(uvicorn.Server):
+        """uvicorn without its clock and its signals: it comes and goes at once."""
+
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            self.ready, self.leave = anyio.Event(), anyio.Event()
+
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            yield
+
+        async def main_loop(self) -> None:
+            self.ready.set()
+            await self.leave.wait()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for listening in self.servers:
+                listening.close()
+            for task in list(self.server_state.tasks):
+                task.cancel()
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
+
+    server = Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off"))
+    with server.config.bind_socket() as listening:
+        async with anyio.create_task_group() as group:
+            group.start_soon(server.serve, [listening])
+            await server.ready.wait()
+            try:
+                yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+            finally:
+                server.leave.set()

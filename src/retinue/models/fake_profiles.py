@@ -1,0 +1,220 @@
+"""How each kind of server behaves, as far as a client can see it: for the fake endpoint.
+
+Written from what the servers do, not from what our client expects of them; `models/endpoints.py` is the
+client's side of the same facts and shares nothing with this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from retinue.core.json_value import Json
+
+OverflowShape = Literal["400", "error", "empty"]
+Trouble = Literal["stall", "cut", "garble", "error", "no_done", "whole"]
+"""In the middle of a reply: say no more, close, send what is no JSON, send an error. Or leave out the last
+event, or send the reply in one piece although a stream was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: Json
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """What one server has, and what goes wrong with it; may change while it serves."""
+
+    model: str = "scripted"
+    context: int = 4_096
+    slots: int | None = None
+    """Requests it serves at a time; None for what servers of its kind do unless told otherwise."""
+    queue: int | None = None
+    """Requests that may wait for a slot; None as with the slots."""
+    loaded: bool = True
+    jit: bool = True
+    """Whether a model that is not loaded is loaded when it is asked for."""
+    tools: bool = True
+    key: str = ""
+    overflow: OverflowShape = "400"
+    """Which of LM Studio's ways to refuse what is too long."""
+    trouble: Trouble | None = None
+    answers_as: str | None = None
+    """Another model's name, which the replies then bear."""
+    calls_as_text: bool = False
+    answers_in_reasoning: bool = False
+
+
+Native: TypeAlias = Callable[[State], Mapping[str, Json]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    kind: str
+    owner: str
+    listed: Callable[[State], Mapping[str, Json]]
+    """What its list of models says of one, beside its name."""
+    native: Native
+    """Its own endpoints, by path."""
+    slots: int
+    queue: int | None = None
+    reasoning: str
+    """The field of its replies that has the model's thoughts."""
+    too_long: Callable[[int, int], Answer]
+    cuts_front: bool = False
+    no_tools: Callable[[str], Answer] | None
+    """None if it drops them without a word."""
+    no_model: Callable[[str], Answer] | None
+    """None if it takes any name."""
+    whole_calls: bool = False
+    """Whether a tool call comes in one piece."""
+    refuses_json_object: bool = False
+    refuses_chosen_tool: bool = False
+    breaks_grammar: bool = False
+    """Whether tools together with a schema leave the reply unconstrained."""
+    busy_while_loading: bool = False
+    """Whether it sends clients away while it loads, instead of letting them wait."""
+    unknown_path: Answer
+
+
+def _error(status: int, message: str, **more: Json) -> Answer:
+    return Answer(status, {"error": {"message": message, **more}})
+
+
+def refusal(status: int, message: str) -> Answer:
+    return _error(status, message, type="server_error", code=status)
+
+
+def needs_jinja(model: str) -> Answer:
+    """What a server says whose templates cannot have tools at all."""
+    return _error(500, "tools param requires --jinja flag", type="server_error", code=500)
+
+
+def _lm_studio(state: State) -> Mapping[str, Json]:
+    instance: Json = {"id": state.model, "config": {"context_length": state.context}}
+    model: Json = {
+        "type": "llm",
+        "key": state.model,
+        "loaded_instances": [instance] if state.loaded else [],
+        "max_context_length": 131_072,
+        "capabilities": {"vision": False, "trained_for_tool_use": state.tools},
+    }
+    embedding: Json = {"type": "embedding", "key": "embedder", "loaded_instances": [{"id": "embedder"}]}
+    return {"/api/v1/models": {"models": [embedding, model]}}
+
+
+LM_STUDIO = Profile(
+    kind="lmstudio",
+    owner="organization_owner",
+    listed=lambda state: {},
+    native=_lm_studio,
+    slots=4,
+    reasoning="reasoning_content",
+    too_long=lambda prompt, context: Answer(
+        400,
+        {
+            "error": "The number of tokens to keep from the initial prompt is greater than the context length"
+            f" (n_keep: {prompt}>= n_ctx: {context}). Try to load the model with a larger context length"
+        },
+    ),
+    no_tools=None,
+    no_model=lambda name: _error(
+        404, "No models loaded. Please load a model in the developer page or use the `lms load` command."
+    ),
+    refuses_json_object=True,
+    refuses_chosen_tool=True,
+    unknown_path=Answer(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
+)
+
+
+def _ollama(state: State) -> Mapping[str, Json]:
+    running: Json = {"name": state.model, "model": state.model, "context_length": state.context}
+    able = ["completion", "tools"] if state.tools else ["completion"]
+    return {
+        "/api/version": {"version": "0.40.12"},
+        "/api/ps": {"models": [running] if state.loaded else []},
+        "/api/show": {"capabilities": [*able], "model_info": {"llama.context_length": 131_072}},
+    }
+
+
+OLLAMA = Profile(
+    kind="ollama",
+    owner="library",
+    listed=lambda state: {},
+    native=_ollama,
+    slots=1,
+    queue=512,
+    reasoning="reasoning",
+    too_long=lambda prompt, context: _error(400, "the input length exceeds the context length"),
+    cuts_front=True,
+    no_tools=lambda name: _error(
+        400, f"registry.ollama.ai/library/{name} does not support tools", type="api_error"
+    ),
+    no_model=lambda name: _error(404, f"model '{name}' not found", type="not_found_error"),
+    whole_calls=True,
+    unknown_path=Answer(404, "404 page not found"),
+)
+
+
+def _llama_cpp(state: State) -> Mapping[str, Json]:
+    if not state.loaded:
+        return {}
+    return {
+        "/props": {
+            "default_generation_settings": {"params": {"n_predict": -1}, "n_ctx": state.context},
+            "total_slots": state.slots or 1,
+            "model_alias": state.model,
+            "chat_template": "{% for message in messages %}...",
+            "chat_template_caps": {"supports_tools": state.tools, "supports_tool_calls": state.tools},
+        }
+    }
+
+
+LLAMA_CPP = Profile(
+    kind="llamacpp",
+    owner="llamacpp",
+    listed=lambda state: {"meta": {"n_ctx": state.context, "n_ctx_train": 131_072}},
+    native=_llama_cpp,
+    slots=1,
+    reasoning="reasoning_content",
+    too_long=lambda prompt, context: _error(
+        400,
+        f"request ({prompt} tokens) exceeds the available context size ({context} tokens), try increasing it",
+        code=400,
+        type="exceed_context_size_error",
+        n_prompt_tokens=prompt,
+        n_ctx=context,
+    ),
+    no_tools=None,
+    no_model=None,
+    breaks_grammar=True,
+    busy_while_loading=True,
+    unknown_path=_error(404, "File Not Found", type="not_found_error", code=404),
+)
+VLLM = Profile(
+    kind="vllm",
+    owner="vllm",
+    listed=lambda state: {"root": state.model, "max_model_len": state.context},
+    native=lambda state: {"/version": {"version": "0.19.0"}},
+    slots=256,
+    reasoning="reasoning",
+    too_long=lambda prompt, context: Answer(
+        400,
+        {
+            "object": "error",
+            "message": f"This model's maximum context length is {context} tokens. However, your request has"
+            f" {prompt} input tokens. Please reduce the length of the input messages.",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+    ),
+    no_tools=lambda name: _error(
+        400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+    ),
+    no_model=lambda name: _error(404, f"The model `{name}` does not exist.", type="NotFoundError", code=404),
+    unknown_path=Answer(404, {"detail": "Not Found"}),
+)
+PROFILES = {profile.kind: profile for profile in (LM_STUDIO, OLLAMA, LLAMA_CPP, VLLM)}

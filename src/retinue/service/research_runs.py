@@ -1,0 +1,99 @@
+"""A question that is worked on within a run: recorded before it begins, and ended when somebody ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from retinue.core.budget import Budget
+from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, RetinueError
+from retinue.core.executor import Outcome, RunContext
+from retinue.core.ids import RunId
+from retinue.core.json_value import Json
+from retinue.core.run import Limits, Run, RunStatus
+from retinue.research.constraints import Constraints
+from retinue.research.perform import InThread, Perform
+from retinue.research.pipeline import Request
+from retinue.research.recorded import AsRuns, Performing, spec_of
+from retinue.runtime.supervisor import Work
+from retinue.service.runs import Runs
+
+GRACE_S = 5.0
+"""Beyond the deadline of the roles: what they found by then is still put together and told."""
+
+OnStart = Callable[[RunId], object]
+
+
+def nobody(run_id: RunId) -> None:
+    """Hears of a run and does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    view: dict[str, object]
+    said: str
+    """The same in a few words, for the record."""
+    error: RetinueError | None = None
+    """Why the run behind it has not succeeded, although there is something to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A question that was checked and may be worked on."""
+
+    agent: str
+    """Who works on it, by the name that its run bears."""
+    request: Request
+    answer: Callable[[Perform], Awaitable[Answer]]
+    is_single: bool = False
+    """Whether one role alone works on it: then its run is the request's own."""
+
+
+async def answer_in_a_run(runs: Runs, study: Study, on_start: OnStart) -> dict[str, object]:
+    """The answer; or where the run stands, if it takes longer than a host's patience (P9)."""
+    done: list[Answer] = []
+    threads = InThread(runs.workers)
+    question = study.request.asked.text
+
+    async def work(ctx: RunContext) -> Outcome:
+        perform: Perform = replace(threads, charge=ctx.spending.charge)
+        if not study.is_single:
+            perform = AsRuns(runs.supervisor, RunId.parse(ctx.run_id), question, ctx.cwd, threads)
+        answer = await study.answer(perform)
+        done.append(answer)
+        return Outcome(answer.said, value=cast("Json", answer.view), error=answer.error)
+
+    executor = Performing(work)
+    spec = spec_of(study.agent, question, _limits(study.request.constraints))
+    run = runs.supervisor.start(Work(spec, executor, runs.cwd))
+    on_start(run.id)
+    await runs.supervisor.wait(run.id, runs.patience_s)
+    if done:
+        return done[0].view
+    if executor.error is not None:
+        raise executor.error
+    ended = runs.store.runs.get(run.id)
+    if ended.status.ended:
+        raise _failure(ended)
+    return runs.outcome(run.id)
+
+
+def _limits(given: Constraints) -> Limits:
+    budget = Budget(files=given.max_files_read, bytes=given.max_bytes_read)
+    return Limits(run_s=given.deadline_ms / 1000 + GRACE_S, budget=budget)
+
+
+def _failure(run: Run) -> RetinueError:
+    """What ended a run that left no answer."""
+    match run.error:
+        case {"message": str() as message}:
+            pass
+        case _:
+            message = "the run ended without an answer"
+    kinds: dict[RunStatus, type[RetinueError]] = {
+        RunStatus.CANCELED: Canceled,
+        RunStatus.INTERRUPTED: Canceled,
+        RunStatus.TIMEOUT: DeadlineExceeded,
+    }
+    return kinds.get(run.status, InternalError)(message)

@@ -1,0 +1,28 @@
+"""The tool through which an agent asks whoever started it. Knows nothing of how questions travel."""
+
+from __future__ import annotations
+
+from retinue.core.executor import Ask
+from retinue.core.message import MessageStatus
+from retinue.core.model import ToolSpec
+from retinue.tools.bounded import bounded
+from retinue.tools.tool import Arguments, Tool, parameters
+
+ASK_PARENT = "ask_parent"
+PATIENCE_S = 600.0
+"""An answer later than this finds an agent that has gone on without it (P7)."""
+
+
+def ask_parent_tool(ask: Ask, patience_s: float = PATIENCE_S) -> Tool:
+    async def act(given: Arguments, tokens: int) -> str:
+        message = await ask(given.text("question", "message", "text"), patience_s)
+        if message.status is MessageStatus.ACKNOWLEDGED and message.answer is not None:
+            return bounded(message.answer, tokens, "ask for the part you need")
+        return "No answer came. Go on with what you know, and say what you had to assume."
+
+    spec = ToolSpec(
+        ASK_PARENT,
+        "Ask the one who gave you the task, if you cannot go on without an answer.",
+        parameters(("question",), question=("string", "one clear question")),
+    )
+    return Tool(spec, act)

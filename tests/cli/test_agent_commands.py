@@ -1,0 +1,146 @@
+"""`retinue agents` and `retinue agent`: listed, shown, checked by line, trusted, asked (P1, P7, P8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from retinue.cli.main import main
+from tests.conftest import RETINUE
+from tests.service.agent_support import write_agent
+
+MINE = ".config/retinue/agents"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_agents_are_listed_with_where_they_come_from_and_why_one_cannot_run(project: Path) -> None:
+    write_agent(Path.home(), f"{MINE}/cat.md", "description: meows\ncommand: cat")
+    (project / ".retinue" / "agents").mkdir(parents=True)
+    (project / ".retinue" / "agents" / "broken.md").write_text("no header")
+    result = run("agents")
+    assert result.exit_code == 0
+    lines = {line.split()[0]: line for line in result.output.splitlines()}
+    assert "~/.config/retinue/agents/cat.md" in lines["cat"] and "meows" in lines["cat"]
+    assert "there is no header" in lines["broken"]
+    assert "executor claude, which is not there" in lines["writer"]
+    assert result.output.splitlines()[1].startswith("cat"), "what can run stands first"
+    listed = json.loads(run("agents", "--json").output)["agents"]
+    assert {each["name"] for each in listed} >= {"cat", "broken", "writer"}
+
+
+def test_agent_is_shown_whole_with_its_origins(project: Path) -> None:
+    write_agent(Path.home(), f"{MINE}/cat.md", "description: meows\ncommand: cat\ntimeout_ms: 1500", "Purr.")
+    text = run("agents", "show", "cat").output
+    assert "available: true" in text
+    assert "~/.config/retinue/agents/cat.md:4" in text
+    assert text.rstrip().endswith("Purr.")
+    shown = json.loads(run("agents", "show", "cat", "--json").output)
+    assert shown["agent"]["timeout_s"] == 1.5
+    assert shown["file"] == str(Path.home() / MINE / "cat.md")
+    wrong = run("agents", "show", "kat")
+    assert wrong.exit_code == 2
+    assert "did you mean cat?" in wrong.output
+
+
+def test_check_prints_file_and_line_and_fails_for_errors_alone(project: Path) -> None:
+    bad = write_agent(project, ".retinue/agents/bad.md", "description: d\ntimeout: 5")
+    result = run("agents", "check")
+    assert result.exit_code == 1
+    assert f"{bad}:3: error: there is no key 'timeout'; did you mean timeout_ms?" in result.output
+    told = json.loads(run("agents", "check", str(bad), "--json").stdout)
+    assert (told["files"], told["errors"]) == (1, 1)
+    bad.unlink()
+    write_agent(project, ".claude/agents/fine.md", "description: d\ncolor: red")
+    result = run("agents", "check")
+    assert result.exit_code == 0
+    assert "warning: color is not used here" in result.output
+
+
+def test_prompt_is_the_section_for_a_main_agent(project: Path) -> None:
+    write_agent(Path.home(), f"{MINE}/cat.md", "description: meows\ncommand: cat")
+    assert "- **cat**: meows" in run("agents", "prompt").output
+    assert "- **cat**" in json.loads(run("agents", "prompt", "--json").output)["prompt"]
+
+
+def test_project_is_trusted_and_no_more(project: Path) -> None:
+    write_agent(project, ".retinue/agents/cat.md", "description: meows\ncommand: cat")
+    refused = run("agent", "cat", "hello")
+    assert refused.exit_code == 1
+    assert "not trusted" in refused.output
+    assert run("agents", "trust").output.strip() == "no project is trusted"
+    assert json.loads(run("agents", "trust", ".", "--json").output) == {"trusted": [str(project)]}
+    done = run("agent", "cat", "hello")
+    assert done.stdout == "Do it.\n\nhello\n"
+    run("agents", "trust", ".", "--remove")
+    assert run("agent", "cat", "hello").exit_code == 1
+    assert run("agents", "trust", "missing").exit_code == 2
+
+
+def test_run_cannot_trust_a_project_for_its_user(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETINUE_CHILD_TOKEN", "anything")
+    result = run("agents", "trust", ".")
+    assert result.exit_code == 1
+    assert "cannot decide whom you trust" in result.output
+
+
+def test_person_may_call_every_agent(project: Path) -> None:
+    header = "description: d\ncommand: cat\nallowed_callers: []"
+    write_agent(Path.home(), f"{MINE}/cat.md", header)
+    assert run("agent", "cat", "hello").exit_code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
+def test_log_is_shown_live_on_a_terminal_and_the_answer_alone_on_stdout(
+    project: Path, environment: Mapping[str, str]
+) -> None:
+    script = "echo thinking >&2; echo the answer"
+    write_agent(Path.home(), f"{MINE}/says.md", f"description: d\ncommand: [sh, -c, '{script}']", "")
+    terminal, end = os.openpty()
+    with subprocess.Popen(
+        [*RETINUE, "agent", "says", "x"], stdout=subprocess.PIPE, stderr=end, text=True, env=environment
+    ) as process:
+        os.close(end)
+        answer, _ = process.communicate(timeout=50)
+    shown = os.read(terminal, 10_000).decode()
+    os.close(terminal)
+    assert answer == "the answer\n"
+    assert "stderr: thinking" in shown and shown.startswith("run ")
+
+
+@pytest.mark.parametrize(("spawns", "works"), [(0, False), (1, True)])
+def test_run_that_types_our_command_is_still_that_run(
+    project: Path, environment: Mapping[str, str], spawns: int, works: bool
+) -> None:
+    """P1, P2: starting an agent from a run's shell is nesting, and counted as such."""
+    write_agent(Path.home(), f"{MINE}/cat.md", "description: d\ncommand: cat", "")
+    command = json.dumps([sys.executable, "-m", "retinue", "agent", "cat", "hello", "--json"])
+    write_agent(Path.home(), f"{MINE}/nests.md", f"description: d\ncommand: {command}\nspawns: {spawns}", "")
+    done = subprocess.run(
+        [*RETINUE, "agent", "nests", "go"], capture_output=True, text=True, env=environment, timeout=50
+    )
+    assert (done.returncode == 0) == works
+    if works:
+        assert json.loads(done.stdout)["result"] == "hello"
+        listed = json.loads(run("runs", "--json").output)["runs"]
+        parents = {each["agent"]: each.get("parent") for each in listed}
+        assert parents["cat"] == next(each["run_id"] for each in listed if each["agent"] == "nests")
+    else:
+        assert "budget_exceeded" in done.stdout

@@ -1,0 +1,53 @@
+"""What the commands about runs say of runs that failed or were interrupted (P8)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from retinue.cli.main import main
+from tests.conftest import RETINUE
+
+COMMANDS = """
+[commands.fails]
+argv = ["sh", "-c", "echo last words; exit 7"]
+[commands.sleeps]
+argv = ["sleep", "1000"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def agents(own_folders: Path) -> None:
+    file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(COMMANDS)
+
+
+def test_failed_run_is_told_with_its_error_and_its_last_words() -> None:
+    done = CliRunner().invoke(main, ["agent", "fails", "do it"])
+    assert done.exit_code == 1
+    assert "program_failed: " in done.stdout
+    assert "last words" in done.stdout
+    run_id = done.stderr.split()[1]
+    waited = CliRunner().invoke(main, ["wait", run_id])
+    assert f"{run_id} error\nprogram_failed: " in waited.stdout
+    assert "last words" in waited.stdout
+
+
+def test_interrupt_from_the_keyboard_cancels_the_run(environment: Mapping[str, str]) -> None:
+    process = subprocess.Popen(
+        [*RETINUE, "agent", "sleeps", "on"], stderr=subprocess.PIPE, text=True, env=dict(environment)
+    )
+    assert process.stderr is not None
+    run_id = process.stderr.readline().split()[1]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) != 0
+    process.stderr.close()
+    listed = json.loads(CliRunner().invoke(main, ["runs", "--json"]).stdout)["runs"]
+    assert [(run["run_id"], run["status"]) for run in listed] == [(run_id, "canceled")]

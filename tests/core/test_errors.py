@@ -1,0 +1,18 @@
+"""What errors say is fit to be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from retinue.core.errors import LimitExceeded
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "told"),
+    [
+        (16_777_217, 16_777_216, "bytes: 16777217 would exceed the limit of 16777216"),
+        (3.0, 2.5, "bytes: 3 would exceed the limit of 2.5"),
+    ],
+)
+def test_limits_are_told_with_all_their_digits(used: float, limit: float, told: str) -> None:
+    assert str(LimitExceeded("bytes", used, limit)) == told

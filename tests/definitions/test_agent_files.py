@@ -1,0 +1,336 @@
+"""Every key of an agent's file, ours and other programs', and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retinue.core.agent import Agent, McpServer, Permissions
+from retinue.core.budget import Budget
+from retinue.definitions.agents import read_definition
+from retinue.definitions.definition import Definition, Origin
+from retinue.definitions.fields import BY_KEY
+from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, Format
+from retinue.definitions.profiles import BUILT_IN, READING
+
+SEED_001 = """
+name: web-search
+description: "Searches the web and returns summarized results"
+session: false              # false = stateless, true = persistent sessions
+allowed_callers: [main]     # access control (enforced server-side)
+timeout_ms: 30000           # per-agent timeout override
+permissions:
+  allow: ["Bash(curl:*)", "Bash(wget:*)"]
+  deny: []
+mcp_servers:
+  - name: brave-search
+    command: npx
+    args: ["-y", "@anthropic/mcp-server-brave-search"]
+    env:
+      BRAVE_API_KEY: "${BRAVE_API_KEY}"
+"""
+
+
+def read(header: str, body: str = "Do it.", form: Format = OURS, name: str = "file-name") -> Definition:
+    text = f"---\n{header.strip()}\n---\n{body}"
+    return read_definition(text.encode(), Origin(name, "a.md", form, "project"))
+
+
+def agent(header: str, form: Format = OURS) -> Agent:
+    found = read(header, form=form)
+    assert found.agent is not None, found.problems
+    return found.agent
+
+
+def errors(header: str, form: Format = OURS) -> list[tuple[int, str]]:
+    return [(each.line, str(each)) for each in read(header, form=form).problems if each.fatal]
+
+
+def warnings(header: str, form: Format) -> list[str]:
+    return [str(each) for each in read(header, form=form).problems if not each.fatal]
+
+
+def test_file_of_the_first_design_means_what_it_says() -> None:
+    found = read(SEED_001, form=FOLDERS)
+    assert found.agent == Agent(
+        name="web-search",
+        description="Searches the web and returns summarized results",
+        executor="claude",
+        prompt="Do it.",
+        permissions=Permissions(allow=("Bash(curl:*)", "Bash(wget:*)")),
+        mcp_servers=(
+            McpServer(
+                name="brave-search",
+                argv=("npx", "-y", "@anthropic/mcp-server-brave-search"),
+                env={"BRAVE_API_KEY": "${BRAVE_API_KEY}"},
+            ),
+        ),
+        allowed_callers=("main",),
+        timeout_s=30.0,
+        source="a.md",
+    )
+    assert found.origins["timeout_s"] == "a.md:6"
+    assert found.origins["executor"] == "the folder it lies in"
+    assert found.origins["prompt"].startswith("a.md:")
+
+
+def test_file_of_small_models_means_what_it_says() -> None:
+    found = agent(
+        "name: echo-reviewer\ndescription: Reviews\ntools: [read_file, grep]\nmodel: fast", SMALLCODE
+    )
+    assert (found.executor, found.tools, found.model) == ("local", ("read_file", "grep"), "fast")
+
+
+def test_every_other_key_of_ours() -> None:
+    found = agent("""
+description: d
+executor: codex
+model: gpt-x
+env: {PORT: 80, KEY: "${KEY}"}
+folders: [/data]
+settings: user
+session: true
+budget: {steps: 9, tokens: 4000, files: 3, bytes: 10, wall_ms: 7, cost_usd: 0.5}
+max_turns: 5
+max_cost_usd: "0.25"
+spawns: 2
+output_schema: {type: object, required: [a], properties: {a: {type: integer, minimum: 1.5}}}
+container: python:3.12
+sandbox: bwrap
+network: false
+isolation: worktree
+acceptance: [pytest -q, [npm, run, "test all"]]
+system_prompt: append
+allowed_callers: []
+""")
+    assert found.env == {"PORT": "80", "KEY": "${KEY}"}
+    assert (found.folders, found.settings, found.session) == (("/data",), ("user",), True)
+    assert found.budget == Budget(steps=5, tokens=4000, files=3, bytes=10, wall_ms=7, cost_micros=250_000)
+    assert found.spawns == 2
+    assert found.output_format == "json"
+    assert found.output_schema == {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "integer", "minimum": 1.5}},
+    }
+    assert (found.container, found.sandbox, found.network) == ("python:3.12", "bwrap", False)
+    assert (found.isolation, found.prompt_mode) == ("worktree", "append")
+    assert found.acceptance == (("pytest", "-q"), ("npm", "run", "test all"))
+    assert found.allowed_callers == ()
+    assert found.name == "file-name"
+
+
+def test_command_is_an_executor_of_its_own() -> None:
+    found = agent('description: d\ncommand: my-agent --say "two words" {prompt}')
+    assert (found.executor, found.command) == ("command", ("my-agent", "--say", "two words", "{prompt}"))
+    assert found.program == "my-agent"
+    assert "two words" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "says"),
+    [
+        ("name: a", 1, "no description"),
+        ("description: d\nname: a b", 3, "cannot be a name"),
+        ("description: d\nname: ../../x", 3, "cannot be a name"),
+        ("description: d\nname: [x]", 3, "name: a text is wanted"),
+        ("description: d\npermisions: {}", 3, "no key 'permisions'; did you mean permissions?"),
+        ("description: d\nexecutor: claud", 3, "did you mean claude?"),
+        ("description: d\nexecutor: command", 3, "needs a `command`"),
+        ("description: d\nexecutor: local\ncommand: x", 4, "takes no `command`"),
+        ("description: d\nprofile: read-olny", 3, "did you mean read-only?"),
+        ("description: d\ntimeout_ms: soon", 3, "timeout_ms: a whole number from 1"),
+        ("description: d\ntimeout_ms: 0", 3, "timeout_ms: a whole number from 1"),
+        ("description: d\nspawns: true", 3, "spawns: a whole number"),
+        ("description: d\nsession: maybe", 3, "session: true or false"),
+        ("description: d\nbudget:\n  tokns: 4", 4, "did you mean tokens?"),
+        ("description: d\nbudget: 5", 3, "budget: a table"),
+        ("description: d\nmax_cost_usd: free", 3, "dollars"),
+        ("description: d\nmax_cost_usd: NaN", 3, "dollars"),
+        ("description: d\npermissions:\n  alow: []", 4, "did you mean allow?"),
+        ("description: d\ntools: {read: maybe}", 3, "tools: true or false"),
+        ("description: d\nmcp_servers:\n- name: a", 4, "needs a command or a url"),
+        ("description: d\nmcp_servers:\n- {name: a, url: u, command: c}", 4, "one of them"),
+        ("description: d\nmcp_servers:\n- {name: a, url: u}\n- {name: a, url: u}", 5, "stands twice"),
+        ("description: d\nmcp_servers:\n- {name: a, urll: u}", 4, "did you mean url?"),
+        ("description: d\nsettings: [everyone]", 3, "no such settings"),
+        ("description: d\nacceptance: ['a \"b']", 3, "not a command line"),
+        ("description: d\ncommand: []", 3, "a program and its arguments"),
+        ("description: d\nenv: {A: [1]}", 3, "A: a text is wanted"),
+        ("description: d\nisolation: moon", 3, "none of: none, worktree"),
+        ("description: d\nmaxTurns: 3\nsteps: 4", 4, "the same as a key in line 3"),
+    ],
+)
+def test_wrong_value_is_told_with_its_line_and_what_is_allowed(header: str, line: int, says: str) -> None:
+    found = errors(header)
+    assert [said for at, said in found if at == line and says in said], found
+    assert read(header).agent is None
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    assert [line for line, _ in errors("description: d\nspawns: x\nsession: x\nbugdet: 1")] == [3, 4, 5]
+
+
+def test_unknown_key_breaks_a_file_of_ours_and_is_only_noted_in_another_programs() -> None:
+    """A misspelt restriction of ours must not vanish (P7); what only Claude Code knows may."""
+    header = "description: d\nallowed_caller: [main]"
+    assert errors(header, OURS)
+    assert errors(header, FOLDERS)
+    for form in (CLAUDE, OPENCODE, SMALLCODE):
+        assert not errors(header, form)
+        assert warnings(header, form) == ["there is no key 'allowed_caller'; did you mean allowed_callers?"]
+
+
+def test_claude_codes_own_words_are_understood() -> None:
+    found = agent(
+        """
+name: code-reviewer
+description: Reviews
+tools: Read, Grep, Bash(git diff:*, git log:*), mcp__github__*
+disallowedTools: Grep
+model: inherit
+permissionMode: plan
+maxTurns: 7
+color: red
+mcpServers:
+  - local:
+      type: stdio
+      command: npx
+      args: [-y, x]
+""",
+        CLAUDE,
+    )
+    assert found.executor == "claude"
+    assert found.tools == ("Read", "Bash(git diff:*, git log:*)", "mcp__github__*")
+    assert found.model is None
+    assert found.permissions == Permissions(mode="plan")
+    assert found.budget.steps == 7
+    assert found.mcp_servers == (McpServer(name="local", argv=("npx", "-y", "x")),)
+
+
+def test_what_only_claude_code_can_do_is_kept_as_a_need() -> None:
+    """P7: a hook that forbids something must not be dropped, nor a server that somebody else defines."""
+    found = agent("description: d\nhooks: {PreToolUse: []}\nmcpServers: [github]", CLAUDE)
+    assert found.needs == ("the MCP server 'github' that another program defines", "hooks")
+
+
+def test_denials_without_a_list_stay_denials() -> None:
+    found = agent("description: d\ndisallowedTools: Write, Bash(rm:*)", CLAUDE)
+    assert found.tools is None
+    assert found.denied_tools == ("Write", "Bash(rm:*)")
+    assert found.permissions.deny == ("Bash(rm:*)",)
+
+
+@pytest.mark.parametrize(("given", "tier"), [("haiku", "fast"), ("sonnet", "default"), ("opus", "strong")])
+def test_claudes_model_names_are_tiers_where_there_is_no_claude(given: str, tier: str) -> None:
+    assert agent(f"description: d\nmodel: {given}\nexecutor: local", CLAUDE).model == tier
+    assert agent(f"description: d\nmodel: {given}", CLAUDE).model == given
+
+
+def test_opencodes_own_words_are_understood() -> None:
+    found = agent(
+        """
+description: Reviews
+mode: subagent
+model: anthropic/claude-sonnet-4-5
+temperature: 0.1
+steps: 4
+tools:
+  write: false
+  edit: false
+permission:
+  webfetch: deny
+  bash:
+    "git *": allow
+    "rm *": deny
+    "*": ask
+""",
+        OPENCODE,
+    )
+    assert found.executor == "opencode"
+    assert found.tools is None
+    assert found.denied_tools == ("write", "edit", "webfetch")
+    assert found.permissions == Permissions(allow=("bash(git *)",), deny=("bash(rm *)",))
+    assert found.budget.steps == 4
+    only = agent('description: d\ntools: {"*": false, read: true}', OPENCODE)
+    assert only.tools == ("read",)
+    assert agent("description: d\npermission: deny\ntools: Read", OPENCODE).tools == ()
+
+
+@pytest.mark.parametrize("line", ["disable: true", "disabled: true", "mode: primary", "name: main"])
+def test_what_is_no_subagent_is_left_out_and_not_an_error(line: str) -> None:
+    found = read(f"description: d\n{line}", form=OPENCODE)
+    assert found.left_out
+    assert found.error is None
+
+
+def test_profile_is_the_most_that_tools_can_grant() -> None:
+    assert agent("description: d\nprofile: writer\nexecutor: codex").tools == BUILT_IN["writer"].tools
+    narrowed = read(
+        "description: d\nprofile: read-only\ntools: [Read, Bash, read_file, mcp__cclsp__get_hover]"
+    )
+    assert narrowed.agent is not None
+    assert narrowed.agent.tools == ("Read", "read_file", "mcp__cclsp__get_hover")
+    assert [str(each) for each in narrowed.problems] == ["Bash is not in the profile read-only: left out"]
+
+
+def test_profile_on_a_local_agent_brings_no_tools_of_servers_that_are_not_there() -> None:
+    assert agent("description: d\nprofile: read-only").tools == ("Read", "Grep", "Glob")
+    header = "description: d\nprofile: writer\nmcp_servers: [{name: cclsp, command: cclsp}]"
+    assert "mcp__cclsp" in (agent(header).tools or ())
+
+
+@pytest.mark.parametrize("line", ["profile: full-access", "profile: full-access\ntools: ['*']"])
+def test_full_access_is_everything_the_executor_has_less_the_denials(line: str) -> None:
+    found = agent(f"description: d\n{line}\ndisallowedTools: Bash")
+    assert (found.tools, found.denied_tools) == (None, ("Bash",))
+
+
+def test_local_agent_that_names_no_tools_may_only_read() -> None:
+    found = read("description: d")
+    assert found.agent is not None
+    assert found.agent.tools == READING
+    assert found.origins["tools"] == "default of the executor local"
+    assert agent("description: d\ndisallowed_tools: [Grep]").tools == tuple(
+        tool for tool in READING if tool != "Grep"
+    )
+
+
+def test_users_choice_of_executor_counts_for_files_that_name_none() -> None:
+    text = b"---\ndescription: d\n---\n"
+    chosen = Origin("a", "a.md", CLAUDE, "project", executor="local")
+    found = read_definition(text, chosen)
+    assert found.agent is not None
+    assert found.agent.executor == "local"
+    assert found.origins["executor"] == "agents.executor"
+    named = read_definition(b"---\ndescription: d\nexecutor: codex\n---\n", chosen)
+    assert named.agent is not None
+    assert named.agent.executor == "codex"
+
+
+KEYS = st.sampled_from([*BY_KEY, "color", "nonsense", "mcpServers", "on"])
+VALUES = st.one_of(
+    st.sampled_from(
+        ["1", "-1", "true", "~", "[]", "{}", "[[1]]", "[{a: b}]", "{a: [b]}", "{'*': false}", "1e999999999"]
+    ),
+    st.sampled_from(["!!int x", "!!bool x", "&a b", "'", "|\n  text", "command", "local", "allow", "[1, ~]"]),
+    st.text(max_size=20),
+)
+HEADERS = st.lists(st.tuples(KEYS, VALUES), max_size=6).map(
+    lambda pairs: "\n".join(f"{key}: {value}" for key, value in pairs).encode("utf-8", "replace")
+)
+
+
+@given(HEADERS | st.binary(max_size=60), st.sampled_from([OURS, FOLDERS, CLAUDE, OPENCODE]))
+def test_whatever_a_file_holds_it_becomes_an_agent_or_an_error(header: bytes, form: Format) -> None:
+    origin = Origin("file-name", "a.md", form, "project", executor="command")
+    found = read_definition(b"---\ndescription: d\n" + header + b"\n---\nbody", origin)
+    assert (found.agent is None) == (found.error is not None)
+
+
+def test_description_is_one_line_of_bounded_length() -> None:
+    """P4: it goes into every host's instructions."""
+    found = agent("description: |\n  one\n  two\n" + "  x" * 2000)
+    assert "\n" not in found.description
+    assert len(found.description) <= 1000

@@ -1,0 +1,71 @@
+"""The agents that come with Retinue: complete, small, and within their profiles."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from retinue.core.agent import Agent
+from retinue.core.tokens import estimate_tokens
+from retinue.definitions.catalog import Catalog, Sources
+from retinue.definitions.profiles import BUILT_IN
+
+FOUND = Catalog(Sources()).agents()
+TEMPLATES = {"researcher", "writer", "validator", "parallel-executor"}
+ROLES = {"locator", "analyzer", "pattern-finder", "thoughts-locator", "thoughts-analyzer"}
+MOST_LETTERS = 1_600
+"""Beyond that the loop of small models cuts a prompt."""
+MOST_TOKENS = 600
+
+
+def test_the_templates_and_the_roles_are_there() -> None:
+    assert set(FOUND) == TEMPLATES | ROLES
+
+
+@pytest.mark.parametrize("name", sorted(TEMPLATES | ROLES))
+def test_built_in_agent_is_right_and_small(name: str) -> None:
+    found = FOUND[name]
+    assert found.problems == ()
+    agent = found.agent
+    assert agent is not None
+    assert 0 < len(agent.prompt) <= MOST_LETTERS
+    assert estimate_tokens(agent.prompt) <= MOST_TOKENS
+    assert len(agent.description) <= 110
+    assert (agent.spawns > 0) == (name == "parallel-executor")
+
+
+def test_profiles_hold_the_tools_of_the_design() -> None:
+    lookups = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
+    assert {name: profile.tools for name, profile in BUILT_IN.items()} == {
+        "read-only": ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in lookups)),
+        "research": ("Read", "Grep", "Glob", "WebFetch", "WebSearch", "mcp__cclsp__*", "mcp__context7__*"),
+        "writer": ("Read", "Write", "Edit", "Bash", "Grep", "Glob", "mcp__cclsp__*"),
+        "full-access": ("*", "Task"),
+    }
+
+
+def test_validator_can_run_commands_and_change_nothing() -> None:
+    agent: Agent | None = FOUND["validator"].agent
+    assert agent is not None
+    assert agent.tools == ("Read", "Grep", "Glob", "Bash")
+
+
+def test_built_in_agents_are_read_without_yamls_library() -> None:
+    """Every server start reads them: the library would cost more than all of them together."""
+    code = (
+        "import sys\nfrom retinue.definitions.catalog import Catalog, Sources\n"
+        "assert 'yaml' not in sys.modules\nassert len(Catalog(Sources()).agents()) == 9\n"
+        "assert 'yaml' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+def test_built_in_agents_are_in_the_package() -> None:
+    import retinue.definitions
+
+    folder = Path(str(retinue.definitions.__file__)).parent / "builtin"
+    assert {file.stem for file in folder.glob("*.md")} == TEMPLATES | ROLES

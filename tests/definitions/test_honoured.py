@@ -1,0 +1,72 @@
+"""No field of an agent may be read and then forgotten: it is done, or the agent is refused (P7)."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from retinue.core.agent import Agent, McpServer, Permissions
+from retinue.core.budget import Budget, BudgetKind
+from retinue.core.groups import EXECUTORS
+from retinue.definitions.honoured import ALWAYS, BY_EXECUTOR, asked, not_honoured
+
+PLAIN = Agent(name="a", description="d", executor="nothing", source="s")
+SET: dict[str, Any] = {
+    "prompt": "p",
+    "prompt_mode": "append",
+    "command": ("x",),
+    "model": "m",
+    "tools": (),
+    "denied_tools": ("Bash",),
+    "permissions": Permissions(mode="plan"),
+    "mcp_servers": (McpServer(name="m", url="u"),),
+    "env": {"A": "b"},
+    "folders": ("f",),
+    "settings": ("user",),
+    "session": True,
+    "allowed_callers": (),
+    "timeout_s": 1.0,
+    "budget": Budget(**{kind.value: 0 for kind in BudgetKind}),
+    "spawns": 1,
+    "output_format": "json",
+    "output_schema": {},
+    "container": "c",
+    "sandbox": "none",
+    "network": False,
+    "isolation": "worktree",
+    "acceptance": (("x",),),
+    "needs": ("hooks",),
+}
+REQUIRED = {"name", "description", "executor", "source"}
+
+
+def test_plain_agent_asks_for_nothing() -> None:
+    assert set(asked(PLAIN)) == REQUIRED
+    assert not_honoured(PLAIN) == ()
+
+
+def test_every_field_there_is_has_a_sample_here() -> None:
+    assert {field.name for field in fields(Agent)} == REQUIRED | set(SET)
+
+
+@pytest.mark.parametrize("name", sorted(set(SET) - ALWAYS))
+def test_field_that_says_something_is_refused_where_nothing_does_it(name: str) -> None:
+    assert not_honoured(replace(PLAIN, **{name: SET[name]}))
+
+
+def test_schema_says_enough_about_the_format() -> None:
+    assert "output_format" not in set(asked(replace(PLAIN, output_format="json", output_schema={})))
+
+
+def test_budget_is_looked_at_kind_by_kind() -> None:
+    budgets = {name for name in asked(replace(PLAIN, budget=SET["budget"])) if name.startswith("budget.")}
+    assert budgets == {f"budget.{kind.value}" for kind in BudgetKind}
+
+
+def test_list_names_fields_and_executors_that_exist() -> None:
+    known = {field.name for field in fields(Agent)}
+    for done in (ALWAYS, *BY_EXECUTOR.values()):
+        assert {name.partition(".")[0] for name in done} <= known
+    assert set(BY_EXECUTOR) <= set(EXECUTORS)

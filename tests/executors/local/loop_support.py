@@ -1,0 +1,107 @@
+"""An agent on a scripted model, for the tests of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from retinue.codebase.codebase import Codebase
+from retinue.core.agent import Agent, McpServer
+from retinue.core.executor import Ask, Identity, Outcome, OutputLine, RunContext, Task
+from retinue.core.json_value import Json
+from retinue.core.model import Model, Prompt
+from retinue.core.spending import UNMETERED, Spending
+from retinue.executors.local.executor import LocalExecutor
+from retinue.models.scripted import FACTS, Line, Scripted
+from retinue.models.tokens import Calibrated
+from retinue.redaction import Redactor
+from retinue.tools.names import Allows, everything
+from tests.codebase.planting import plant
+
+FILES: Mapping[str, str | bytes] = {
+    "src/app.py": "import os\n\n\ndef retry(times):\n    return times\n",
+    "README.md": "# A project\n\nIt retries.\n",
+}
+TASK = "Where is retry handled?"
+
+
+@dataclass
+class Trial:
+    """One run, and all that was heard of it."""
+
+    folder: Path
+    script: Iterable[Line]
+    files: Mapping[str, str | bytes] = field(default_factory=lambda: FILES)
+    tools: tuple[str, ...] | None = None
+    prompt: str = ""
+    schema: Mapping[str, Json] | None = None
+    servers: tuple[McpServer, ...] = ()
+    context: int = FACTS.context
+    takes_tools: bool = True
+    seconds: float | None = 30.0
+    spending: Spending = UNMETERED
+    ask: Ask | None = None
+    allows: Allows = everything
+    lines: list[OutputLine] = field(default_factory=list[OutputLine])
+
+    def __post_init__(self) -> None:
+        self.model = Scripted(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
+
+    async def run(self, task: str = TASK, model: Model | None = None) -> Outcome:
+        executor = self.executor(model or self.model)
+        context = RunContext(
+            "run-1",
+            self.folder,
+            self.seconds,
+            emit=self._emit,
+            started=_started,
+            spending=self.spending,
+            ask=self.ask,
+        )
+        return await executor.run(Task("tester", task), context)
+
+    def executor(self, model: Model) -> LocalExecutor:
+        agent = Agent(
+            name="tester",
+            description="tests",
+            executor="local",
+            prompt=self.prompt,
+            tools=self.tools,
+            mcp_servers=self.servers,
+            output_schema=self.schema,
+            timeout_s=60,
+            source="test",
+        )
+        return LocalExecutor(
+            agent=agent,
+            model=model,
+            codebase=Codebase([plant(self.folder, self.files)]),
+            redactor=Redactor(),
+            estimator=Calibrated(),
+            environment={},
+            allows=self.allows,
+        )
+
+    async def _emit(self, line: OutputLine) -> None:
+        self.lines.append(line)
+
+    @property
+    def events(self) -> list[str]:
+        return [line.text for line in self.lines if line.stream == "event"]
+
+    @property
+    def said(self) -> str:
+        return "\n".join(line.text for line in self.lines if line.stream == "stdout")
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        return self.model.prompts
+
+    def told(self, request: int = -1) -> str:
+        """The last turn that the model was sent in a request."""
+        return self.prompts[request].turns[-1].text
+
+
+async def _started(identity: Identity) -> None:
+    raise AssertionError("the loop starts no process of its own")

@@ -1,0 +1,114 @@
+"""The second phase: an answer under its schema, in a bounded number of tries (P3)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import InvalidInput, ModelFailed, OutputInvalid
+from retinue.models.scripted import calls, says
+from scripts.hostile_models import SCHEMA, VALID
+from tests.executors.local.loop_support import Trial
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_tools_come_first_and_the_schema_then_without_tools(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [calls("read_file", path="src/app.py"), "I know enough.", VALID], schema=SCHEMA)
+    outcome = await trial.run()
+    assert json.loads(outcome.output) == json.loads(VALID)
+    looking, _, answering = trial.prompts
+    assert looking.tools and looking.schema is None
+    assert answering.schema == SCHEMA and answering.tools == ()
+    assert all(turn.role != "tool" for turn in answering.turns)
+    assert "def retry(times):" in "".join(turn.text for turn in answering.turns), (
+        "the evidence is still there"
+    )
+
+
+async def test_an_answer_that_fits_at_once_needs_no_second_request(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [f"```json\n{VALID}\n```"], schema=SCHEMA)
+    outcome = await trial.run()
+    assert outcome.error is None and outcome.usage["steps"] == 1
+
+
+async def test_the_validators_words_reach_the_model(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, ["Done.", '{"summary": 4, "places": []}', VALID], schema=SCHEMA)
+    outcome = await trial.run()
+    assert outcome.error is None
+    assert '$.summary: 4 is not of type "string"' in trial.told()
+
+
+async def test_three_tries_are_enough_and_the_error_has_a_shape(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, itertools.chain(["Done."], itertools.repeat('{"summary": 4}')), schema=SCHEMA)
+    outcome = await trial.run()
+    assert isinstance(outcome.error, OutputInvalid)
+    assert outcome.error.data["tries"] == 3 and outcome.usage["steps"] == 4
+
+
+async def test_a_server_that_does_not_take_the_schema_is_asked_in_words(tmp_path: Path) -> None:
+    refused = ModelFailed("HTTP 400: unsupported schema")
+    trial = Trial(tmp_path, ["Done.", refused, VALID], schema=SCHEMA)
+    outcome = await trial.run()
+    assert outcome.error is None
+    assert trial.prompts[-1].schema is None
+    assert '"required":["summary","places"]' in trial.told()
+
+
+async def test_json_in_the_field_for_reasoning_is_found(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, ["Done.", says("", reasoning=VALID)], schema=SCHEMA)
+    assert json.loads((await trial.run()).output) == json.loads(VALID)
+
+
+async def test_places_that_do_not_exist_leave_the_answer(tmp_path: Path) -> None:
+    """P3"""
+    written = '{"summary": "See src/app.py:400.", "places": ["src/app.py:4", "src/gone.py:1"]}'
+    outcome = await Trial(tmp_path, [written], schema=SCHEMA).run()
+    assert json.loads(outcome.output) == {
+        "summary": "See src/app.py:400 [not there].",
+        "places": ["src/app.py:4"],
+    }
+    assert outcome.notes == ("references that do not hold: 2 of 3 (src/app.py:400, src/gone.py:1)",)
+
+
+async def test_an_answer_that_lives_by_invented_places_is_asked_for_again(tmp_path: Path) -> None:
+    """P3: without them it would not fit its schema."""
+    strict = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    trial = Trial(tmp_path, ["Done.", '["src/gone.py:1"]', '["src/app.py:4"]'], schema=strict)
+    outcome = await trial.run()
+    assert json.loads(outcome.output) == ["src/app.py:4"]
+    assert "these places do not exist: src/gone.py:1" in trial.told()
+
+
+async def test_a_schema_that_is_none_ends_the_run_before_the_model_is_asked(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, ["x"], schema={"$ref": "http://example.com/x"})
+    outcome = await trial.run()
+    assert isinstance(outcome.error, InvalidInput) and trial.prompts == []
+
+
+async def test_a_server_without_tools_is_asked_for_actions(tmp_path: Path) -> None:
+    actions = [
+        '{"action": "read_file", "arguments": {"path": "src/app.py"}}',
+        '{"action": "answer", "answer": "Yes."}',
+    ]
+    trial = Trial(tmp_path, actions, takes_tools=False)
+    outcome = await trial.run()
+    assert outcome.output == "Yes."
+    for asked in trial.prompts:
+        assert asked.tools == () and asked.schema is not None
+        assert all(turn.role in ("system", "user", "assistant") for turn in asked.turns)
+    assert "def retry(times):" in trial.told()
+
+
+async def test_an_action_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    trial = Trial(
+        tmp_path,
+        ["read the file please", '{"arguments": {}}', '{"action": "answer", "answer": "No."}'],
+        takes_tools=False,
+    )
+    outcome = await trial.run()
+    assert outcome.output == "No."
+    assert 'has no "action"' in trial.told()

@@ -1,0 +1,304 @@
+"""The loop on a model that behaves: isolation, limits, budgets, cancel (P1, P2, P5, P8)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from retinue.core.errors import BudgetExceeded, DeadlineExceeded, LimitExceeded, Unavailable
+from retinue.core.ids import MessageId, RunId
+from retinue.core.message import Message, MessageStatus
+from retinue.core.model import ModelFacts, Piece, Prompt, Reply, ToolCall
+from retinue.core.tokens import estimate_tokens
+from retinue.executors.local.system_prompt import CUT, system_prompt
+from retinue.models.scripted import calls, says, together
+from tests.executors.local.loop_support import TASK, Trial
+from tests.executors.mcp_programs import small_server
+from tests.executors.process_trees import marked
+from tests.tools.tool_support import metered, spent
+
+pytestmark = pytest.mark.anyio
+
+ANSWER = "Retry is handled in src/app.py:4."
+
+
+async def test_an_agent_looks_and_answers(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [calls("search", pattern="retry"), calls("read_file", path="src/app.py"), ANSWER])
+    outcome = await trial.run()
+    assert outcome.error is None and outcome.output == ANSWER
+    assert outcome.usage["steps"] == 3 and outcome.usage["tokens"] > outcome.usage["peak_tokens"] > 0
+    assert "src/app.py:4: def retry(times):" in trial.prompts[1].turns[-1].text
+    assert trial.said == ANSWER
+
+
+async def test_the_history_begins_with_the_task_alone(tmp_path: Path) -> None:
+    """P1"""
+    trial = Trial(tmp_path, [ANSWER], prompt="You are a reviewer.")
+    await trial.run()
+    system, task = trial.prompts[0].turns
+    assert (system.role, task.role, task.text) == ("system", "user", TASK)
+    assert system.text.startswith("You are a reviewer.")
+
+
+async def test_the_beginning_of_a_prompt_is_the_same_for_every_run(tmp_path: Path) -> None:
+    """So that the server need not read it again: no date, no folder, no id."""
+    one, two = (
+        Trial(tmp_path / "a", [ANSWER], prompt="Be brief."),
+        Trial(tmp_path / "b", [ANSWER], prompt="Be brief."),
+    )
+    await one.run("first task")
+    await two.run("another task")
+    assert one.prompts[0].turns[0] == two.prompts[0].turns[0]
+    assert one.prompts[0].tools == two.prompts[0].tools
+
+
+async def test_each_request_continues_the_one_before(tmp_path: Path) -> None:
+    trial = Trial(
+        tmp_path, [calls("read_file", path="README.md"), calls("read_file", path="src/app.py"), ANSWER]
+    )
+    await trial.run()
+    first, second, third = (asked.turns for asked in trial.prompts)
+    assert second[: len(first)] == first and third[: len(second)] == second
+
+
+async def test_steps_are_told_as_they_happen(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [calls("read_file", path="src/app.py"), ANSWER], tools=("Read", "Bash"))
+    await trial.run()
+    told = "\n".join(trial.events)
+    assert "tools: read_file" in told and "no Bash" in told
+    assert "step 1: asks scripted" in told and "step 1: read_file" in told and "step 2: asks" in told
+
+
+async def test_tools_that_an_agent_does_not_get_are_said_in_its_result(tmp_path: Path) -> None:
+    """P8"""
+    outcome = await Trial(tmp_path, [ANSWER], tools=("Read", "Write")).run()
+    assert outcome.notes == ("no Write: agents of the local executor cannot do this",)
+
+
+async def test_a_tool_outside_the_list_is_refused_at_the_call(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [calls("search", pattern="x"), ANSWER], tools=("Read",))
+    await trial.run()
+    assert [tool.name for tool in trial.prompts[0].tools] == ["read_file"]
+    assert "there is no tool 'search'" in trial.told()
+
+
+def test_a_long_body_is_cut_with_a_mark_and_stays_within_600_tokens() -> None:
+    long = system_prompt("Look at it closely. " * 200, tools=True)
+    assert CUT in long and long.index(CUT) <= 1_600
+    for body in ("证据" * 900, "0123456789abcdef" * 200, "x" * 1_600, "short"):
+        assert estimate_tokens(system_prompt(body, tools=True)) <= 600
+    assert CUT not in system_prompt("x" * 1_600, tools=True)
+
+
+async def test_fifteen_requests_are_the_most(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, (calls("search", pattern=f"word{n}") for n in itertools.count()))
+    outcome = await trial.run()
+    assert len(trial.prompts) == outcome.usage["steps"] == 15
+    assert isinstance(outcome.error, LimitExceeded) and outcome.error.kind == "steps"
+
+
+async def test_a_limit_of_steps_leaves_room_to_answer(tmp_path: Path) -> None:
+    """P2: what was found is kept, and the limit is said."""
+    looking = [calls("search", pattern=f"word{n}") for n in range(13)]
+    trial = Trial(tmp_path, [*looking, ANSWER])
+    outcome = await trial.run()
+    assert outcome.error is None and outcome.output == ANSWER
+    assert "the limit of 15 steps ended the search" in outcome.notes
+    assert trial.prompts[-1].tools == ()
+
+
+@pytest.mark.parametrize(("context", "cap"), [(4_096, 1_228), (8_192, 2_457), (131_072, 8_000)])
+async def test_no_request_is_larger_than_its_share_of_the_context(
+    tmp_path: Path, context: int, cap: int
+) -> None:
+    """P2: before it is sent, by the estimate, however much the tools have to say."""
+    files: dict[str, str | bytes] = {
+        f"f{n}.py": "".join(f"line {m} of file {n} about retry\n" for m in range(400)) for n in range(12)
+    }
+    script = [calls("read_file", path=f"f{n}.py", lines=400) for n in range(12)]
+    trial = Trial(tmp_path, [*script, ANSWER], files=files, context=context)
+    outcome = await trial.run()
+    assert outcome.error is None
+    assert outcome.usage["peak_tokens"] <= cap
+    for asked in trial.prompts:
+        sent = sum(estimate_tokens(turn.text) for turn in asked.turns)
+        assert sent + asked.max_tokens <= cap
+
+
+async def test_what_is_forgotten_first_is_old_and_never_the_task(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        f"f{n}.py": "".join(f"padding {m} in {n}\n" for m in range(300)) + f"def retry_{n}(): ...\n"
+        for n in range(10)
+    }
+    script = [calls("search", pattern=f"padding .* in {n}|retry_{n}", glob=f"f{n}.py") for n in range(10)]
+    trial = Trial(tmp_path, [*script, ANSWER], files=files, context=4_096)
+    outcome = await trial.run()
+    last = trial.prompts[-1].turns
+    assert outcome.error is None
+    assert last[1].text.startswith(TASK)
+    assert "forgotten" in last[1].text or any("[shortened" in turn.text for turn in last)
+
+
+async def test_a_task_that_does_not_fit_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, [ANSWER], context=2_048)
+    outcome = await trial.run("many words " * 3_000)
+    assert isinstance(outcome.error, LimitExceeded) and outcome.error.kind == "tokens"
+    assert trial.prompts == []
+
+
+async def test_steps_and_tokens_are_reserved_from_the_trees_budget(tmp_path: Path) -> None:
+    """P2"""
+    meter = metered(steps=2, tokens=100_000)
+    trial = Trial(
+        tmp_path,
+        [calls("read_file", path="src/app.py"), calls("search", pattern="a"), ANSWER],
+        spending=meter,
+    )
+    outcome = await trial.run()
+    assert isinstance(outcome.error, BudgetExceeded) and outcome.error.kind == "steps"
+    assert len(trial.prompts) == 2 and spent(meter)["steps"] == 2
+    assert spent(meter)["tokens"] == outcome.usage["tokens"]
+    assert "def retry(times):" in outcome.output, "what was found is kept"
+
+
+async def test_a_budget_of_tokens_is_checked_before_the_request(tmp_path: Path) -> None:
+    """P2"""
+    trial = Trial(tmp_path, [ANSWER], spending=metered(tokens=50))
+    outcome = await trial.run()
+    assert isinstance(outcome.error, BudgetExceeded) and outcome.error.kind == "tokens"
+    assert trial.prompts == []
+
+
+async def test_a_spent_budget_of_files_ends_the_search_and_not_the_answer(tmp_path: Path) -> None:
+    """P2"""
+    looking = [calls("read_file", path="src/app.py"), calls("read_file", path="README.md")]
+    trial = Trial(tmp_path, [*looking, ANSWER], spending=metered(files=1))
+    outcome = await trial.run()
+    assert outcome.output == ANSWER
+    assert "the budget of files was spent, which ended the search" in outcome.notes
+    assert trial.prompts[-1].tools == ()
+
+
+async def test_a_deadline_ends_the_request_and_keeps_what_was_found(tmp_path: Path) -> None:
+    async def never(asked: Prompt) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    trial = Trial(tmp_path, [calls("read_file", path="src/app.py"), never], seconds=0.3)
+    outcome = await trial.run()
+    assert isinstance(outcome.error, DeadlineExceeded) and outcome.status == "timeout"
+    assert "def retry(times):" in outcome.output
+    assert trial.model.cancelled == 1
+
+
+class Halting:
+    """Says half of its answer and no more."""
+
+    def __init__(self) -> None:
+        self.halted = anyio.Event()
+
+    async def facts(self) -> ModelFacts:
+        from retinue.models.scripted import FACTS
+
+        return FACTS
+
+    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+        assert on_text is not None
+        await on_text("Half of ")
+        await on_text("the answer")
+        self.halted.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_cancel_closes_the_request_and_keeps_what_was_said(tmp_path: Path) -> None:
+    """P5"""
+    trial, model = Trial(tmp_path, [], seconds=None), Halting()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(trial.run, TASK, model)
+            await model.halted.wait()
+            tasks.cancel_scope.cancel()
+    assert trial.said == "Half of the answer"
+
+
+async def test_a_cancel_leaves_no_process_of_the_agents_servers(tmp_path: Path) -> None:
+    """P5"""
+    trial, model = Trial(tmp_path, [], seconds=None, servers=(small_server(),)), Halting()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(trial.run, TASK, model)
+            await model.halted.wait()
+            assert marked("run-1")
+            tasks.cancel_scope.cancel()
+    assert marked("run-1") == []
+
+
+async def test_an_agents_servers_serve_and_their_troubles_are_noted(tmp_path: Path) -> None:
+    servers = (small_server(tools=("echo", "absent")),)
+    trial = Trial(
+        tmp_path, [calls("mcp__small__echo", text="pong"), "It says pong."], servers=servers, tools=("Read",)
+    )
+    outcome = await trial.run()
+    assert [tool.name for tool in trial.prompts[0].tools] == ["read_file", "mcp__small__echo"]
+    assert trial.told() == "pong"
+    assert outcome.notes == ("the MCP server small has no tool absent",)
+    assert marked("run-1") == []
+
+
+async def test_an_agent_can_ask_its_parent(tmp_path: Path) -> None:
+    async def ask(question: str, wait_s: float | None) -> Message:
+        return Message(
+            id=MessageId.new(),
+            run_id=RunId.new(),
+            question=question,
+            status=MessageStatus.ACKNOWLEDGED,
+            asked_at=0,
+            answer="the second",
+        )
+
+    trial = Trial(tmp_path, [calls("ask_parent", question="which?"), "The second."], ask=ask)
+    outcome = await trial.run()
+    assert trial.told() == "the second" and outcome.output == "The second."
+
+
+async def test_several_calls_in_one_reply_are_all_answered(tmp_path: Path) -> None:
+    both = together(
+        ToolCall("a", "read_file", '{"path": "src/app.py"}'),
+        ToolCall("b", "read_file", '{"path": "README.md"}'),
+    )
+    trial = Trial(tmp_path, [both, ANSWER])
+    await trial.run()
+    answers = [turn for turn in trial.prompts[1].turns if turn.role == "tool"]
+    assert [turn.answers for turn in answers] == ["a", "b"]
+    assert "def retry" in answers[0].text and "A project" in answers[1].text
+
+
+async def test_another_model_than_the_one_asked_is_told(tmp_path: Path) -> None:
+    """P8"""
+    outcome = await Trial(tmp_path, [replace(says(ANSWER), model="tiny", substituted=True)]).run()
+    assert outcome.notes == ("another model answered: tiny",)
+
+
+async def test_a_model_that_is_not_there_is_an_outcome_not_an_exception(tmp_path: Path) -> None:
+    outcome = await Trial(tmp_path, [Unavailable("nothing answers at localhost")]).run()
+    assert isinstance(outcome.error, Unavailable)
+
+
+async def test_an_agent_without_any_tool_answers_from_its_task(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, ["Four."], tools=(), allows=lambda name: False)
+    outcome = await trial.run("What is two and two?")
+    assert outcome.output == "Four." and trial.prompts[0].tools == ()
+    assert "tools" not in trial.prompts[0].turns[0].text
+
+
+async def test_secrets_do_not_reach_the_model(tmp_path: Path) -> None:
+    """P6"""
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
+    trial = Trial(tmp_path, [calls("read_file", path="notes.txt"), "It is a key."], files={"notes.txt": key})
+    await trial.run()
+    assert "MIIEvQIB" not in trial.told() and "redacted" in trial.told()

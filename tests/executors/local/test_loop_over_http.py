@@ -1,0 +1,82 @@
+"""The loop on our client and a real port, against each kind of server with its own faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import anyio
+import pytest
+
+from retinue.core.executor import Outcome
+from retinue.core.json_value import Json
+from retinue.core.model import Prompt
+from retinue.models.fake_profiles import State
+from retinue.models.scripted import Line, calls, says
+from scripts.hostile_models import ANSWER, SCHEMA, VALID
+from tests.executors.local.loop_support import TASK, Trial
+from tests.models.served import KINDS, served
+
+pytestmark = pytest.mark.anyio
+
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+async def perform(
+    folder: Path,
+    kind: str,
+    script: Iterable[Line],
+    state: State | None = None,
+    schema: Mapping[str, Json] | None = None,
+) -> tuple[Outcome, list[Prompt]]:
+    async with served(kind, script, state) as here:
+        outcome = await Trial(folder, [], schema=schema).run(TASK, here.client)
+        return outcome, here.scripted.prompts
+
+
+@EVERY_KIND
+async def test_an_agent_looks_and_answers(tmp_path: Path, kind: str) -> None:
+    outcome, prompts = await perform(tmp_path, kind, [calls("read_file", path="src/app.py"), ANSWER])
+    assert outcome.error is None and outcome.output == ANSWER
+    assert "def retry(times):" in prompts[1].turns[-1].text
+    assert outcome.usage["steps"] == 2 and outcome.usage["tokens"] > 200
+
+
+@EVERY_KIND
+async def test_an_answer_under_its_schema(tmp_path: Path, kind: str) -> None:
+    script = [calls("read_file", path="src/app.py"), "I know enough.", VALID]
+    outcome, _ = await perform(tmp_path, kind, script, schema=SCHEMA)
+    assert outcome.error is None and json.loads(outcome.output) == json.loads(VALID)
+
+
+@EVERY_KIND
+async def test_broken_arguments_and_empty_replies_are_survived(tmp_path: Path, kind: str) -> None:
+    script = [calls("read_file", raw='{"path": '), "", calls("search", pattern="retry"), ANSWER]
+    outcome, _ = await perform(tmp_path, kind, script)
+    assert outcome.error is None and outcome.output == ANSWER
+
+
+async def test_calls_that_a_server_passes_through_as_text_are_made(tmp_path: Path) -> None:
+    script = [calls("read_file", path="src/app.py"), ANSWER]
+    outcome, prompts = await perform(tmp_path, "lmstudio", script, State(calls_as_text=True))
+    assert outcome.output == ANSWER
+    assert "def retry(times):" in prompts[1].turns[-1].text
+
+
+async def test_a_cancel_frees_the_servers_slot(tmp_path: Path) -> None:
+    """P5"""
+    begun = anyio.Event()
+
+    async def never(asked: Prompt) -> Line:
+        begun.set()
+        await anyio.sleep_forever()
+        return says("")
+
+    async with served("llamacpp", [never]) as here:
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(Trial(tmp_path, [], seconds=None).run, TASK, here.client)
+                await begun.wait()
+                tasks.cancel_scope.cancel()
+            await here.endpoint.until(lambda endpoint: endpoint.busy == 0)

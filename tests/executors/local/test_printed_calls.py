@@ -1,0 +1,197 @@
+"""Calls that models print, each in the way of its family; and answers that only look like calls."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retinue.core.model import Reply
+from retinue.executors.local.lenient_json import NotJson, parse, parse_object
+from retinue.executors.local.moves import Broken, Calls, Says, read, without_thoughts
+from retinue.executors.local.printed_calls import printed_calls
+
+TOOLS = {"read_file", "search"}
+
+
+def knows(name: str) -> bool:
+    return name in TOOLS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "read_file", "arguments": {"path": "a.py"}}\n</tool_call>',
+        'I will look.\n<tool_call>{"name": "read_file", "arguments": {"path": "a.py"}}',
+        '<tool_call>{"name": "read_file", "arguments": "{\\"path\\": \\"a.py\\"}"}</tool_call>',
+        "<tool_call>{'name': 'read_file', 'arguments': {'path': 'a.py',}}</tool_call>",
+        "<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a.py</arg_value></tool_call>",
+        "<tool_call><function=read_file><parameter=path>\na.py\n</parameter></function></tool_call>",
+        '<function=read_file>{"path": "a.py"}</function>',
+        "<function=read_file><parameter=path>a.py</parameter></function>",
+        '[TOOL_CALLS] [{"name": "read_file", "arguments": {"path": "a.py"}}]',
+        '[TOOL_CALLS]read_file[ARGS]{"path": "a.py"}',
+        '<|python_tag|>{"name": "read_file", "parameters": {"path": "a.py"}}',
+        '<|tool_call|>[{"name": "read_file", "arguments": {"path": "a.py"}}]',
+        '```json\n{"name": "read_file", "arguments": {"path": "a.py"}}\n```',
+        'Here:\n```tool_call\n{"tool": "read_file", "args": {"path": "a.py"}}\n```\nDone.',
+        '{"name": "read_file", "arguments": {"path": "a.py"}}',
+        '[{"name": "read_file", "arguments": {"path": "a.py"}}]',
+        '{"type": "function", "function": {"name": "read_file", "arguments": "{\\"path\\": \\"a.py\\"}"}}',
+        '{"tool_calls": [{"function": {"name": "read_file", "arguments": {"path": "a.py"}}}]}',
+        '{"action": "read_file", "action_input": {"path": "a.py"}}',
+        'read_file(path="a.py")',
+        '[read_file(path="a.py")]',
+        '```python\nread_file(path="a.py")\n```',
+        'Thought: I must look.\nAction: read_file\nAction Input: {"path": "a.py"}',
+    ],
+)
+def test_a_printed_call_is_read(text: str) -> None:
+    (call,) = printed_calls(text, knows).calls
+    assert call.name == "read_file"
+    assert json.loads(call.arguments) == {"path": "a.py"}
+
+
+def test_several_printed_calls_are_read_in_order() -> None:
+    text = (
+        '<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>'
+        '<tool_call>{"name": "search", "arguments": {"pattern": "b"}}</tool_call>'
+    )
+    assert [call.name for call in printed_calls(text, knows).calls] == ["read_file", "search"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The config is {"name": "app", "arguments": {}}.',
+        '```json\n{"name": "my-package", "version": "1.0"}\n```',
+        '{"name": "something else"}',
+        "Use read_file(path) to open it, as in line 3.",
+        "Retry is in src/app.py:4.",
+        '{"summary": "done"}',
+        "[1, 2, 3]",
+        "",
+    ],
+)
+def test_an_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
+    assert printed_calls(text, knows) == ((), False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>{"name": "read_file", "arguments": {"path": ',
+        "<tool_call>please read the file</tool_call>",
+        '{"name": "read_file", "arguments": {"path": "a.p',
+        'read_file(path="a.py',
+    ],
+)
+def test_a_call_that_cannot_be_read_is_noticed(text: str) -> None:
+    assert printed_calls(text, knows) == ((), True)
+
+
+def test_within_marks_an_unknown_tool_is_still_a_call() -> None:
+    """So that the model can be told that there is none."""
+    found = printed_calls('<tool_call>{"name": "bash", "arguments": {}}</tool_call>', knows)
+    assert found.calls[0].name == "bash"
+
+
+def reply(text: str, reasoning: str = "", finish: str = "stop") -> Reply:
+    return Reply(text=text, reasoning=reasoning, finish="length" if finish == "length" else "stop", model="m")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<think>hm</think>Yes.", "Yes."),
+        ("<think>hm</think>\n\n<think>ha</think>Yes.", "Yes."),
+        ("hm, hm</think>Yes.", "Yes."),
+        ("<think>never ends", ""),
+        ("<THINKING>x</THINKING> Yes.<|im_end|>", "Yes."),
+        ("Yes, <b>bold</b>.", "Yes, <b>bold</b>."),
+    ],
+)
+def test_thoughts_are_taken_out(text: str, left: str) -> None:
+    assert without_thoughts(text) == left
+
+
+def test_a_call_after_thoughts_is_a_call() -> None:
+    text = '<think>I could write {"name": "search"}</think>{"name": "read_file", "arguments": {"path": "a"}}'
+    move = read(reply(text), knows, 1)
+    assert isinstance(move, Calls) and move.calls[0].name == "read_file" and move.printed
+
+
+def test_what_stands_only_in_the_reasoning_is_known_as_such() -> None:
+    assert read(reply("It is four.", reasoning="It is four."), knows, 1) == Says("It is four.", thought=True)
+    assert read(reply("It is four.", reasoning="Two and two"), knows, 1) == Says("It is four.")
+
+
+def test_thoughts_without_an_end_are_told() -> None:
+    told = read(reply("<think>It may be", finish="length"), knows, 1)
+    assert isinstance(told, Broken) and "too long" in told.why
+
+
+def test_ids_of_printed_calls_differ_between_steps() -> None:
+    text = '{"name": "read_file", "arguments": {}}'
+    first, second = (read(reply(text), knows, step) for step in (1, 2))
+    assert isinstance(first, Calls) and isinstance(second, Calls)
+    assert first.calls[0].id != second.calls[0].id
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('```json\n{"a": 1}\n```', {"a": 1}),
+        ('{"a": 1,}', {"a": 1}),
+        ("{'a': True, 'b': None}", {"a": True, "b": None}),
+        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+    ],
+)
+def test_json_is_read_as_it_was_meant(text: str, value: object) -> None:
+    assert parse_object(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", "4", '{"a": ', "{" * 100, '{"a": ' * 70, "x" * 70_000, "nothing"]
+)
+def test_what_is_no_object_says_why_in_one_line(text: str) -> None:
+    with pytest.raises(NotJson) as told:
+        parse_object(text)
+    assert str(told.value) and "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 30_000,
+        '["' * 15_000,
+        '{"a":[' * 5_000,
+        "<tool_call>" * 3_000,
+        "[TOOL_CALLS]" * 3_000,
+        "<think>" * 5_000,
+        "</think>" * 5_000,
+        "```json\n" * 4_000,
+        "Action: read_file\n" * 2_000,
+        "<function=a>" * 3_000,
+        "<tool_call><arg_key>" * 2_000,
+        "<function=a>" + "<parameter=b>" * 3_000,
+        "read_file(" * 3_000,
+        "(" * 30_000,
+    ],
+)
+def test_no_text_takes_long(text: str) -> None:
+    began = time.process_time()
+    read(reply(text), knows, 1)
+    assert time.process_time() - began < 1.0
+
+
+@given(st.text(alphabet="{}[]\"':,<>/|`\\ntool_callread_fiethink=()\n", max_size=300))
+def test_no_text_breaks_the_reading(text: str) -> None:
+    read(reply(text), knows, 1)
+    with suppress(NotJson):
+        parse(text)

@@ -1,0 +1,32 @@
+"""A server in small: an MCP server of its own starts a stubborn family, and it waits to be killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from retinue.core.executor import OutputLine
+from retinue.executors.mcp_transport import McpDoor
+from retinue.redaction import Redactor
+from retinue.tools.mcp_tools import McpTools
+from retinue.tools.toolbox import Toolbox
+from tests.executors.mcp_programs import small_server
+
+
+async def unheard(line: OutputLine) -> None:
+    return
+
+
+async def main(run_id: str, directory: str) -> None:
+    door = McpDoor(run_id, Path(directory), unheard, os.environ, grace=60)
+    async with McpTools([small_server()], door.connect) as mcp:
+        box = Toolbox(await mcp.tools(), Redactor())
+        print((await box.call("family", {}, 500)).text, flush=True)
+        await anyio.sleep_forever()
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1], sys.argv[2])

@@ -1,0 +1,166 @@
+"""An agent's own MCP servers: started when needed, seeing little, bounded, and gone with the run (P1, P5)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from retinue.core.agent import McpServer
+from retinue.core.errors import Unavailable
+from retinue.core.executor import Identity, OutputLine
+from retinue.executors.environment import MARK
+from retinue.executors.identity import identify
+from retinue.executors.mcp_transport import McpDoor
+from retinue.redaction import Redactor
+from retinue.tools.mcp_tools import McpTools
+from retinue.tools.toolbox import Toolbox
+from tests.executors.mcp_programs import small_server
+from tests.executors.process_trees import left_of, marked, wait_until
+from tests.tools.tool_support import answer
+
+pytestmark = pytest.mark.anyio
+
+PROJECT = Path(__file__).parents[2]
+RUN = "run-of-the-mcp-test"
+
+
+class Log:
+    def __init__(self) -> None:
+        self.lines: list[OutputLine] = []
+        self.written = anyio.Event()
+
+    async def __call__(self, line: OutputLine) -> None:
+        self.lines.append(line)
+        self.written.set()
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, *servers: McpServer, environment: dict[str, str] | None = None, call_s: float = 5.0
+) -> AsyncGenerator[tuple[Toolbox, McpTools, Log]]:
+    log = Log()
+    door = McpDoor(RUN, folder, log, {**os.environ, **(environment or {})}, grace=0.1)
+    async with McpTools(servers, door.connect, call_s) as mcp:
+        yield Toolbox(await mcp.tools(), Redactor()), mcp, log
+
+
+async def test_a_servers_tools_can_be_called(tmp_path: Path) -> None:
+    async with serving(tmp_path, small_server()) as (box, mcp, log):
+        assert await answer(box, "mcp__small__echo", text="hello") == "hello"
+        assert "[cut:" in await answer(box, "big", tokens=200)
+        assert "[image: not shown]" in await answer(box, "picture")
+        failed = await box.call("fail", {}, 100)
+        assert failed.failed and "it cannot be done" in failed.text
+        assert mcp.problems == ()
+        assert log.lines[0].text == "small: hello from the server"
+
+
+async def test_only_the_named_tools_are_there_and_a_missing_one_is_told(tmp_path: Path) -> None:
+    """P8"""
+    server = small_server(tools=("echo", "telepathy"))
+    async with serving(tmp_path, server) as (box, mcp, _):
+        assert box.names == ("mcp__small__echo",)
+        assert mcp.problems == ("the MCP server small has no tool telepathy",)
+        assert (await box.call("mcp__small__env", {}, 100)).failed
+
+
+async def test_a_server_sees_an_allowlisted_environment_and_its_own_variables(tmp_path: Path) -> None:
+    """P1, P6"""
+    server = small_server(env={"TOKEN": "${GIVEN}", "PLAIN": "1"})
+    async with serving(tmp_path, server, environment={"GIVEN": "given", "OTHER_KEY": "x"}) as (box, _, _):
+        seen = json.loads(await answer(box, "env", tokens=5_000))
+    assert seen["TOKEN"] == "given" and seen["PLAIN"] == "1" and seen[MARK] == RUN
+    assert "OTHER_KEY" not in seen and "GIVEN" not in seen and "RETINUE_DATA_DIR" not in seen
+
+
+async def test_a_failure_of_the_run_passes_through_as_it_is(tmp_path: Path) -> None:
+    """Not wrapped into a group: whoever catches it knows it by its kind."""
+    with pytest.raises(Unavailable, match="something else"):
+        async with serving(tmp_path, small_server()):
+            raise Unavailable("something else failed")
+    assert marked(RUN) == []
+
+
+async def test_nothing_is_started_before_it_is_needed(tmp_path: Path) -> None:
+    door = McpDoor(RUN, tmp_path, Log(), os.environ)
+    async with McpTools([small_server()], door.connect):
+        assert marked(RUN) == []
+
+
+@pytest.mark.parametrize(
+    ("server", "problem"),
+    [
+        (McpServer(name="gone", argv=("no-such-program-here",)), "cannot start"),
+        (
+            McpServer(name="mute", argv=(sys.executable, "-I", "-S", "-c", "pass")),
+            "the MCP server mute failed",
+        ),
+        (McpServer(name="bare"), "neither a program nor an address"),
+        (McpServer(name="far", url="http://127.0.0.1:9/mcp"), "the MCP server far failed"),
+        (McpServer(name="poor", argv=("true",), env={"A": "${UNSET_ANYWHERE}"}), "UNSET_ANYWHERE"),
+    ],
+)
+async def test_a_dead_server_is_reported_and_the_others_serve(
+    tmp_path: Path, server: McpServer, problem: str
+) -> None:
+    async with serving(tmp_path, server, small_server()) as (box, mcp, _):
+        assert await answer(box, "echo", text="still here") == "still here"
+        assert len(mcp.problems) == 1 and problem in mcp.problems[0]
+
+
+async def test_a_server_that_dies_in_a_call_fails_that_call(tmp_path: Path) -> None:
+    async with serving(tmp_path, small_server("one"), small_server("two", ("echo",))) as (box, _, _):
+        failed = await box.call("mcp__one__die", {}, 200)
+        assert failed.failed and "the MCP server one failed" in failed.text
+        assert (await box.call("mcp__one__echo", {"text": "a"}, 200)).failed
+        assert await answer(box, "mcp__two__echo", text="alive") == "alive"
+
+
+async def test_a_call_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    async with serving(tmp_path, small_server(), call_s=0.2) as (box, _, _):
+        failed = await box.call("hang", {}, 200)
+        assert failed.failed and "did not answer in time" in failed.text
+
+
+async def test_a_cancelled_run_leaves_no_process_of_its_servers(tmp_path: Path) -> None:
+    """P5: not even children that ignore TERM, nor daemons."""
+    family: set[Identity] = set()
+    with anyio.CancelScope() as scope:
+        async with serving(tmp_path, small_server()) as (box, _, _):
+            pids = (await answer(box, "family")).split()
+            family = {found for pid in pids if (found := identify(int(pid)))}
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert len(family) == 3
+    assert left_of(family) == []
+    assert marked(RUN) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a keeper")
+def test_a_killed_server_takes_the_mcp_servers_of_its_runs_with_it(tmp_path: Path) -> None:
+    """P5: with everything that they started, though their own grace would be a minute."""
+    argv = [sys.executable, "-m", "tests.executors.mcp_user_to_kill", "killed-mcp-user", str(tmp_path)]
+    with subprocess.Popen(argv, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        family = {found for pid in process.stdout.readline().split() if (found := identify(int(pid)))}
+        process.kill()
+        wait_until(lambda: left_of(family) == [] and marked("killed-mcp-user") == [])
+    assert len(family) == 3
+
+
+async def test_a_server_that_is_reached_by_http_serves_with_its_headers(tmp_path: Path) -> None:
+    from tests.executors.http_mcp_server import serving_http
+
+    async with serving_http() as (url, seen):
+        server = McpServer(name="web", url=url, headers={"Authorization": "Bearer ${KEY}"})
+        async with serving(tmp_path, server, environment={"KEY": "from-the-environment"}) as (box, mcp, _):
+            assert await answer(box, "mcp__web__double", number=4) == "8", mcp.problems
+    assert set(seen) == {"Bearer from-the-environment"}

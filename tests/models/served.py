@@ -1,0 +1,49 @@
+"""A scripted model behind each kind of server, on a real port, and our client in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from retinue.core.model import Prompt, Turn
+from retinue.models.client import Client
+from retinue.models.fake_endpoint import FakeEndpoint, serving
+from retinue.models.fake_profiles import PROFILES, State
+from retinue.models.scripted import Line, Scripted
+from retinue.models.tiers import EndpointPlan, ModelPlan, Models
+
+KINDS = sorted(PROFILES)
+
+
+@dataclass(slots=True)
+class Served:
+    client: Client
+    endpoint: FakeEndpoint
+    scripted: Scripted
+    url: str
+    models: Models = field(repr=False)
+
+
+def ask(text: str = "hello", max_tokens: int = 100) -> Prompt:
+    return Prompt(turns=(Turn("user", text),), max_tokens=max_tokens)
+
+
+@asynccontextmanager
+async def served(
+    kind: str,
+    script: Iterable[Line] = (),
+    state: State | None = None,
+    *,
+    model: str = "scripted",
+    patience_s: float = 30.0,
+    environment: Mapping[str, str] | None = None,
+    plan: EndpointPlan | None = None,
+) -> AsyncGenerator[Served]:
+    scripted = Scripted(script)
+    endpoint = FakeEndpoint(scripted, PROFILES[kind], state)
+    async with serving(endpoint) as url:
+        there = replace(plan or EndpointPlan(""), url=url)
+        whole = ModelPlan(endpoint="it", model=model, endpoints={"it": there}, patience_s=patience_s)
+        async with Models(whole, environment or {}) as models:
+            yield Served(models.named(), endpoint, scripted, url, models)

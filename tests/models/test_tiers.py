@@ -1,0 +1,142 @@
+"""Tiers and names find their model, each on the server that the user gave it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retinue.config.load import load
+from retinue.core.errors import ConfigInvalid, Unavailable
+from retinue.models.fake_endpoint import FakeEndpoint, serving
+from retinue.models.fake_profiles import OLLAMA, VLLM, State
+from retinue.models.scripted import Scripted
+from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
+from retinue.service.model_plan import model_plan
+from retinue.wiring import open_models, redactor
+from tests.models.served import ask
+
+HERE, THERE = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
+
+
+def chosen(plan: ModelPlan, *names: str) -> list[tuple[str, str | None]]:
+    return [(endpoint.url, model) for endpoint, model in (plan.choose(name) for name in names)]
+
+
+def test_one_endpoint_serves_every_tier_with_what_is_loaded() -> None:
+    assert chosen(ModelPlan(endpoint=HERE), *TIERS) == [(HERE, None)] * 4
+
+
+def test_one_model_serves_every_tier() -> None:
+    assert chosen(ModelPlan(endpoint=HERE, model="m"), *TIERS) == [(HERE, "m")] * 4
+
+
+def test_a_name_that_is_no_tier_goes_through_as_it_is() -> None:
+    plan = ModelPlan(endpoint=HERE, model="m", tiers={"fast": TierPlan(THERE, "f")})
+    assert chosen(plan, "qwen/qwen3:4b") == [(HERE, "qwen/qwen3:4b")]
+
+
+def test_tiers_may_live_on_different_servers() -> None:
+    plan = ModelPlan(
+        endpoint=HERE,
+        model="m",
+        endpoints={"big": EndpointPlan(THERE)},
+        tiers={"fast": TierPlan(model="f"), "medium": TierPlan("big"), "strong": TierPlan("big", "s")},
+    )
+    wanted = [(HERE, "f"), (HERE, "m"), (THERE, None), (THERE, "s")]
+    assert chosen(plan, "fast", "default", "medium", "strong") == wanted
+
+
+def test_what_a_tier_leaves_out_is_taken_from_the_default_one() -> None:
+    tiers = {"default": TierPlan(THERE, "d"), "fast": TierPlan(model="f")}
+    plan = ModelPlan(endpoint=HERE, model="m", tiers=tiers)
+    assert chosen(plan, "default", "fast", "strong", "x") == [
+        (THERE, "d"),
+        (THERE, "f"),
+        (THERE, "d"),
+        (THERE, "x"),
+    ]
+
+
+def test_without_any_endpoint_it_is_said_how_to_get_one() -> None:
+    """P10: nothing else depends on it."""
+    with pytest.raises(Unavailable, match="no model is configured") as caught:
+        ModelPlan().choose("default")
+    assert "models.endpoint" in str(caught.value.hint)
+
+
+def test_an_endpoint_that_is_not_described_is_refused_with_those_that_are() -> None:
+    plan = ModelPlan(endpoint="bgi", endpoints={"big": EndpointPlan(THERE)})
+    with pytest.raises(ConfigInvalid, match="no endpoint is called bgi; there are: big"):
+        plan.choose("fast")
+
+
+@pytest.mark.anyio
+async def test_a_key_that_is_not_set_is_said_without_contacting_anybody() -> None:
+    plan = ModelPlan(endpoint="a", endpoints={"a": EndpointPlan(HERE, api_key_env="MY_KEY")})
+    async with Models(plan, {"MY_KEY": "  "}) as models:
+        with pytest.raises(ConfigInvalid, match="MY_KEY"):
+            models.named()
+
+
+@pytest.mark.anyio
+async def test_a_key_that_cannot_be_a_header_is_refused_and_not_repeated() -> None:
+    """P6"""
+    plan = ModelPlan(endpoint="a", endpoints={"a": EndpointPlan(HERE, api_key_env="MY_KEY")})
+    async with Models(plan, {"MY_KEY": "sword\nfish"}) as models:
+        with pytest.raises(ConfigInvalid) as caught:
+            models.named()
+    assert "fish" not in str(caught.value.as_dict())
+
+
+SETTINGS = """
+[models]
+endpoint = "ollama"
+[models.endpoints.ollama]
+url = "{ollama}"
+context = 9000
+[models.endpoints.vllm]
+url = "{vllm}"
+slots = 7
+[models.tiers.strong]
+endpoint = "vllm"
+model = "big"
+"""
+
+
+@pytest.mark.anyio
+async def test_settings_lead_each_tier_to_its_server(tmp_path: Path) -> None:
+    small = FakeEndpoint(Scripted(["from small"]), OLLAMA, State(model="small"))
+    big = FakeEndpoint(Scripted(["from big"]), VLLM, State(model="big"))
+    async with serving(small) as one, serving(big) as other:
+        file = tmp_path / "retinue.toml"
+        file.write_text(SETTINGS.format(ollama=one, vllm=other))
+        settings = load(directory=tmp_path / "x", user=file, environment={}).settings
+        async with Models(model_plan(settings), {}) as models:
+            fast, strong = models.named("fast"), models.named("strong")
+            assert [(await each.reply(ask())).text for each in (fast, strong)] == ["from small", "from big"]
+            facts = [await each.facts() for each in (fast, strong)]
+            assert models.named("fast").tokens is fast.tokens
+    assert [(fact.model, fact.context, fact.slots) for fact in facts] == [
+        ("small", 9_000, 1),
+        ("big", 4_096, 7),
+    ]
+
+
+def test_the_keys_of_models_are_hidden_from_everything_that_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6"""
+    monkeypatch.setenv("MY_MODEL_KEY", "plain words as a key")
+    file = tmp_path / "retinue.toml"
+    file.write_text(f"[models.endpoints.a]\nurl = '{HERE}'\napi_key_env = 'MY_MODEL_KEY'\n")
+    settings = load(directory=tmp_path / "x", user=file, environment={}).settings
+    assert "plain words" not in redactor(settings).redact("it said: plain words as a key.")
+
+
+@pytest.mark.anyio
+async def test_wiring_opens_the_models_of_the_settings(tmp_path: Path) -> None:
+    async with serving(FakeEndpoint(Scripted(["hi"]), VLLM)) as url:
+        loaded = load(directory=tmp_path, environment={"RETINUE_MODELS__ENDPOINT": url})
+        async with open_models(loaded) as models:
+            assert (await models.named("fast").reply(ask())).text == "hi"

@@ -1,0 +1,279 @@
+"""Servers that break, lie or never end: a failure that says what happened, and nothing hangs (P6, P8)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from retinue.core.errors import ConfigInvalid, EmptyReply, ModelFailed, RetinueError, Unavailable
+from retinue.models.client import Client, Patience
+from retinue.models.fake_profiles import State, Trouble
+from retinue.models.scripted import calls
+from retinue.models.tiers import EndpointPlan, ModelPlan, Models
+from retinue.models.tokens import Calibrated
+from tests.models.served import KINDS, ask, served
+
+pytestmark = pytest.mark.anyio
+
+LISTING = json.dumps({"data": [{"id": "m"}]}).encode()
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nConnection: close\r\n\r\n"
+SSE, JSON = OK % b"text/event-stream", OK % b"application/json"
+
+
+def chunk(**delta: object) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"delta": delta}]}).encode() + b"\n\n"
+
+
+@asynccontextmanager
+async def answering(
+    answer: bytes, endless: bytes = b"", patience: Patience | None = None
+) -> AsyncGenerator[Client]:
+    """A server whose reply to a request for a chat is these bytes, and then the endless ones for ever."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            if b"/chat/completions" not in head:
+                found = b"/v1/models" in head.split(b"\r\n")[0]
+                writer.write(JSON + (LISTING if found and b"/api/" not in head else b"{}"))
+            else:
+                writer.write(answer)
+                while endless:
+                    writer.write(endless)
+                    await writer.drain()
+                    await asyncio.sleep(0.002)
+            await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    async with server:
+        plan = ModelPlan(endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        async with Models(plan, {}) as models:
+            client = models.named()
+            if patience is not None:
+                client = Client(client.server, None, Calibrated(), patience)
+            yield client
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [("cut", "broke off"), ("garble", "not JSON"), ("error", "the GPU is on fire")],
+)
+async def test_a_reply_that_breaks_in_the_middle_is_a_failure(
+    kind: str, trouble: Trouble, words: str
+) -> None:
+    async with served(kind, ["one two three four", "fine"], State(trouble=trouble)) as here:
+        with pytest.raises(ModelFailed, match=words):
+            await here.client.reply(ask())
+        here.endpoint.state.trouble = None
+        assert (await here.client.reply(ask())).text == "fine"
+
+
+@pytest.mark.parametrize("trouble", ["no_done", "whole"])
+async def test_a_reply_in_an_unusual_shape_is_understood(trouble: Trouble) -> None:
+    script = ["one two", calls("f", a=1)]
+    async with served("vllm", script, State(trouble=trouble)) as here:
+        assert (await here.client.reply(ask())).text == "one two"
+        assert (await here.client.reply(ask())).calls[0].arguments == '{"a": 1}'
+
+
+async def test_a_server_that_falls_silent_within_a_reply_is_given_up() -> None:
+    async with served("vllm", ["one two three"], State(trouble="stall")) as here:
+        client = Client(here.client.server, "scripted", Calibrated(), Patience(idle_s=0.2))
+        with pytest.raises(ModelFailed, match="said nothing for"):
+            await client.reply(ask())
+        with anyio.fail_after(5):
+            await here.endpoint.until(lambda endpoint: endpoint.busy == 0)
+
+
+async def test_a_listener_may_take_longer_than_the_server_may_be_silent() -> None:
+    async def slow(_: str) -> None:
+        await anyio.sleep(0.6)
+
+    async with served("vllm", ["one"]) as here:
+        client = Client(here.client.server, "scripted", Calibrated(), Patience(idle_s=0.5))
+        assert (await client.reply(ask(), slow)).text == "one"
+
+
+async def test_a_listener_that_fails_closes_the_stream() -> None:
+    class Full(Exception):
+        pass
+
+    async def fail(_: str) -> None:
+        raise Full
+
+    async with served("vllm", ["one two three"], State(trouble="stall")) as here:
+        with pytest.raises(Full):
+            await here.client.reply(ask(), fail)
+        with anyio.fail_after(5):
+            await here.endpoint.until(lambda endpoint: endpoint.busy == 0)
+
+
+@pytest.mark.parametrize("own", [TimeoutError("mine"), Unavailable("mine")])
+async def test_a_failure_of_the_listeners_own_is_not_taken_for_the_servers(own: Exception) -> None:
+    async def fail(_: str) -> None:
+        raise own
+
+    async with served("vllm", ["one"]) as here:
+        with pytest.raises(type(own), match="mine"):
+            await here.client.reply(ask(), fail)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_cancelling_in_the_middle_frees_the_servers_slot(kind: str) -> None:
+    heard = anyio.Event()
+
+    async def hear(_: str) -> None:
+        heard.set()
+
+    async with served(kind, ["one two three"], State(trouble="stall", slots=1)) as here:
+        async with anyio.create_task_group() as group:
+            group.start_soon(here.client.reply, ask(), hear)
+            with anyio.fail_after(5):
+                await heard.wait()
+            assert here.endpoint.busy == 1
+            group.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            await here.endpoint.until(lambda endpoint: endpoint.busy == 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (SSE, ModelFailed, "broke off"),
+        (SSE + chunk(content="half"), ModelFailed, "broke off"),
+        (SSE + chunk(content="") + b"data: [DONE]\n\n", EmptyReply, "sent nothing"),
+        (SSE + b"data: 7\n\n", ModelFailed, "not JSON"),
+        (SSE + b"data: " + b"[" * 100_000 + b"\n\n", ModelFailed, "not JSON"),
+        (SSE + b'event: error\ndata: {"message": "out of memory"}\n\n', ModelFailed, "out of memory"),
+        (SSE + b'error: {"message": "slot gone", "code": 500}\n\n', ModelFailed, "slot gone"),
+        (JSON + b'{"error": "Model crashed"}', ModelFailed, "Model crashed"),
+        (JSON + b"{}", ModelFailed, "broke off"),
+        (JSON + b"<html>", ModelFailed, "not JSON"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\n\r\n", Unavailable, "redirect"),
+        (b"HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\nTraceback", ModelFailed, "status 500: Traceback"),
+        (b"HTTP/1.1 429 Slow\r\nConnection: close\r\n\r\n", Unavailable, "busy"),
+        (b"SSH-2.0-x\r\n\r\n", Unavailable, "broke the connection off"),
+        (b"", Unavailable, "broke the connection off"),
+    ],
+)
+async def test_a_strange_answer_is_a_failure_that_says_so(
+    answer: bytes, kind: type[RetinueError], words: str
+) -> None:
+    async with answering(answer) as client:
+        with pytest.raises(RetinueError, match=words) as caught:
+            await client.reply(ask())
+    assert isinstance(caught.value, kind) and caught.value.code == kind.code
+
+
+@pytest.mark.parametrize("kind", [SSE, JSON])
+async def test_a_reply_without_end_is_given_up(kind: bytes) -> None:
+    async with answering(kind + b"data: ", endless=b"x" * 65_536) as client:
+        with pytest.raises(ModelFailed, match="more than a reply can have"):
+            await client.reply(ask())
+
+
+async def test_the_last_event_counts_although_nothing_follows_it() -> None:
+    last = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}'
+    async with answering(SSE + chunk(content="all\r\n") + last) as client:
+        assert (await client.reply(ask())).text == "all\r\n"
+
+
+async def test_a_stream_left_open_behind_its_end_holds_nobody_up() -> None:
+    done = SSE + chunk(content="all") + b"data: [DONE]\n\n"
+    async with answering(done, endless=b": ping\n\n") as client:
+        with anyio.fail_after(5):
+            assert (await client.reply(ask())).text == "all"
+
+
+async def test_pings_alone_are_no_reply() -> None:
+    async with answering(SSE, endless=b": ping\n\n", patience=Patience(first_s=0.3)) as client:
+        with pytest.raises(Unavailable, match="began no reply"):
+            await client.reply(ask())
+
+
+async def test_a_server_that_is_not_there_is_said_with_the_remedy() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        async with Models(ModelPlan(endpoint=url), {}) as models:
+            for attempt in (models.named().facts, lambda: models.named().reply(ask())):
+                with pytest.raises(Unavailable, match="does not answer") as caught:
+                    await attempt()
+    assert "start the server" in str(caught.value.hint)
+
+
+async def test_the_key_is_sent_and_never_repeated() -> None:
+    """P6: this server repeats it in its refusal."""
+    plan = EndpointPlan("", api_key_env="MY_KEY")
+    state = State(key="sk-swordfish")
+    async with served("vllm", ["hi"], state, plan=plan, environment={"MY_KEY": "sk-swordfish"}) as here:
+        assert (await here.client.reply(ask())).text == "hi"
+        state.key = "another"
+        with pytest.raises(Unavailable, match="asks for a key") as caught:
+            await here.client.reply(ask())
+    assert "swordfish" not in str(caught.value.as_dict())
+
+
+async def test_a_key_in_any_other_refusal_is_taken_out() -> None:
+    """P6"""
+    plan = EndpointPlan("", api_key_env="MY_KEY")
+    script = [ModelFailed("bad key sk-swordfish")]
+    async with served("vllm", script, plan=plan, environment={"MY_KEY": "sk-swordfish"}) as here:
+        with pytest.raises(ModelFailed, match=r"bad key \[key\]"):
+            await here.client.reply(ask())
+
+
+@pytest.mark.parametrize("url", ["http://192.0.2.1:8000/v1", "http://models.example"])
+async def test_a_key_does_not_travel_in_the_clear(url: str) -> None:
+    """P6, P7"""
+    endpoint = EndpointPlan(url, api_key_env="MY_KEY")
+    async with Models(ModelPlan(endpoint="far", endpoints={"far": endpoint}), {"MY_KEY": "k"}) as models:
+        with pytest.raises(ConfigInvalid, match="in the clear"):
+            models.named()
+
+
+async def test_a_proxy_in_the_environment_gets_nothing_meant_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """P6"""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://192.0.2.1:3128")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with served("vllm", ["hi"]) as here:
+        with anyio.fail_after(5):
+            assert (await here.client.reply(ask())).text == "hi"
+
+
+async def test_a_connection_that_the_server_was_just_closing_is_replaced() -> None:
+    """llama.cpp closes one that served for longer than it keeps idle ones, as the next request is sent."""
+    reply = b'{"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}'
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = reply if b"/chat/" in head else LISTING if b"GET /v1/models" in head else b"{}"
+        start = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        writer.write(start % len(body) + body)
+        await writer.drain()
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            await reader.readuntil(b"\r\n\r\n")  # and closes as soon as the connection is used again
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    async with server:
+        plan = ModelPlan(endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        async with Models(plan, {}) as models:
+            replies = [(await models.named().reply(ask())).text for _ in range(3)]
+    assert replies == ["hi"] * 3

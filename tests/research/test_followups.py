@@ -1,0 +1,128 @@
+"""A follow-up narrows the earlier answer: its files first, and what it says about where to look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.codebase.terms import stem
+from retinue.research.followup import Narrowing, subject
+from retinue.research.question import asked
+from retinue.service.research import Ask, research
+from retinue.service.service import Service
+from tests.research.conftest import service_for, write
+
+HERE = Path(__file__).parent.parent.parent
+"""This project itself: a codebase nobody wrote for these tests."""
+
+
+async def first_and_then(service: Service, first: str, then: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    before: dict[str, Any] = await research(service, Ask(question=first))
+    after: dict[str, Any] = await research(service, Ask(question=then, previous=before["id"]))
+    return before, after
+
+
+def references(answer: dict[str, Any]) -> list[str]:
+    return answer["locator"]["value"]["references"]
+
+
+@pytest.fixture
+def itself(own_folders: Path) -> Service:
+    return service_for(HERE, data_dir=own_folders)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("then", "inside", "told"),
+    [
+        ("only the tests", "tests/", "Narrowed down: only test."),
+        ("just in src/retinue/redaction", "src/retinue/redaction/", "in src/retinue/redaction"),
+        ("in the redaction folder", "redaction/", "in redaction"),
+    ],
+)
+async def test_follow_up_keeps_to_what_it_narrows_down_to(
+    itself: Service, then: str, inside: str, told: str
+) -> None:
+    _, after = await first_and_then(itself, "where are secrets redacted?", then)
+    assert references(after)
+    assert [one for one in references(after) if inside not in one] == []
+    assert told in after["locator"]["value"]["notes"]
+    assert after["locator"]["value"]["confidence"] != "high"
+
+
+@pytest.mark.anyio
+async def test_files_of_the_earlier_report_come_first_say_so_and_are_not_the_only_ones(
+    itself: Service,
+) -> None:
+    before, after = await first_and_then(
+        itself, "how are runs canceled?", "and where is the deadline of the pool kept?"
+    )
+    known = {one.rpartition(":")[0] for one in references(before)}
+    found = [one.rpartition(":")[0] for one in references(after)]
+    assert found[0] in known
+    assert set(found) - known
+    assert "in the earlier report" in after["locator"]["value"]["key_findings"][0]
+
+
+@pytest.mark.anyio
+async def test_unwanted_kind_is_left_out_and_an_asked_one_comes_first(itself: Service) -> None:
+    _, without = await first_and_then(itself, "how are runs canceled?", "not the tests, please")
+    assert not [one for one in references(without) if one.startswith("tests/")]
+    _, docs = await first_and_then(itself, "where are secrets redacted?", "and the docs?")
+    assert references(docs)[0].partition(":")[0].endswith(".md")
+
+
+@pytest.mark.anyio
+async def test_narrowing_that_leaves_nothing_is_not_followed(service: Service) -> None:
+    """An answer beside the wish is better than none: and it does not claim to be narrowed."""
+    _, after = await first_and_then(service, "where is fetchPage?", "only the tests")
+    assert references(after) == ["src/web/client.ts:1"]
+    assert "Narrowed" not in str(after["locator"]["value"]["notes"])
+
+
+@pytest.mark.anyio
+async def test_earlier_files_are_known_by_their_root_too(
+    project: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    """The same path in two roots: only the file that the earlier report named is favoured."""
+    other = write(tmp_path / "other", {"src/shop/retry.py": "def unrelated():\n    with_retry()\n"})
+    only_one = service_for(project, data_dir=own_folders)
+    before: dict[str, Any] = await research(only_one, Ask(question="how does with_retry work?"))
+    both = service_for(project, other, data_dir=own_folders)
+    after: dict[str, Any] = await research(
+        both, Ask(question="where is with_retry called?", previous=before["id"])
+    )
+    told = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
+    assert told
+    assert not [one for one in told if one.startswith("../other")]
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted", "unwanted", "areas", "only", "alone"),
+    [
+        ("only the tests", {"test"}, set[str](), (), True, True),
+        ("the unit tests only", {"test"}, set[str](), (), True, True),
+        ("and how is it configured?", {"config"}, set[str](), (), False, True),
+        ("in the client", set[str](), set[str](), ("client",), False, False),
+        ("without the tests and docs in src/web", {"docs"}, {"test"}, ("src/web",), False, False),
+        ("where is the delay computed?", set[str](), set[str](), (), False, False),
+        ("in the tests", {"test"}, set[str](), (), False, True),
+    ],
+)
+def test_words_that_narrow_are_understood(
+    question: str, wanted: set[str], unwanted: set[str], areas: tuple[str, ...], only: bool, alone: bool
+) -> None:
+    found = Narrowing.of(question)
+    assert (found.wanted, found.unwanted, found.areas) == (wanted, unwanted, areas)
+    assert (found.only, found.alone) == (only, alone)
+
+
+def test_earlier_question_counts_half_and_narrowing_words_not_at_all() -> None:
+    both = asked("only the tests of the delay", follows="how does with_retry work?").parsed
+    assert both.terms[stem("delay")] > both.terms[stem("retry")] > 0
+    assert "test" not in both.terms
+    assert not both.is_report
+    assert subject("only the tests") == "the"
+    assert asked("only the tests", follows="how does with_retry work?").parsed.terms

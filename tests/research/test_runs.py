@@ -1,0 +1,257 @@
+"""Every question is a run, with a child run for each role: recorded, metered, ended (P2, P5, P8, P9)."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+from anyio import CapacityLimiter
+
+from retinue.core.budget import Charge
+from retinue.core.errors import Canceled, InvalidInput, PathMissing
+from retinue.core.ids import RunId
+from retinue.core.report import RoleOutcome, RoleResult
+from retinue.core.run import Run, RunStatus
+from retinue.core.stop import Stop
+from retinue.research.perform import InThread, Perform, Work
+from retinue.service.research import Ask, analyze, locate, research
+from retinue.service.research_runs import Answer, Study, answer_in_a_run
+from retinue.service.runs import Runs
+from retinue.service.service import Service
+from retinue.store.recovery import recover
+from retinue.store.store import Store
+from retinue.wiring import build_service, read_settings, recording
+from tests.research.test_pipeline import request
+
+pytestmark = pytest.mark.anyio
+QUESTION = "how does with_retry work?"
+PROJECT = Path(__file__).parent.parent.parent
+
+
+@asynccontextmanager
+async def up(project: Path, **flags: Any) -> AsyncGenerator[tuple[Service, Runs]]:
+    loaded = read_settings({"roots": (str(project),), **flags})
+    async with recording(loaded, build_service(loaded)) as service:
+        yield service, service.running
+
+
+def by_agent(runs: Runs) -> dict[str, Run]:
+    return {run.spec.agent: run for run in runs.store.runs.list()}
+
+
+class Hanging:
+    """A role that works until it is stopped."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def __call__(self, stop: Stop, charge: Charge) -> RoleResult:
+        self.begun.set()
+        try:
+            while True:
+                stop.check()
+                threading.Event().wait(0.005)
+        finally:
+            self.ended.set()
+
+
+def study_of(project: Path, *roles: tuple[str, Work]) -> Study:
+    """A study whose roles are given, all at once."""
+
+    async def answer(perform: Perform) -> Answer:
+        async with asyncio.TaskGroup() as tasks:
+            performed = [tasks.create_task(_perform(perform, role, work)) for role, work in roles]
+        statuses = [task.result().status for task in performed]
+        return Answer({"statuses": statuses}, "done")
+
+    return Study("research", request(project, QUESTION), answer)
+
+
+async def _perform(perform: Perform, role: str, work: Work) -> RoleOutcome:
+    return await perform(role, work, 60.0)
+
+
+async def test_each_role_is_a_run_below_that_of_the_question(project: Path) -> None:
+    async with up(project) as (service, runs):
+        answer: dict[str, Any] = await research(service, Ask(question=QUESTION))
+        found = by_agent(runs)
+        request_run = found["research"]
+        assert set(found) == {"research", "locator", "analyzer"}
+        assert {run.status for run in found.values()} == {RunStatus.SUCCESS}
+        assert {run.spec.executor for run in found.values()} == {"deterministic"}
+        assert {found[role].spec.parent for role in ("locator", "analyzer")} == {request_run.id}
+        assert request_run.spec.task == QUESTION
+        for role in ("locator", "analyzer"):
+            stored: Any = found[role].result
+            assert stored["value"] == answer[role]["value"] | {"references": stored["value"]["references"]}
+            assert set(answer[role]["value"]["references"]) <= set(stored["value"]["references"])
+            assert answer[role]["value"]["summary"] in runs.logs(found[role].id)["log"]
+        told: Any = request_run.result
+        assert told["value"] == answer
+
+
+async def test_what_the_roles_read_is_on_their_meters_and_on_the_tree(project: Path) -> None:
+    """P2: reserved before it is spent, within the budget of the whole tree."""
+    async with up(project) as (service, runs):
+        answer: dict[str, Any] = await research(
+            service, Ask(question=QUESTION, constraints={"maxFilesRead": 5})
+        )
+        found = by_agent(runs)
+        usage = [found[role].usage.as_dict() for role in ("locator", "analyzer")]
+        accounts = runs.store.ledgers.accounts(found["research"].id)
+    read = answer["progress"]
+    assert sum(one.get("files", 0) for one in usage) == read["filesRead"] <= 5
+    assert sum(one.get("bytes", 0) for one in usage) == read["bytesRead"]
+    assert {kind.value: (account.taken, account.limit) for kind, account in accounts.items()} == {
+        "files": (read["filesRead"], 5),
+        "bytes": (read["bytesRead"], 1_048_576),
+    }
+
+
+async def test_locator_alone_is_one_run_with_what_it_read(project: Path) -> None:
+    async with up(project) as (service, runs):
+        answer: dict[str, Any] = await locate(service, Ask(question=QUESTION))
+        [run] = runs.store.runs.list()
+    assert (run.spec.agent, run.spec.parent, run.status) == ("locator", None, RunStatus.SUCCESS)
+    assert run.usage.as_dict()["files"] == len(answer["references"])
+
+
+async def test_answers_are_the_same_with_and_without_runs(project: Path) -> None:
+    async with up(project) as (service, _):
+        recorded: dict[str, Any] = await analyze(service, Ask(question=QUESTION))
+        plain: dict[str, Any] = await analyze(replace(service, runs=None), Ask(question=QUESTION))
+    assert recorded | {"timing": 0} == plain | {"timing": 0}
+
+
+async def test_wrong_question_leaves_no_run(project: Path) -> None:
+    async with up(project) as (service, runs):
+        with pytest.raises(InvalidInput):
+            await research(service, Ask(question="?"))
+        assert runs.store.runs.list() == []
+
+
+async def test_late_locator_is_a_run_that_timed_out(project: Path) -> None:
+    """P8: the answer and the run say the same."""
+    async with up(project) as (service, runs):
+        answer: dict[str, Any] = await locate(service, Ask(question=QUESTION, constraints={"deadlineMs": 1}))
+        [run] = runs.store.runs.list()
+    assert (answer["status"], run.status) == ("timeout", RunStatus.TIMEOUT)
+    assert run.error == {"code": "deadline_exceeded", "message": answer["error"]["message"]}
+
+
+async def test_role_that_fails_ends_its_run_with_its_own_code(project: Path) -> None:
+    def fails(stop: Stop, charge: Charge) -> RoleResult:
+        raise PathMissing("gone: a.py")
+
+    async with up(project) as (_, runs):
+        answer = await answer_in_a_run(runs, study_of(project, ("locator", fails)), lambda _: None)
+        found = by_agent(runs)
+    assert answer == {"statuses": ["error"]}
+    assert found["locator"].error == {"code": "path_missing", "message": "gone: a.py"}
+    assert found["research"].status is RunStatus.SUCCESS
+
+
+@pytest.mark.parametrize("whom", ["research", "locator"])
+async def test_cancel_ends_the_roles_and_their_threads(project: Path, whom: str) -> None:
+    """The request's run takes all of its roles with it; a role's run that role alone."""
+    hanging = Hanging()
+    async with up(project) as (_, runs):
+        study = study_of(project, ("locator", hanging))
+        asking = asyncio.create_task(answer_in_a_run(runs, study, lambda _: None))
+        assert await anyio.to_thread.run_sync(hanging.begun.wait, 5)
+        await runs.cancel_and_wait(by_agent(runs)[whom].id)
+        if whom == "research":
+            with pytest.raises(Canceled):
+                await asking
+        else:
+            assert await asking == {"statuses": ["canceled"]}
+        assert hanging.ended.is_set()
+        found = by_agent(runs)
+    assert found["locator"].status is RunStatus.CANCELED
+    assert found["research"].status is (RunStatus.CANCELED if whom == "research" else RunStatus.SUCCESS)
+
+
+async def test_slow_answer_becomes_a_handle_that_can_be_waited_for(project: Path) -> None:
+    """P9: nothing is lost when a host's patience ends first."""
+    go_on = threading.Event()
+
+    def waits(stop: Stop, charge: Charge) -> RoleResult:
+        assert go_on.wait(5)
+        return RoleResult(summary="late but here")
+
+    async with up(project) as (_, runs):
+        impatient = replace(runs, patience_s=0.01)
+        handle: Any = await answer_in_a_run(impatient, study_of(project, ("locator", waits)), lambda _: None)
+        assert handle["status"] == "running"
+        assert "wait_for_runs" in handle["next"]
+        go_on.set()
+        done = await runs.wait([handle["run_id"]], "all", 5)
+    assert done["runs"][0]["result"] == {"statuses": ["ok"]}
+
+
+async def test_no_more_roles_work_at_once_than_the_settings_say(project: Path) -> None:
+    """Phase 2: the workers enforce `max_concurrent_tasks`; the others wait, and each gets its turn."""
+    lock, at_work, most = threading.Lock(), 0, 0
+
+    def work(stop: Stop, charge: Charge) -> RoleResult:
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        threading.Event().wait(0.01)
+        with lock:
+            at_work -= 1
+        return RoleResult(summary="done")
+
+    async with up(project) as (_, runs):
+        bounded = replace(runs, workers=CapacityLimiter(2))
+        roles = [("locator", work)] * 8
+        answer = await answer_in_a_run(bounded, study_of(project, *roles), lambda _: None)
+    assert answer == {"statuses": ["ok"] * 8}
+    assert most == 2
+
+
+async def test_role_that_finds_no_worker_in_time_has_timed_out() -> None:
+    """Phase 2: saturated workers end a wait predictably, and give no worker away that was not theirs."""
+    hanging, workers = Hanging(), CapacityLimiter(1)
+    threads = InThread(workers)
+    first = asyncio.create_task(threads("locator", hanging, 60.0))
+    assert await anyio.to_thread.run_sync(hanging.begun.wait, 5)
+    outcome = await threads("analyzer", hanging, 0.02)
+    assert (outcome.status, workers.borrowed_tokens) == ("timeout", 1)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert hanging.ended.is_set()
+    assert workers.borrowed_tokens == 0
+
+
+def test_killed_server_leaves_no_role_running(project: Path, own_folders: Path) -> None:
+    """P5: the next one finds the question's run and its role's interrupted, with what they said."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.research.slow_server", str(project)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT,
+    )
+    assert process.stdout is not None
+    request_id = RunId.parse(process.stdout.readline().strip())
+    process.kill()
+    process.wait(5)
+    process.stdout.close()
+    with Store.open(own_folders) as store:
+        assert len(recover(store, lambda _: None)) == 2
+        found = store.runs.list(request=request_id)
+    assert {(run.spec.agent, run.status) for run in found} == {
+        ("research", RunStatus.INTERRUPTED),
+        ("locator", RunStatus.INTERRUPTED),
+    }

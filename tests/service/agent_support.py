@@ -1,0 +1,46 @@
+"""Agents over real files, with an executor that does what a test tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from retinue.core.agent import Agent
+from retinue.core.executor import Outcome, RunContext, Task
+from retinue.core.ports import Executor
+from retinue.service.service import Service
+from retinue.wiring import build_service, read_settings
+
+
+@dataclass
+class Scripted:
+    """Answers with the agent's name and the task, and remembers whom it was made for."""
+
+    made_for: list[Agent] = field(default_factory=list[Agent])
+
+    def make(self, agent: Agent) -> Executor:
+        self.made_for.append(agent)
+        return Answers(agent.name)
+
+
+@dataclass(frozen=True)
+class Answers:
+    name: str
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        return Outcome(f"{self.name}: {task.prompt}")
+
+
+def service(*projects: Path, executors: dict[str, Callable[[Agent], Executor]] | None = None) -> Service:
+    """As `wiring` builds it, with these executors besides `command`."""
+    built = build_service(read_settings({"roots": tuple(map(str, projects))}))
+    known = built.known
+    return replace(built, agents=replace(known, executors={**known.executors, **(executors or {})}))
+
+
+def write_agent(folder: Path, path: str, header: str, body: str = "Do it.") -> Path:
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"---\n{header.strip()}\n---\n{body}\n")
+    return file

@@ -1,0 +1,116 @@
+"""Old runs go with all that hangs on them; nothing active or recent does (P5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from retinue.core.budget import Budget
+from retinue.core.errors import Canceled, RunUnknown
+from retinue.core.ids import RunId
+from retinue.core.run import Limits, Run
+from retinue.core.stop import Stop
+from retinue.store.logs import LogWriter, Stream
+from retinue.store.pruning import BATCH, prune
+from tests.store.store_support import DONE, SPEC, Bench
+
+DAY = 86_400.0
+
+
+def ended(bench: Bench, run: Run, *, days_ago: float) -> RunId:
+    """The run ended so long before now, with a log."""
+    now = bench.clock.now
+    bench.clock.now = now - days_ago * DAY
+    with LogWriter(bench.store.folder.log(run.id)) as log:
+        log.append(Stream.STDOUT, "words\n")
+    assert bench.store.runs.finish(run.id, DONE)
+    bench.store.meta_files.write(run.id)
+    bench.clock.now = now
+    return run.id
+
+
+def newest(bench: Bench) -> RunId:
+    """Something that happened today: every data folder has that when a server starts in it."""
+    return ended(bench, bench.running(), days_ago=0)
+
+
+def known(bench: Bench) -> set[RunId]:
+    return {run.id for run in bench.store.runs.list(limit=-1)}
+
+
+def prune_30_days(bench: Bench) -> int:
+    return prune(bench.store, bench.clock.now - 30 * DAY, Stop())
+
+
+def test_old_run_goes_with_its_log_messages_events_budget_and_token(bench: Bench) -> None:
+    spec = replace(SPEC, limits=Limits(budget=Budget(files=5)))
+    run = bench.running(spec)
+    bench.store.child_tokens.issue(run.id)
+    bench.store.messages.ask(run.id, "why?")
+    old = ended(bench, run, days_ago=31)
+    recent = newest(bench)
+    assert prune_30_days(bench) == 1
+    assert known(bench) == {recent}
+    with pytest.raises(RunUnknown):
+        bench.store.runs.get(old)
+    files = {path.name.partition(".")[0] for path in bench.store.folder.logs.iterdir()}
+    assert files == {recent}
+    assert bench.store.messages.of_run(old) == []
+    assert bench.store.database.rows("SELECT 1 FROM events WHERE run_id = ?", (old,)) == []
+    assert bench.store.database.rows("SELECT 1 FROM child_tokens WHERE run_id = ?", (old,)) == []
+    assert bench.store.ledgers.accounts(old) == {}
+
+
+def test_recent_and_active_runs_stay(bench: Bench) -> None:
+    kept = {
+        ended(bench, bench.running(), days_ago=29),
+        bench.queued().id,
+        bench.running().id,
+        newest(bench),
+    }
+    assert prune_30_days(bench) == 0
+    assert known(bench) == kept
+
+
+def test_tree_goes_or_stays_as_a_whole(bench: Bench) -> None:
+    """A child that still works, or ended lately, keeps its parent; an old tree goes with its children."""
+
+    def tree(child_days_ago: float | None) -> set[RunId]:
+        parent = bench.running()
+        child = bench.running(bench.child_of(parent.id))
+        if child_days_ago is not None:
+            ended(bench, child, days_ago=child_days_ago)
+        ended(bench, parent, days_ago=40)
+        return {parent.id, child.id}
+
+    gone = tree(41)
+    kept = tree(3) | tree(None) | {newest(bench)}
+    assert prune_30_days(bench) == 1
+    assert known(bench) == kept
+    assert not gone & kept
+
+
+def test_many_go_in_several_writes_and_a_stop_ends_it_between_them(bench: Bench) -> None:
+    for _ in range(BATCH + 3):
+        ended(bench, bench.running(), days_ago=31)
+    recent = newest(bench)
+    stopped = Stop()
+    stopped.cancel()
+    with pytest.raises(Canceled):
+        prune(bench.store, bench.clock.now - 30 * DAY, stopped)
+    assert len(known(bench)) == BATCH + 4
+    assert prune_30_days(bench) == BATCH + 3
+    assert known(bench) == {recent}
+
+
+def test_newest_event_stays_so_that_no_number_is_given_twice(bench: Bench) -> None:
+    """Watchers in other processes go by the numbers of events."""
+    ended(bench, bench.running(), days_ago=60)
+    last = ended(bench, bench.running(), days_ago=50)
+    seen = bench.store.events.last()
+    assert prune_30_days(bench) == 1
+    assert known(bench) == {last}
+    bench.running()
+    _, changed = bench.store.events.changed_since(seen)
+    assert changed

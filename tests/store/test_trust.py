@@ -1,0 +1,55 @@
+"""Projects are trusted by their very path, and a file that cannot be read trusts nobody (P7)."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from retinue.core.errors import Unavailable
+from retinue.store.trust import NAME, TrustedProjects
+
+
+def test_trust_is_for_one_folder_and_survives(tmp_path: Path) -> None:
+    project, data = tmp_path / "project", tmp_path / "data"
+    (project / "clone").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(project)
+    TrustedProjects(data).add(tmp_path / "link")
+    known = TrustedProjects(data)
+    assert project in known
+    assert project / "clone" not in known
+    assert tmp_path not in known
+    assert known.paths() == [str(project)]
+    known.remove(project)
+    assert project not in TrustedProjects(data)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff", b'[["/"]]'])
+def test_unreadable_file_trusts_nobody_and_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / NAME).write_bytes(content)
+    known = TrustedProjects(tmp_path)
+    assert tmp_path not in known
+    if content != b'[["/"]]':
+        with pytest.raises(Unavailable, match="cannot be used"):
+            known.add(tmp_path)
+        assert (tmp_path / NAME).read_bytes() == content
+
+
+def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(20)]
+    threads = [Thread(target=TrustedProjects(tmp_path / "data").add, args=(folder,)) for folder in folders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert TrustedProjects(tmp_path / "data").paths() == sorted(map(str, folders))
+    assert not list((tmp_path / "data").glob(".*"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
+def test_only_its_owner_can_write_the_file(tmp_path: Path) -> None:
+    TrustedProjects(tmp_path / "data").add(tmp_path)
+    assert stat.S_IMODE((tmp_path / "data" / NAME).stat().st_mode) == 0o600

@@ -1,0 +1,44 @@
+"""An agent may ask, and goes on when nobody answers (P7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from retinue.core.ids import MessageId, RunId
+from retinue.core.message import Message, MessageStatus
+from retinue.redaction import Redactor
+from retinue.tools.parent_tools import ask_parent_tool
+from retinue.tools.toolbox import Toolbox
+from tests.tools.tool_support import answer
+
+pytestmark = pytest.mark.anyio
+
+
+def asking(status: MessageStatus, said: str | None) -> tuple[Toolbox, list[tuple[str, float | None]]]:
+    asked: list[tuple[str, float | None]] = []
+
+    async def ask(question: str, wait_s: float | None) -> Message:
+        asked.append((question, wait_s))
+        return Message(
+            id=MessageId.new(), run_id=RunId.new(), question=question, status=status, asked_at=0, answer=said
+        )
+
+    return Toolbox([ask_parent_tool(ask, 3.0)], Redactor()), asked
+
+
+async def test_an_answer_reaches_the_agent() -> None:
+    box, asked = asking(MessageStatus.ACKNOWLEDGED, "the second one")
+    assert await answer(box, "ask_parent", question="which?") == "the second one"
+    assert asked == [("which?", 3.0)]
+
+
+@pytest.mark.parametrize("status", [MessageStatus.PENDING, MessageStatus.CLOSED])
+async def test_without_an_answer_the_agent_goes_on(status: MessageStatus) -> None:
+    box, _ = asking(status, None)
+    assert "Go on with what you know" in await answer(box, "ask_parent", question="which?")
+
+
+async def test_an_empty_question_is_not_carried() -> None:
+    box, asked = asking(MessageStatus.ACKNOWLEDGED, "yes")
+    assert "empty" in await answer(box, "ask_parent", question="")
+    assert not asked

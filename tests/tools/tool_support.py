@@ -1,0 +1,47 @@
+"""What the tests of tools share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from retinue.codebase.codebase import Codebase
+from retinue.core.budget import Budget, BudgetKind
+from retinue.core.json_value import Json
+from retinue.redaction import Redactor
+from retinue.runtime.meter import Meter
+from retinue.tools.file_tools import FileTools
+from retinue.tools.names import Allows, everything
+from retinue.tools.toolbox import Toolbox
+from tests.codebase.planting import plant
+
+ROOM = 1_000
+
+
+class Bank:
+    """Where a meter gets everything it wants."""
+
+    def take(self, kind: BudgetKind, amount: int) -> None: ...
+
+    def give_back(self, kind: BudgetKind, amount: int) -> None: ...
+
+
+def metered(**limits: int) -> Meter:
+    return Meter(Budget(**limits), Bank())
+
+
+def file_toolbox(
+    folder: Path, files: Mapping[str, str | bytes], meter: Meter | None = None, allows: Allows = everything
+) -> Toolbox:
+    redactor = Redactor()
+    tools = FileTools(Codebase([plant(folder, files)]), redactor, meter or metered())
+    return Toolbox(tools.tools(), redactor, allows)
+
+
+async def answer(box: Toolbox, name: str, tokens: int = ROOM, **arguments: Json) -> str:
+    return (await box.call(name, arguments, tokens)).text
+
+
+def spent(meter: Meter) -> Counter[str]:
+    return Counter(meter.usage().as_dict())
