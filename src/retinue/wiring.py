@@ -275,7 +275,9 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     from retinue.executors.acp_process import AcpExecutor
     from retinue.executors.claude import ClaudeCli
     from retinue.executors.cli_process import CliExecutor
+    from retinue.executors.cli_session import InSession
     from retinue.executors.cli_setting import CliSetting
+    from retinue.executors.cli_state import session_folder
     from retinue.executors.codex import CodexCli
     from retinue.executors.worktree import InWorktree
 
@@ -288,6 +290,8 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     else:
         spoken = {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)
         executor = AcpExecutor(spoken(), agent, setting)
+    if agent.session:
+        executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
     if agent.acceptance:
         executor = Accepted(executor, agent.acceptance, partial(setting.command, agent))
     if agent.isolation == "worktree":

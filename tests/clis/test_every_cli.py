@@ -165,3 +165,28 @@ async def test_mcp_server_that_cannot_live_is_told_P8(words: Words, make_world: 
             assert (outcome["status"], outcome["result"]) == ("success", "done")
             [note] = outcome["notes"]
             assert "MCP server dead" in note
+
+
+@every_cli
+async def test_session_goes_on_where_the_last_run_ended(words: Words, make_world: MakeWorld) -> None:
+    script = [Say("the first answer"), Say("the second answer")]
+    async with make_world(words, script, "session: true\n") as world:
+        first = await world.run("the first question")
+        second = await world.run("the second question")
+        assert (second["status"], second["result"]) == ("success", "the second answer")
+        assert second["session_id"] == first["session_id"]
+        assert "the first answer" in str(world.stub.requests[-1])
+        assert world.runs.status(second["run_id"])["usage"]["tokens"] <= 36
+
+
+@every_cli
+async def test_answer_under_a_schema_is_asked_for(words: Words, make_world: MakeWorld) -> None:
+    schema = "output_schema:\n  type: object\n  properties:\n    n: {type: integer}\n  required: [n]\n"
+    script: Sequence[Reply] = [Say('{"n": 7}')]
+    if words.name == "claude":
+        script = [Use("StructuredOutput", {"n": 7}), Say("done")]
+    async with make_world(words, script, schema) as world:
+        outcome = await world.run()
+        assert outcome["status"] == "success"
+        assert outcome["result"] in ({"n": 7}, '{"n": 7}')
+        assert '"n"' in str(world.stub.requests[0]).replace("'", '"')

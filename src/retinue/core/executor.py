@@ -50,6 +50,15 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """The session of an earlier run, with what it had used by then."""
+
+    session_id: str
+    cost_micros: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     run_id: str
     cwd: Path
@@ -66,6 +75,8 @@ class RunContext:
     """Asked before anything is spent."""
     ask: Ask | None = None
     """None where there is nobody to ask."""
+    resume: Resumed | None = None
+    """The session to go on with; None to begin one."""
     hide: Hide = lambda values: None
     """Given the secrets that the task gets to know, before it can tell them."""
     permit: Permit = nobody_permits

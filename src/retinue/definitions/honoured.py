@@ -23,7 +23,7 @@ _CLI = frozenset(
     {
         *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
         *("env", "folders", "settings", "output_schema", "container", "sandbox", "network", "isolation"),
-        *("acceptance", "budget.steps"),
+        *("acceptance", "session", "budget.steps"),
     }
 )
 BY_EXECUTOR: Mapping[str, frozenset[str]] = {

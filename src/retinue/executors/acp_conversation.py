@@ -61,6 +61,11 @@ class Conversation:
             case _:
                 return
 
+    def forget(self) -> None:
+        """What was said so far was said in an earlier run."""
+        self._calls.clear()
+        self._text.clear()
+
     async def finish(self, answered: Params) -> None:
         """Its answer to the prompt has come, and with it why it stopped."""
         await self._say()

@@ -32,6 +32,9 @@ from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
 
 
+LEAVING_SECONDS = 2.0
+
+
 class AcpCli(Protocol):
     """One CLI that speaks ACP: how it is started for a job, and how it names what it asks for."""
 
@@ -123,6 +126,9 @@ class _Talk:
             await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if talking.done():
                 talking.result()
+                if self._prepared.job.agent.session:  # it may still be writing the session down
+                    group.stdin.close()
+                    await asyncio.wait({leaving}, timeout=LEAVING_SECONDS)
                 return None
             return leaving.result()
         finally:
@@ -141,8 +147,8 @@ class _Talk:
         place = {"cwd": str(job.cwd), "mcpServers": servers}
         report = self._conversation.report
         if job.resume:
-            await connection.request("session/load", {"sessionId": job.resume, **place})
-            report.session_id = job.resume
+            await self._load(connection, job.resume.session_id, place)
+            report.session_id, report.model = job.resume.session_id, job.model
         else:
             opened = await connection.request("session/new", place)
             report.session_id = text(opened.get("sessionId"))
@@ -154,6 +160,14 @@ class _Talk:
         await self._conversation.finish(answered)
         for name, code in witnessed(job):
             report.note(f"the MCP server {name} ended early, with exit code {code}")
+
+    async def _load(self, connection: AcpConnection, session_id: str, place: Params) -> None:
+        """It tells the whole session again, which is no part of this run."""
+        try:
+            await connection.request("session/load", {"sessionId": session_id, **place})
+        except AgentRefused as refused:
+            raise ProgramFailed(f"{self._name} does not know the session: {_reason(refused)}") from None
+        self._conversation.forget()
 
     async def _hear(self, stream: Stream, chunk: bytes) -> None:
         self._bytes += len(chunk)

@@ -44,7 +44,8 @@ class ClaudeCli:
 
     def events(self, job: Job) -> ClaudeEvents:
         budget = job.agent.budget
-        return ClaudeEvents(max_steps=budget.steps, max_cost_micros=budget.cost_micros)
+        spent = job.resume.cost_micros if job.resume else 0
+        return ClaudeEvents(max_steps=budget.steps, max_cost_micros=budget.cost_micros, spent_before=spent)
 
 
 def _basics(job: Job) -> Iterator[str]:
@@ -55,7 +56,7 @@ def _basics(job: Job) -> Iterator[str]:
     for folder in job.agent.folders:
         yield from ("--add-dir", folder)
     if job.resume:
-        yield from ("--resume", job.resume, "--system-prompt-snapshot", "off")
+        yield from ("--resume", job.resume.session_id, "--system-prompt-snapshot", "off")
     elif not job.agent.session:
         yield "--no-session-persistence"
 

@@ -18,7 +18,15 @@ SYNTHETIC = "<synthetic>"
 
 
 class ClaudeEvents:
-    def __init__(self, *, max_steps: int | None = None, max_cost_micros: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        max_steps: int | None = None,
+        max_cost_micros: int | None = None,
+        spent_before: int = 0,
+    ) -> None:
+        """`spent_before` is the cost of the session so far, which it counts again."""
+        self._spent_before = spent_before
         self.report = Report()
         self._max_steps = max_steps
         self._max_cost = max_cost_micros
@@ -69,7 +77,8 @@ class ClaudeEvents:
         report.session_id = text(event.get("session_id")) or report.session_id
         report.steps = number(event.get("num_turns"))
         report.tokens = _tokens(table(event.get("usage")))
-        report.cost_micros = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
+        total = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
+        report.cost_micros = max(0, total - self._spent_before)
         report.structured = event.get("structured_output")
         report.denials = [
             clip(str(Asked.of(text(denial.get("tool_name")), table(denial.get("tool_input")))), 200)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from retinue.core.agent import Agent
 from retinue.core.errors import ConfigInvalid
+from retinue.core.executor import Resumed
 from retinue.core.permission import Rule
 from retinue.executors.cli_mcp import ReadyServer
 from retinue.executors.cli_profiles import CliProfile
@@ -38,7 +39,7 @@ class Job:
     """Whether it can be handed secrets as open files."""
     trusts_project: bool
     """Whether the agent wants the project's settings, or the CLI cannot see any."""
-    resume: str | None = None
+    resume: Resumed | None = None
     """The session to go on with."""
 
     @property

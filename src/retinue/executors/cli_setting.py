@@ -104,6 +104,7 @@ class CliSetting:
                 folder=Path(folder),
                 servers=servers,
                 ours=ours,
+                resume=ctx.resume,
                 has_host_programs=self.sandbox.has_host_programs,
                 enclosed=self.sandbox.name != "none",
                 env=env,

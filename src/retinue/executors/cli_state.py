@@ -54,6 +54,11 @@ def _linked(profile: CliProfile, own: Path, home: Path) -> list[Path]:
     return linked
 
 
+def session_folder(folder: Path, cli: str, agent: str) -> Path:
+    """Beside the CLI's own state: what to resume."""
+    return folder / cli / f"{_file_name(agent)}.sessions"
+
+
 def _file_name(agent: str) -> str:
     """An agent's name may hold anything; a folder's may not."""
     return agent if _PLAIN.fullmatch(agent) else hashlib.sha256(agent.encode()).hexdigest()[:16]

@@ -24,11 +24,15 @@ class CodexCli:
         flags = [*_basics(job)]
         for name, value in _settings(job):
             flags += ("-c", f"{name}={toml(value)}")
-        ending = ("resume", job.resume, "-") if job.resume else ("-",)
+        ending = ("resume", job.resume.session_id, "-") if job.resume else ("-",)
         return Launch(("exec", *flags, *ending), carried(job.servers))
 
     def events(self, job: Job) -> CodexEvents:
-        events = CodexEvents(model=job.model, max_steps=job.agent.budget.steps)
+        events = CodexEvents(
+            model=job.model,
+            max_steps=job.agent.budget.steps,
+            used_before=job.resume.tokens if job.resume else 0,
+        )
         for server in job.servers:
             if _allowed_tools(job, server) == []:
                 events.report.note(f"no rule allows the tools of the MCP server {server.name}: left out")

@@ -20,7 +20,11 @@ ACTIONS = ("command_execution", "mcp_tool_call", "file_change", "web_search")
 class CodexEvents:
     """It counts no model calls; each of its actions is a step here, and the answer another."""
 
-    def __init__(self, *, model: str | None = None, max_steps: int | None = None) -> None:
+    def __init__(
+        self, *, model: str | None = None, max_steps: int | None = None, used_before: int = 0
+    ) -> None:
+        """`used_before` are the tokens of the session so far, which it counts again."""
+        self._used_before = used_before
         self.report = Report(model=model)
         self._max_steps = max_steps
 
@@ -38,7 +42,7 @@ class CodexEvents:
                 report.ended = True
                 report.error = None
                 report.steps += 1
-                report.tokens = _tokens(table(event.get("usage")))
+                report.tokens = max(0, _tokens(table(event.get("usage"))) - self._used_before)
                 yield "codex: ended"
             case "turn.failed":
                 report.ended = True

@@ -116,7 +116,7 @@ def spawned(seen: dict[str, Any], usage: Usage) -> dict[str, Any]:
 
 def facts(run: Run) -> dict[str, Any]:
     """What a result says beside its answer: notes, the effective model, the isolation, what was denied."""
-    result = run.result if isinstance(run.result, Mapping) else {}
+    result: Mapping[str, Any] = run.result if isinstance(run.result, Mapping) else {}
     return {name: value for name, value in result.items() if name not in ANSWER}
 
 
