@@ -32,9 +32,6 @@ from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
 
 
-LEAVING_SECONDS = 2.0
-
-
 class AcpCli(Protocol):
     """One CLI that speaks ACP: how it is started for a job, and how it names what it asks for."""
 
@@ -126,9 +123,6 @@ class _Talk:
             await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if talking.done():
                 talking.result()
-                if self._prepared.job.agent.session:  # it may still be writing the session down
-                    group.stdin.close()
-                    await asyncio.wait({leaving}, timeout=LEAVING_SECONDS)
                 return None
             return leaving.result()
         finally:

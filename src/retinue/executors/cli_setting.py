@@ -45,6 +45,8 @@ class Prepared:
         env = {name: value for name, value in self.job.env.items() if name not in launch.withheld}
         argv = (*self.command, *launch.arguments)
         bare = Program(argv, {**env, **launch.env}, self.job.cwd, GRACE_S, launch.handed)
+        if self.sandbox.has_host_programs:
+            bare.file()  # a sandbox would only say that it failed
         return self.sandbox.enclose(bare, self.place)
 
     async def clear(self, program: Program) -> None:
