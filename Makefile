@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
 
-.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop docs conformance clean
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop docs conformance clean
 
 setup: $(READY)
 
@@ -24,6 +24,11 @@ test: $(READY)
 # Kills, cancels and crowds by the hundred.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# The real claude, codex, gemini and opencode, installed into .cache/clis, against a model API on loopback.
+test-clis: $(READY)
+	$(BIN)/python -m tests.clis.install
+	$(BIN)/python -m pytest -m clis tests/clis
 
 # On a real llama.cpp server with a real model of 98 MB.
 test-model: $(MODEL)

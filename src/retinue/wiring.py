@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.config.load import CHILD_TOKEN, DATA_DIR, Loaded, load, user_file
+from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded, load, user_file
 from retinue.config.settings import Settings
 from retinue.core.agent import HOST, Agent
 from retinue.core.errors import ConfigInvalid, Unauthorized
@@ -29,7 +29,12 @@ from retinue.service.service import Service
 from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
 
+CLIS = ("claude", "codex", "gemini", "opencode", "acp")
+
 if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+
+    from retinue.executors.enclosure import Sandbox
     from retinue.models.tiers import Models
     from retinue.service.runs import Runs
     from retinue.service.workflows import Workflows
@@ -102,13 +107,22 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
     from anyio import CapacityLimiter
 
     from retinue.runtime.changes import Changes
+    from retinue.runtime.child_socket import child_socket
     from retinue.runtime.mailroom import Mailroom
+    from retinue.runtime.permissions import PermissionBroker
     from retinue.runtime.pool import Pool
     from retinue.runtime.supervisor import Supervisor
     from retinue.service.runs import Runs
     from retinue.service.waiting import Waiting
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
+
+    up: list[Service] = []
+
+    async def serve_child(run_id: RunId, reader: StreamReader, writer: StreamWriter) -> None:
+        from retinue.server.child_session import serve_child_session  # the MCP library takes a second
+
+        await serve_child_session(up[0], run_id, reader, writer)
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
@@ -118,11 +132,13 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask) as supervisor,
+            child_socket(store.child_tokens.run_of, serve_child) as socket,
         ):
-            yield Runs(
+            mailroom = Mailroom(store, changes)
+            runs = Runs(
                 store=store,
                 changes=changes,
-                mailroom=Mailroom(store, changes),
+                mailroom=mailroom,
                 waiting=Waiting(store, changes),
                 supervisor=supervisor,
                 agents=service.known,
@@ -130,12 +146,18 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
                 child_env=lambda run_id: {
                     CHILD_TOKEN: store.child_tokens.issue(run_id),
                     DATA_DIR: str(settings.data_dir),
+                    **({} if socket is None else {CHILD_SOCKET: str(socket)}),
                 },
                 patience_s=settings.runtime.patience_s,
                 tokens=settings.limits.max_response_tokens,
                 workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
+                broker=PermissionBroker(
+                    store, mailroom, service.redactor, settings.runtime.permission_wait_s
+                ),
                 redactor=service.redactor,
             )
+            up.append(replace(service, runs=runs))
+            yield runs
 
 
 def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
@@ -257,7 +279,8 @@ def _executors(
 ) -> Mapping[str, Callable[[Agent], Executor]]:
     """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
     local = {"local": partial(_local_executor, settings, roots, clean, models)}
-    return {"command": _command_executor, **(local if models.plan.configured else {})}
+    clis = dict.fromkeys(CLIS, partial(cli_executor, settings.data_dir))
+    return {"command": _command_executor, **clis, **(local if models.plan.configured else {})}
 
 
 def _command_executor(agent: Agent) -> Executor:
@@ -267,6 +290,51 @@ def _command_executor(agent: Agent) -> Executor:
 
     command = Command(Template(agent.command), env=agent.env)
     return Preamble(agent.prompt, CommandExecutor(command, os.environ))
+
+
+def cli_executor(data_dir: Path, agent: Agent) -> Executor:
+    """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
+    from retinue.executors.acceptance import Accepted
+    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
+    from retinue.executors.acp_process import AcpExecutor
+    from retinue.executors.claude import ClaudeCli
+    from retinue.executors.cli_process import CliExecutor
+    from retinue.executors.cli_session import InSession
+    from retinue.executors.cli_setting import CliSetting
+    from retinue.executors.cli_state import session_folder
+    from retinue.executors.codex import CodexCli
+    from retinue.executors.worktree import InWorktree
+
+    folder = data_dir.resolve()
+    setting = CliSetting(os.environ, folder / "clis", (folder,), _sandbox(agent))
+    executor: Executor
+    if agent.executor in ("claude", "codex"):
+        native = ClaudeCli() if agent.executor == "claude" else CodexCli()
+        executor = CliExecutor(native, agent, setting)
+    else:
+        spoken = {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)
+        executor = AcpExecutor(spoken(), agent, setting)
+    if agent.session:
+        executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
+    if agent.acceptance:
+        executor = Accepted(executor, agent.acceptance, partial(setting.command, agent))
+    if agent.isolation == "worktree":
+        executor = InWorktree(executor, folder / "worktrees", os.environ)
+    return executor
+
+
+def _sandbox(agent: Agent) -> Sandbox:
+    """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
+    from retinue.executors.bubblewrap import demand_bubblewrap, find_bubblewrap
+    from retinue.executors.container import find_engine
+    from retinue.executors.enclosure import NoSandbox
+
+    if agent.container:
+        return find_engine(agent.container, os.environ)
+    if agent.sandbox == "bwrap":
+        return demand_bubblewrap(os.environ)
+    found = None if agent.sandbox == "none" else find_bubblewrap(os.environ)
+    return found or NoSandbox()
 
 
 def _local_executor(

@@ -40,7 +40,7 @@ def test_agents_are_listed_with_where_they_come_from_and_why_one_cannot_run(proj
     lines = {line.split()[0]: line for line in result.output.splitlines()}
     assert "~/.config/retinue/agents/cat.md" in lines["cat"] and "meows" in lines["cat"]
     assert "there is no header" in lines["broken"]
-    assert "executor claude, which is not there" in lines["writer"]
+    assert "built in/writer.md" in lines["writer"]
     assert result.output.splitlines()[1].startswith("cat"), "what can run stands first"
     listed = json.loads(run("agents", "--json").output)["agents"]
     assert {each["name"] for each in listed} >= {"cat", "broken", "writer"}

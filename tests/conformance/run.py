@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
-from tests.node.tools import PROJECT, SUITE, install
+from tests.node.npm import PROJECT
+from tests.node.tools import SUITE, install
 
 REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 TASKS = "tasks"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -28,6 +28,9 @@ class ByName:
     def lines(self) -> Callable[[str], str]:
         return self.redact
 
+    def hide(self, values: Iterable[str]) -> None:
+        """It looks at names alone."""
+
     def _cleaned(self, value: Any) -> Any:
         if isinstance(value, dict):
             found = cast("dict[str, Any]", value)
@@ -41,7 +44,7 @@ async def through_the_door(method: str, answer: dict[str, Any]) -> Any:
     async def call_next(_: object) -> dict[str, Any]:
         return answer
 
-    ctx = cast("ServerRequestContext[Any, Any]", SimpleNamespace(method=method))
+    ctx = cast("ServerRequestContext[Any, Any]", SimpleNamespace(method=method, params=None))
     return await Door(ByName())(ctx, call_next)
 
 

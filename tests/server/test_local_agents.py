@@ -62,6 +62,7 @@ async def test_the_run_says_where_it_ran_and_what_it_took(project: Path) -> None
         status = await call(client, "check_subagent_status", runId=done["run_id"])
         log = await call(client, "get_subagent_logs", runId=done["run_id"])
     assert done["result"] == "All is well."
+    assert done["model"] == "scripted"
     assert status["usage"]["steps"] == 1
     assert "model scripted at" in log["log"]
 

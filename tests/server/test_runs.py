@@ -20,6 +20,8 @@ from tests.server.conftest import DAEMON, SECRET, SLEEPER, call, host
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
 
+CHILD_TOOLS = ["ask_parent", "check_message_status", "request_permission", "update_subagent_status"]
+
 
 async def test_task_that_is_quick_answers_with_its_result() -> None:
     async with host() as client:
@@ -171,7 +173,7 @@ async def test_child_sees_the_child_tools_alone_whichever_way_it_starts_us(comma
             prompt=json.dumps({"do": "list", "command": command}),
             wait_s=20,
         )
-    assert json.loads(done["result"]) == ["ask_parent", "check_message_status", "update_subagent_status"]
+    assert json.loads(done["result"]) == CHILD_TOOLS
 
 
 async def test_child_speaks_for_its_own_run_alone_and_a_failure_it_reports_is_believed() -> None:

@@ -118,10 +118,11 @@ def test_limits_that_a_program_does_not_keep_are_refused_for_it() -> None:
 
 
 def test_executor_that_is_not_there_is_named_with_those_that_are() -> None:
-    error = refused(service().known, "writer")
+    write_agent(Path.home(), ".config/retinue/agents/one.md", "description: d\nexecutor: deterministic")
+    error = refused(service().known, "one")
     assert isinstance(error, Unavailable)
-    assert "executor claude" in error.message
-    assert error.hint == "there are: command"
+    assert "executor deterministic" in error.message
+    assert error.hint == "there are: acp, claude, codex, command, gemini, opencode"
 
 
 def test_agent_on_a_model_is_refused_with_what_to_do_when_none_is_configured() -> None:

@@ -20,7 +20,8 @@ FILE = "retinue.toml"
 PREFIX = "RETINUE_"
 CHILD_TOKEN = "RETINUE_CHILD_TOKEN"  # noqa: S105 - the variable's name
 DATA_DIR = "RETINUE_DATA_DIR"
-RESERVED = frozenset({"RETINUE_RUN_ID", CHILD_TOKEN})
+CHILD_SOCKET = "RETINUE_CHILD_SOCKET"
+RESERVED = frozenset({"RETINUE_RUN_ID", CHILD_TOKEN, CHILD_SOCKET})
 """Variables of ours that are not settings: they mark the processes that a run started."""
 
 

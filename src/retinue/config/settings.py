@@ -69,6 +69,9 @@ class RuntimeSettings:
     patience_s: int = setting(45, at_least=1, at_most=3_600)
     """Seconds a tool may wait before it answers with where the work stands; hosts give up after 60."""
 
+    permission_wait_s: int = setting(300, at_least=1, at_most=86_400)
+    """Seconds a run's question for a permission waits for its answer; then it is denied."""
+
     ask_person: bool = setting(False, user_only=True)
     """Whether a run's question is put to the person at the host, where the host can, instead of to its
     model. A host that takes tasks shows its model nothing of them before they end: there the person is

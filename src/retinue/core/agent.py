@@ -58,7 +58,7 @@ class Agent:
     prompt_mode: PromptMode = "replace"
     """Whether the prompt takes the place of a CLI's own system prompt or follows it."""
     command: tuple[str, ...] = field(default=(), repr=False)
-    """Program and arguments of the executor `command`, no shell."""
+    """Program and arguments, no shell; for a coding CLI those that come before its own."""
     model: str | None = None
     """A tier (`fast`, `default`, `medium`, `strong`) or a model's name; None for the default tier."""
     tools: tuple[str, ...] | None = None

@@ -14,6 +14,7 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── Unauthorized             unauthorized        whoever asks has not shown that they may
 ├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
 ├── ProgramFailed            program_failed      a program that was to do the work ended badly: its exit code
+│   └── AcceptanceFailed     acceptance_failed   a command that was to prove the work did not succeed
 ├── Halted                   workflow_stopped    a phase of a workflow said STOP, or is blocked: the reason
 ├── ModelFailed              model_failed        a model's server answered, but with nothing that can be used
 │   ├── ContextOverflow      context_overflow    the conversation is longer than the loaded model can hold
@@ -122,6 +123,10 @@ class Unavailable(RetinueError):
 
 class ProgramFailed(RetinueError):
     code = "program_failed"
+
+
+class AcceptanceFailed(ProgramFailed):
+    code = "acceptance_failed"
 
 
 class Halted(RetinueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.json_value import Json
 from retinue.core.message import Message
+from retinue.core.permission import Permit, nobody_permits
 from retinue.core.spending import UNMETERED, Spending
 
 Stream = Literal["stdout", "stderr", "event"]
@@ -36,6 +37,7 @@ class OutputLine:
 
 
 Emit = Callable[[OutputLine], Awaitable[None]]
+Hide = Callable[[Iterable[str]], None]
 Started = Callable[[Identity], Awaitable[None]]
 Ask = Callable[[str, float | None], Awaitable[Message]]
 """Puts a question to the run's parent and waits for the answer, so many seconds at most."""
@@ -45,6 +47,15 @@ Ask = Callable[[str, float | None], Awaitable[Message]]
 class Task:
     agent: str
     prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The session of an earlier run, with what it had used by then."""
+
+    session_id: str
+    cost_micros: int = 0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,12 @@ class RunContext:
     """Asked before anything is spent."""
     ask: Ask | None = None
     """None where there is nobody to ask."""
+    resume: Resumed | None = None
+    """The session to go on with; None to begin one."""
+    hide: Hide = lambda values: None
+    """Given the secrets that the task gets to know, before it can tell them."""
+    permit: Permit = nobody_permits
+    """Asked before the task does what its agent is neither allowed nor denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +97,9 @@ class Outcome:
     """The program's own, negative for a signal; None when it did not end by itself."""
     error: RetinueError | None = None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What was measured, by name: `duration_ms`, `output_bytes`."""
+    """What was measured, by name: `duration_ms`, `output_bytes`, `steps`, `tokens`, `cost_micros`."""
+    facts: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """What else happened, by name: the effective `model`, the `session_id`, the `isolation`."""
     survivors: tuple[Identity, ...] = ()
     """Processes that the task started and nothing could end."""
     notes: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from retinue.core.executor import Outcome, RunContext, Task
@@ -14,6 +14,10 @@ class Redactor(Protocol):
     """Takes secrets out of what leaves."""
 
     def redact(self, text: str) -> str: ...
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Take these values out too, from now on."""
+        ...
 
     def redact_value(self, value: Value) -> Value:
         """The same for a JSON-like value, whose names help to find them."""

@@ -19,6 +19,8 @@ from retinue.definitions.problem import Malformed, Problem, did_you_mean
 from retinue.definitions.profiles import Profile
 from retinue.definitions.servers import Servers
 
+STARTING_PROGRAMS = ("command", "claude", "codex", "gemini", "opencode", "acp")
+"""Executors that take a `command`: what to start, and with which arguments before their own."""
 TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
 """What Claude's names mean where there is no Claude."""
 DESCRIPTION_LETTERS = 1_000
@@ -172,10 +174,10 @@ class _Maker:
         elif executor is None:
             executor = self._origin.format.executor
             self._origins["executor"] = "the folder it lies in"
-        if executor == "command" and "command" not in self._values:
+        if executor in ("command", "acp") and "command" not in self._values:
             line = self._values["executor"].line if "executor" in self._values else 1
-            raise Malformed(line, "the executor `command` needs a `command`")
-        if executor != "command" and "command" in self._values:
+            raise Malformed(line, f"the executor `{executor}` needs a `command`")
+        if executor not in STARTING_PROGRAMS and "command" in self._values:
             line = self._values["command"].line
             raise Malformed(line, f"the executor {executor} takes no `command`", "leave one of them out")
         return executor

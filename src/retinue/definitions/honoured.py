@@ -19,6 +19,13 @@ ALWAYS = frozenset(
 )
 """Done for every run, whatever performs it."""
 
+_CLI = frozenset(
+    {
+        *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
+        *("env", "folders", "settings", "output_schema", "container", "sandbox", "network", "isolation"),
+        *("acceptance", "session", "budget.steps"),
+    }
+)
 BY_EXECUTOR: Mapping[str, frozenset[str]] = {
     "command": frozenset({"command", "env", "prompt"}),
     "local": frozenset(
@@ -27,6 +34,11 @@ BY_EXECUTOR: Mapping[str, frozenset[str]] = {
             *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
         }
     ),
+    "claude": _CLI | {"budget.cost_micros"},
+    "codex": _CLI - {"denied_tools"},
+    "gemini": _CLI,
+    "opencode": _CLI,
+    "acp": _CLI - {"model", "tools", "denied_tools", "settings"},
 }
 
 KEYS = {

@@ -6,7 +6,7 @@ Knows nothing of where the server's own environment is read: it is given.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from retinue.core.errors import ConfigInvalid
@@ -35,6 +35,9 @@ NEVER_INHERITED = (
 )
 """Dropped whatever an agent allows. An agent may still set them itself."""
 
+KEYS = ("*_KEY", "*TOKEN*", "*SECRET*", "*PASSWORD*")
+"""Names of variables that hold what nobody is to see."""
+
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([^}]*)\})")
 
 
@@ -53,6 +56,17 @@ def child_environment(
     passed = dict(_passed(source, (*INHERITED, *(name.upper() for name in inherit))))
     own = {name: expanded(name, value, source) for name, value in (explicit or {}).items()}
     return {**passed, **own, MARK: str(run_id)}
+
+
+def secrets_of(
+    source: Mapping[str, str], templates: Iterable[str], inherit: Sequence[str] = ()
+) -> Iterator[str]:
+    """The values of our own environment that these templates or this list of names hand to a child."""
+    referred = {match[2] for template in templates for match in _REFERENCE.finditer(template) if match[2]}
+    keys = {name for name in source if _matches(name, inherit) and _matches(name, KEYS)}
+    for name in referred | keys:
+        if name in source and not _matches(name, INHERITED):
+            yield source[name]
 
 
 def _passed(source: Mapping[str, str], allowed: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -41,8 +41,12 @@ REAPED_AT_ONCE = 20
 PASSES = 4
 """Looks at the process table for each signal: a child may have a lower number than its parent."""
 
-Order = tuple[str, list[str], dict[str, str], str, float]
-"""The program's file, its arguments, environment and directory, and the seconds from TERM to KILL."""
+FIRST_HANDED = 100
+"""The program finds what it is handed under descriptors from this number on."""
+
+Order = tuple[str, list[str], dict[str, str], str, float, list[bytes]]
+"""The program's file, its arguments, environment and directory, the seconds from TERM to KILL, and what it
+is handed."""
 
 
 def prctl(option: int, value: int) -> None:
@@ -67,8 +71,8 @@ class Keeper:
             return  # the server has died; what remains to be done does not need it
 
     def keep(self, order: Order) -> None:
-        program, argv, environment, directory, grace = order
-        self.child = launch(program, argv, environment, directory, self.tell)
+        *_, grace, _ = order
+        self.child = launch(order, self.tell)
         if not self.child:
             return
         self.tell("started", self.child, Seen(self.child).started)
@@ -141,10 +145,9 @@ def note(number: int, frame: object) -> None:
     """A signal needs a handler to be written to the wakeup file."""
 
 
-def launch(
-    program: str, argv: list[str], environment: dict[str, str], directory: str, tell: Callable[..., None]
-) -> int:
+def launch(order: Order, tell: Callable[..., None]) -> int:
     """Start the program in a session of its own; 0 if it cannot be started, and the server was told why."""
+    program, argv, environment, directory, _, handed = order
     keeper = os.getpid()
     report, problem = os.pipe()
     child = os.fork()
@@ -159,6 +162,8 @@ def launch(
                 signal.signal(ignored_by_python, signal.SIG_DFL)
             os.chdir(directory)
             step = "program"
+            for place, content in enumerate(handed):
+                hand(content, FIRST_HANDED + place)
             os.execve(program, argv, environment)  # noqa: S606 (there is no shell: that is the point)
         except OSError as error:
             os.write(problem, f"{step} {error.errno}".encode())
@@ -173,6 +178,15 @@ def launch(
         return 0
     os.close(report)
     return child
+
+
+def hand(content: bytes, descriptor: int) -> None:
+    """Give the program a file that is nowhere on disk, open for reading from its beginning."""
+    file = os.memfd_create("handed")
+    while content:
+        content = content[os.write(file, content) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    os.dup2(file, descriptor)
 
 
 def release_streams() -> None:

@@ -85,6 +85,7 @@ class KeptProcess:
             {str(name): str(value) for name, value in program.env.items()},
             str(program.cwd.absolute()),
             program.grace,
+            list(program.handed),
         )
         data = marshal.dumps(order)
         self._control.write(len(data).to_bytes(8, "little") + data)

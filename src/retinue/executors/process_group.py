@@ -61,7 +61,7 @@ class ProcessGroup:
     survivors: frozenset[Identity] = frozenset()
     """After the scope: those that could not be ended."""
 
-    def __init__(self, process: Process, stdin: bytes, on_output: OnOutput) -> None:
+    def __init__(self, process: Process, stdin: bytes | None, on_output: OnOutput) -> None:
         self._process = process
         self._stdin = stdin
         self._on_output = on_output
@@ -76,12 +76,14 @@ class ProcessGroup:
         cls,
         program: Program,
         *,
-        stdin: bytes,
+        stdin: bytes | None,
         on_output: OnOutput,
         on_start: Started = unrecorded,
         spawn: Callable[[Program], Awaitable[Process]] = spawn_process,
     ) -> AsyncGenerator[ProcessGroup]:
         """Run the program, feed it `stdin` and close it, and give each chunk of output to `on_output`.
+
+        With None its stdin stays open, and is the caller's to write to.
 
         The program is recorded by `on_start` before anything it says is heard. It is heard as long as the
         scope lasts, and while the tree is being ended: last words are words too.
@@ -95,6 +97,10 @@ class ProcessGroup:
         finally:
             await uninterrupted(group._end())
         group._complain()
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter:
+        return self._process.streams.stdin
 
     async def wait(self) -> int:
         """The exit code, when the program has ended and its output was read; or what `on_output` raised."""
@@ -111,15 +117,16 @@ class ProcessGroup:
 
     def _listen(self) -> None:
         streams = self._process.streams
-        self._others.add(asyncio.ensure_future(self._feed()))
+        if self._stdin is not None:
+            self._others.add(asyncio.ensure_future(self._feed(self._stdin)))
         self._pumps.add(asyncio.ensure_future(self._pump("stdout", streams.stdout)))
         self._pumps.add(asyncio.ensure_future(self._pump("stderr", streams.stderr)))
 
-    async def _feed(self) -> None:
+    async def _feed(self, data: bytes) -> None:
         writer = self._process.streams.stdin
         writer.transport.set_write_buffer_limits(high=0)  # so that drained means written
         try:
-            writer.write(self._stdin)
+            writer.write(data)
             await writer.drain()
         except ConnectionError:
             return  # it closed its stdin without reading everything, as it may

@@ -5,11 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from retinue.core.errors import InvalidInput, RetinueError, Unavailable
+from retinue.executors.keeper import FIRST_HANDED
+
+CAN_HAND = sys.platform == "linux"
+"""Whether programs can be handed secrets: that takes a keeper and files in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,8 @@ class Program:
     cwd: Path
     grace: float = 2.0
     """Seconds from TERM to KILL."""
+    handed: tuple[bytes, ...] = field(default=(), repr=False)
+    """Secrets that it reads from open files (`handed_descriptor`): no environment or folder has them."""
 
     @property
     def name(self) -> str:
@@ -54,3 +61,8 @@ def unstartable(name: str, step: str, number: int) -> RetinueError:
         errno.E2BIG: "the arguments and the environment are too long: pass the prompt on stdin",
     }.get(number)
     return Unavailable(f"{name} cannot start: {os.strerror(number)}", hint=hint, program=name)
+
+
+def handed_descriptor(place: int) -> int:
+    """The descriptor under which a program finds the file at this place of `handed`."""
+    return FIRST_HANDED + place

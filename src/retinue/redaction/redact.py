@@ -40,6 +40,14 @@ class Redactor:
         """A redactor that hides these values too."""
         return Redactor(self._hidden.union(values), finder=self._given_finder)
 
+    def hide(self, values: Iterable[str]) -> None:
+        """Hide these values from now on: secrets that a run was just given."""
+        new = {value for value in values if len(value) >= SHORTEST_HIDDEN} - self._hidden
+        if new:
+            self._hidden |= new
+            forms = {form for value in new for form in forms_of(value)}
+            self._hidden_forms = sorted({*self._hidden_forms, *forms})
+
     def redact(self, text: str) -> str:
         """The text without its secrets."""
         return self._redact(text, "")

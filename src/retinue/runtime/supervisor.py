@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from retinue.core.budget import BudgetKind
 from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
@@ -22,6 +22,7 @@ from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Tas
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
 from retinue.core.message import Message
+from retinue.core.permission import Asked, Verdict, nobody_permits
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
@@ -48,6 +49,8 @@ class Work:
     cwd: Path
     env: Callable[[RunId], Mapping[str, str]] = field(default=lambda _: {})
     """Variables through which its processes can reach us; made when it starts."""
+    permit: Callable[[RunId, Asked], Awaitable[Verdict]] | None = None
+    """Decides on what its agent is neither allowed nor denied; None denies it."""
 
 
 class Parked(Exception):
@@ -203,6 +206,8 @@ class Supervisor:
             env=work.env(run.id),
             spending=meter,
             ask=None if self._ask is None else partial(self._ask, run.id),
+            hide=self._redactor.hide,
+            permit=nobody_permits if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
         with meter.reserve(BudgetKind.WALL_MS, 0 if limit is None else math.ceil(limit * 1000)) as wall:
@@ -219,7 +224,8 @@ class Supervisor:
             pids = [identity.pid for identity in performed.survivors]
             self._store.events.add(run.id, "survivors", {"pids": pids})
         output = self._redactor.redact(performed.output)
-        result: dict[str, Json] = {"output": output, "cut": performed.cut}
+        facts = self._redactor.redact_value(self._facts(run, performed))
+        result: dict[str, Json] = {"output": output, "cut": performed.cut, **facts}
         if performed.value is not None:
             result["value"] = self._redactor.redact_value(performed.value)
         if performed.notes:
@@ -237,6 +243,14 @@ class Supervisor:
             exit_code=performed.exit_code,
             summary=None if reported else output[:SUMMARY_LETTERS],
         )
+
+    def _facts(self, run: Run, performed: Outcome) -> dict[str, Json]:
+        """What the executor told, and what the run was denied: not every CLI tells that."""
+        told = cast("Sequence[str]", performed.facts.get("denials", ()))
+        decided = [event.data for event in self._store.events.of_run(run.id, kind="permission")]
+        denied = [str(Asked(str(it["tool"]), str(it["subject"]))) for it in decided if not it["allowed"]]
+        denials = list(dict.fromkeys((*told, *denied)))
+        return {**performed.facts, **({"denials": denials} if denials else {})}
 
     def _failed(
         self, run: Run, error: RetinueError, exit_code: int | None = None, *, own_summary: bool = False

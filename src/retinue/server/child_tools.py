@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -47,10 +48,20 @@ def register(server: MCPServer[Service], own: RunId) -> None:
         check_own(runId)
         return service.running.report(own, status, summary)
 
+    async def request_permission(
+        tool_name: str, input: dict[str, Any], service: RequestService, tool_use_id: str | None = None
+    ) -> str:
+        return json.dumps(await service.running.request_permission(own, tool_name, input))
+
     server.add_tool(
         ask_parent, description="Ask whoever started you, and wait for the answer. No polling needed."
     )
     server.add_tool(
         check_message_status, description="The answer to a question that was not answered in time."
+    )
+    server.add_tool(
+        request_permission,
+        description="Whether you may make a call; asked of whoever started you.",
+        structured_output=False,  # Claude Code takes its answers as text alone
     )
     server.add_tool(update_subagent_status, description="Say how far you are, or that you failed.")

@@ -17,6 +17,10 @@ CARRIES_CONTENT = frozenset({"tools/call", "resources/read", "prompts/get", "tas
 """Methods whose answers hold what we read or ran; the others list our own fixed texts."""
 
 
+ECHOES = frozenset({"request_permission"})
+"""Tools that give a caller back what it sent, which a change would make another thing."""
+
+
 class Door:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -27,7 +31,7 @@ class Door:
         except MCPError as error:
             data = self._redactor.redact_value(error.error.data)
             raise MCPError(error.error.code, self._redactor.redact(error.error.message), data) from None
-        if ctx.method not in CARRIES_CONTENT or not isinstance(answer, dict):
+        if ctx.method not in CARRIES_CONTENT or not isinstance(answer, dict) or _is_echo(ctx):
             return answer
         return self._clean(answer)
 
@@ -37,6 +41,10 @@ class Door:
         if isinstance(answer.get("result"), dict):  # a task carries the answer of its tool
             _keep_one_json(answer["result"], clean["result"])
         return clean
+
+
+def _is_echo(ctx: ServerRequestContext[Any, Any]) -> bool:
+    return ctx.method == "tools/call" and (ctx.params or {}).get("name") in ECHOES
 
 
 def _keep_one_json(answer: dict[str, Any], clean: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import anyio
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, InputRequiredResult
 
 from retinue import __version__
@@ -60,6 +61,12 @@ class RetinueServer(MCPServer[Service]):
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
             return fitting(failed(name, error), output_schema)
+
+    async def serve_on(self, reading: anyio.AsyncFile[str], writing: anyio.AsyncFile[str]) -> None:
+        """Serve on lines from elsewhere than standard input and output, until they end."""
+        server = self._lowlevel_server
+        async with stdio_server(reading, writing) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 def build_server(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retinue.core.agent import HOST, Agent
+from retinue.core.agent import HOST, NO_PERMISSIONS, Agent, Permissions
 from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
 from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
@@ -123,6 +123,12 @@ class Agents:
     def executor(self, agent: Agent) -> Executor:
         """What performs the agent's tasks."""
         return self.executors[agent.executor](agent)
+
+    def permissions(self, name: str) -> Permissions:
+        """The rules of an agent; none for one without a file: then whatever it asks is a question."""
+        definition = self.catalog.agents().get(name)
+        agent = None if definition is None else definition.agent
+        return NO_PERMISSIONS if agent is None else agent.permissions
 
     def endpoint(self, agent: Agent) -> Endpoint | None:
         """Where its runs wait for each other: at the server of its model, if it is one of the user's own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from retinue.core.budget import BudgetKind, Usage
@@ -15,6 +15,7 @@ from retinue.store.logs import LogLine
 from retinue.store.meta_files import message_view, time_text
 
 CUT = "[…]"
+ANSWER = frozenset({"output", "value", "cut"})
 SPAWNED = ("error", "run_id", "status", "questions", "next", "note", "cut")
 """Of an outcome, what `spawn_agent` tells besides the answer."""
 
@@ -90,11 +91,11 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
         view["result"] = result.get("value", result["output"])
         if result["cut"]:
             view["note"] = "the beginning was cut; get_subagent_logs has all of it"
-        if notes := result.get("notes"):
-            view["notes"] = list(notes)
+        view |= facts(run)
     elif run.status.ended:
         view["error"] = run.error
         view["summary"] = run.summary
+        view |= facts(run)
     elif questions := open_questions(messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
@@ -111,6 +112,12 @@ def spawned(seen: dict[str, Any], usage: Usage) -> dict[str, Any]:
         "tokens": usage.get(BudgetKind.TOKENS),
     }
     return view | {key: seen[key] for key in SPAWNED if key in seen}
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """What a result says beside its answer: notes, the effective model, the isolation, what was denied."""
+    result: Mapping[str, Any] = run.result if isinstance(run.result, Mapping) else {}
+    return {name: value for name, value in result.items() if name not in ANSWER}
 
 
 def open_questions(messages: Iterable[Message]) -> list[dict[str, str]]:

@@ -13,11 +13,13 @@ from retinue.core.agent import HOST, Agent
 from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
+from retinue.core.permission import Asked, Verdict
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Limits, Run, RunSpec, RunStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
+from retinue.runtime.permissions import PermissionBroker
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.service import run_views
 from retinue.service.agents import Agents
@@ -56,6 +58,7 @@ class Runs:
     """Seconds that a call may wait before it answers with where things stand."""
     tokens: int
     """Tokens that one answer may have."""
+    broker: PermissionBroker
     workers: CapacityLimiter
     """How many roles of research work at once in this process."""
     redactor: Redactor
@@ -100,7 +103,11 @@ class Runs:
         )
         if not self.cwd.is_dir():
             raise RootUnknown("the folder that commands work in is gone", hint="check the roots: list_roots")
-        return self.supervisor.start(Work(spec, executor, self.cwd, self.child_env))
+
+        async def permit(run_id: RunId, asked: Asked) -> Verdict:
+            return await self.broker.decide(run_id, agent.name, agent.permissions, asked)
+
+        return self.supervisor.start(Work(spec, executor, self.cwd, self.child_env, permit))
 
     def caller(self, parent: RunId | None) -> str:
         """Who asks, as nobody can claim it: a run by its token, else the name this server was given."""
@@ -202,6 +209,15 @@ class Runs:
         return _answered(
             await self.mailroom.answer(checked, 0.0 if wait_s is None else self.patience(wait_s))
         )
+
+    async def request_permission(self, own: RunId, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Whether a run may make a call, in the words of Claude Code's permission prompts."""
+        name = self.store.runs.get(own).spec.agent
+        rules = self.agents.permissions(name)
+        verdict = await self.broker.decide(own, name, rules, Asked.of(tool, arguments))
+        if verdict.allowed:
+            return {"behavior": "allow", "updatedInput": dict(arguments)}
+        return {"behavior": "deny", "message": verdict.reason}
 
     def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
         """Note what somebody says of a run. Only what happened decides its status; a failure is believed."""

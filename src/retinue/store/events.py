@@ -31,9 +31,13 @@ class Events:
             tx.insert("events", {"run_id": run_id, "at": tx.now, "kind": kind, "data": json.dumps(data)})
             tx.touch(run_id)
 
-    def of_run(self, run_id: RunId, *, after: int = 0, limit: int = 1000) -> list[Event]:
+    def of_run(
+        self, run_id: RunId, *, after: int = 0, limit: int = 1000, kind: str | None = None
+    ) -> list[Event]:
         rows = self._database.rows(
-            "SELECT * FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?", (run_id, after, limit)
+            "SELECT * FROM events WHERE run_id = ? AND seq > ? AND kind = coalesce(?, kind)"
+            " ORDER BY seq LIMIT ?",
+            (run_id, after, kind, limit),
         )
         return [_event(row) for row in rows]
 

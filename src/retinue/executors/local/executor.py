@@ -74,6 +74,7 @@ class LocalExecutor:
             result.output,
             error=result.error,
             usage={"duration_ms": round((time.monotonic() - began) * 1000), **usage},
+            facts={} if work.model is None else {"model": work.model},
             notes=result.notes,
         )
 
@@ -87,6 +88,8 @@ class _Work:
         self._ctx = ctx
         self._loop: Loop | None = None
         self._notes: list[str] = []
+        self.model: str | None = None
+        """As the server calls it, once it has been asked; a substitute is noted (P8)."""
 
     async def perform(self) -> LoopResult:
         """Never raises but when it is cancelled: what goes wrong is in the result."""
@@ -107,6 +110,7 @@ class _Work:
         of, ctx = self._of, self._ctx
         schema = None if of.agent.output_schema is None else OutputSchema(of.agent.output_schema)
         facts = await of.model.facts()
+        self.model = facts.model
         tools = await self._tools(scope)
         caps = Caps.of(facts.context)
         await self._announce(facts, caps, tools)

@@ -1,0 +1,148 @@
+"""What an agent may do unasked: rules in the words of the coding CLIs, held against one call of a tool.
+
+Knows nothing of who is asked when no rule decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+from urllib.parse import urlsplit
+
+from retinue.core.errors import ConfigInvalid
+
+_RULE = re.compile(r"([A-Za-z_*][\w.*-]*)(?:\((.*)\))?", re.DOTALL)
+_SHELL_SYNTAX = re.compile(r"[;&|\n<>()`$]")
+"""Any of these can make more than one command of one, or send its output elsewhere; within quotes too."""
+_COMMAND_ENDS = re.compile(r"[;&|\n()`{}]|\$\(")
+_COMMAND_TOOLS = frozenset({"Bash"})
+_FILE_TOOLS = frozenset({"Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"})
+
+_NAMES = {name.lower(): name for name in (*_COMMAND_TOOLS, *_FILE_TOOLS, "WebFetch", "WebSearch", "Task")}
+"""Some write them small."""
+_SUBJECTS = ("command", "file_path", "filePath", "notebook_path", "path", "url", "pattern", "query")
+_WIDENING = (":*", " *")
+"""How a rule ends that means everything which begins like it."""
+
+By = Literal["policy", "remembered", "answer", "silence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call that a run wants to make."""
+
+    tool: str
+    """In the words of the rules: `Bash`, `Edit`, `mcp__server__tool`."""
+    subject: str = ""
+    """What it is done to: a command, a path, an address; empty where there is no such thing."""
+
+    @classmethod
+    def of(cls, tool: str, arguments: Mapping[str, object]) -> Asked:
+        """A call with its arguments, of which some say what is done to what."""
+        subject = next((str(arguments[name]) for name in _SUBJECTS if arguments.get(name)), "")
+        return cls(tool, "" if tool.startswith("mcp__") else subject)
+
+    def __str__(self) -> str:
+        return f"{self.tool}({self.subject})" if self.subject else self.tool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    allowed: bool
+    reason: str
+    """Told to the agent that asked."""
+    by: By = "policy"
+
+
+Permit = Callable[[Asked], Awaitable[Verdict]]
+
+
+async def nobody_permits(asked: Asked) -> Verdict:
+    """Where nobody can be asked, what no rule allows is denied (P7)."""
+    return Verdict(False, f"no rule allows {asked.tool}, and nobody can be asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`Bash`, `Bash(git status)`, `Bash(curl:*)`, `Edit(src/**)`, `WebFetch(domain:a.org)`, `mcp__a__b`."""
+
+    tool: str
+    subject: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        found = _RULE.fullmatch(text.strip())
+        if found is None:
+            raise ConfigInvalid(
+                f"not a permission rule: {text!r}",
+                hint="write a tool, and in brackets what it may be used on: Bash(curl:*)",
+            )
+        return cls(_NAMES.get(found[1].lower(), found[1]), found[2] or None)
+
+    def __str__(self) -> str:
+        return self.tool if self.subject is None else f"{self.tool}({self.subject})"
+
+    @classmethod
+    def exactly(cls, asked: Asked) -> str | None:
+        """The rule that allows this call and no other; None where it would be read as a wider one."""
+        is_wider = asked.subject.endswith(_WIDENING) or asked.subject.startswith("domain:")
+        if is_wider or (asked.tool in _FILE_TOOLS and any(letter in asked.subject for letter in "*?[")):
+            return None
+        return str(asked)
+
+    def allows(self, asked: Asked) -> bool:
+        """A command that could be more than one is only allowed word for word."""
+        return self._names(asked.tool) and (
+            self.subject is None or self._covers(asked, self._is_command_allowed)
+        )
+
+    def denies(self, asked: Asked) -> bool:
+        """Of a command line, any part that the rule names is enough."""
+        return self._names(asked.tool) and (
+            self.subject is None or self._covers(asked, self._is_any_part_named)
+        )
+
+    def _names(self, tool: str) -> bool:
+        return fnmatchcase(tool, self.tool) or (
+            self.tool.startswith("mcp__") and tool.startswith(f"{self.tool}__")
+        )
+
+    def _covers(self, asked: Asked, covers_command: Callable[[str], bool]) -> bool:
+        wanted = self.subject or ""
+        if asked.tool in _COMMAND_TOOLS:
+            return asked.subject == wanted or covers_command(asked.subject)
+        if wanted.startswith("domain:"):
+            host = urlsplit(asked.subject).hostname or ""
+            domain = wanted.removeprefix("domain:").lower()
+            return host == domain or host.endswith(f".{domain}")
+        if asked.tool in _FILE_TOOLS:
+            return ".." not in asked.subject.split("/") and fnmatchcase(asked.subject, wanted)
+        return asked.subject == wanted
+
+    def _is_command_allowed(self, command: str) -> bool:
+        return not _SHELL_SYNTAX.search(command) and self._begins(command)
+
+    def _is_any_part_named(self, command: str) -> bool:
+        return any(self._begins(part.strip()) for part in _COMMAND_ENDS.split(command))
+
+    def _begins(self, command: str) -> bool:
+        wanted = self.subject or ""
+        for ending in _WIDENING:
+            if wanted.endswith(ending):
+                beginning = wanted.removesuffix(ending)
+                return command == beginning or command.startswith(f"{beginning} ")
+        return command == wanted
+
+
+def decided(asked: Asked, allow: Sequence[str], deny: Sequence[str]) -> Verdict | None:
+    """What the rules say; None where they say nothing. A denial wins."""
+    for text in deny:
+        if Rule.parse(text).denies(asked):
+            return Verdict(False, f"the agent's rule {text} denies it")
+    for text in allow:
+        if Rule.parse(text).allows(asked):
+            return Verdict(True, f"the agent's rule {text} allows it")
+    return None

@@ -1,0 +1,83 @@
+"""Performs a task with a coding CLI that takes a prompt on stdin and tells its events on stdout.
+
+Which CLI is data (`cli_profiles`) and two small classes, one that starts it and one that reads it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import anyio
+
+from retinue.core.agent import Agent
+from retinue.core.errors import DeadlineExceeded, LimitExceeded, ProgramFailed, RetinueError
+from retinue.core.executor import Outcome, RunContext, Task
+from retinue.executors.cli_job import Cli
+from retinue.executors.cli_report import Events, Report, unfinished
+from retinue.executors.cli_setting import CliSetting, Prepared
+from retinue.executors.event_lines import EventLines
+from retinue.executors.process_group import ProcessGroup
+from retinue.executors.program import Program
+
+FLUSH_SECONDS = 1.0
+
+
+class CliExecutor:
+    def __init__(self, cli: Cli, agent: Agent, setting: CliSetting) -> None:
+        self._cli = cli
+        self._agent = agent
+        self._setting = setting
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        with self._setting.prepare(self._cli.profile, self._agent, ctx) as prepared:
+            program = prepared.program(self._cli.launch(prepared.job))
+            events = self._cli.events(prepared.job)
+            return await self._perform(task.prompt, prepared, program, events, ctx)
+
+    async def _perform(
+        self, prompt: str, prepared: Prepared, program: Program, events: Events, ctx: RunContext
+    ) -> Outcome:
+        lines = EventLines(events, ctx.emit)
+        began = time.monotonic()
+        group: ProcessGroup | None = None
+        exit_code: int | None = None
+        error: RetinueError | None = None
+        try:
+            with anyio.move_on_after(ctx.seconds) as limit:
+                async with ProcessGroup.start(
+                    program,
+                    stdin=prompt.encode("utf-8", "replace"),
+                    on_output=lines.take,
+                    on_start=ctx.started,
+                ) as group:
+                    exit_code = await group.wait()
+            if limit.cancelled_caught:
+                name = self._cli.profile.name
+                error = DeadlineExceeded(f"{name} had not ended after {ctx.seconds:g} seconds")
+        except (LimitExceeded, ProgramFailed) as ended:
+            error = ended
+        finally:
+            with anyio.CancelScope(shield=True):
+                if exit_code is None:
+                    await prepared.clear(program)
+                with anyio.move_on_after(FLUSH_SECONDS):
+                    await lines.finish()
+        report = events.report
+        error = error or report.error or self._unproved(report, exit_code, lines.complaints.text)
+        error = report.charge(ctx.spending, error)
+        usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": lines.bytes}
+        return Outcome(
+            report.answer,
+            exit_code=exit_code,
+            error=error,
+            usage={**usage, **report.usage()},
+            value=report.structured,
+            facts={**report.facts(), "isolation": prepared.isolation},
+            notes=(*report.notes, *prepared.notes),
+            survivors=tuple(group.survivors) if group else (),
+        )
+
+    def _unproved(self, report: Report, exit_code: int | None, complaints: str) -> RetinueError | None:
+        if report.ended and not exit_code:
+            return None
+        return unfinished(self._cli.profile.name, exit_code, complaints)

@@ -1,0 +1,89 @@
+"""Sessions: a later run of the same agent in the same folder goes on where the last one ended.
+
+One run at a time: the lock is the operating system's, which frees it when its holder dies, however it dies.
+A session that the CLI has lost begins anew, and the result says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import anyio
+
+from retinue.core.errors import ProgramFailed
+from retinue.core.executor import Outcome, Resumed, RunContext, Task
+from retinue.core.ports import Executor
+from retinue.executors.loose import number, table, text
+from retinue.store.file_lock import FileLock
+
+PAUSE_S = 0.05
+
+
+class InSession:
+    """An executor whose runs resume the last one's session."""
+
+    def __init__(self, executor: Executor, folder: Path) -> None:
+        """`folder` is the agent's own."""
+        self._executor = executor
+        self._folder = folder
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        name = hashlib.sha256(str(ctx.cwd.resolve()).encode()).hexdigest()[:16]
+        async with _held(self._folder / f"{name}.lock"):
+            file = self._folder / f"{name}.json"
+            before = _read(file)
+            outcome = await self._executor.run(task, replace(ctx, resume=before))
+            if before is not None and _is_lost(outcome):
+                lost = f"the last session could not be resumed, so a new one began: {outcome.error}"
+                before = None
+                outcome = await self._executor.run(task, ctx)
+                outcome = replace(outcome, notes=(lost, *outcome.notes))
+            _keep(file, outcome, before)
+            return outcome
+
+
+@asynccontextmanager
+async def _held(path: Path) -> AsyncGenerator[None]:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        while not lock.try_acquire():  # noqa: ASYNC110 (other processes set no event)
+            await anyio.sleep(PAUSE_S)  # the run's own deadline ends the wait
+        yield
+    finally:
+        lock.close()
+
+
+def _is_lost(outcome: Outcome) -> bool:
+    """It failed before the model was asked anything."""
+    return isinstance(outcome.error, ProgramFailed) and not outcome.usage.get("steps")
+
+
+def _read(file: Path) -> Resumed | None:
+    try:
+        kept = table(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+    session = text(kept.get("session_id"))
+    return Resumed(session, number(kept.get("cost_micros")), number(kept.get("tokens"))) if session else None
+
+
+def _keep(file: Path, outcome: Outcome, before: Resumed | None) -> None:
+    """Totals too: some CLIs tell what the whole session has used."""
+    session = text(outcome.facts.get("session_id"))
+    if not session:
+        return
+    spent = before or Resumed(session)
+    kept = Resumed(
+        session,
+        spent.cost_micros + outcome.usage.get("cost_micros", 0),
+        spent.tokens + outcome.usage.get("tokens", 0),
+    )
+    draft = file.with_suffix(".new")
+    draft.write_text(json.dumps(asdict(kept)), encoding="utf-8")
+    draft.replace(file)

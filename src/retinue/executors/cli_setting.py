@@ -1,0 +1,189 @@
+"""The surroundings of a CLI's run: its environment, its state, its servers, and the sandbox around it all."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from retinue.core.agent import Agent
+from retinue.core.executor import RunContext
+from retinue.executors import cli_state
+from retinue.executors.cli_job import Job, Launch, check, writes
+from retinue.executors.cli_mcp import RELAY, SOCKET, child_server, ready
+from retinue.executors.cli_profiles import CliProfile
+from retinue.executors.cli_witness import WITNESS
+from retinue.executors.enclosure import NoSandbox, Place, Sandbox, installation
+from retinue.executors.environment import child_environment, secrets_of
+from retinue.executors.program import CAN_HAND, Program
+
+UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
+UNREACHABLE = "in a container the run cannot ask: what its rules do not allow was denied"
+UNTRUSTED = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
+GRACE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One run's surroundings, as long as it lasts."""
+
+    job: Job
+    command: tuple[str, ...]
+    """The CLI's program, and whatever arguments the agent gives it before ours."""
+    sandbox: Sandbox
+    place: Place
+    notes: tuple[str, ...]
+
+    @property
+    def isolation(self) -> str:
+        return self.sandbox.name
+
+    def program(self, launch: Launch) -> Program:
+        env = {name: value for name, value in self.job.env.items() if name not in launch.withheld}
+        argv = (*self.command, *launch.arguments)
+        bare = Program(argv, {**env, **launch.env}, self.job.cwd, GRACE_S, launch.handed)
+        if self.sandbox.has_host_programs:
+            bare.file()  # a sandbox would only say that it failed
+        return self.sandbox.enclose(bare, self.place)
+
+    async def clear(self, program: Program) -> None:
+        await self.sandbox.clear(program)
+
+
+@dataclass(frozen=True, slots=True)
+class CliSetting:
+    """What runs of all CLIs have in common."""
+
+    environment: Mapping[str, str]
+    """The server's own, of which a CLI sees only what is allowed."""
+    state_folder: Path
+    """Where agents' CLIs keep their state."""
+    hidden: tuple[Path, ...] = ()
+    """Folders that no run may see."""
+    sandbox: Sandbox = field(default_factory=NoSandbox)
+
+    def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
+        """A command of the agent's in the same sandbox, without any of its secrets."""
+        env = child_environment(self.environment, run_id=ctx.run_id)
+        place = Place(
+            workspace=ctx.cwd,
+            network=agent.network is not False,
+            visible=(*installation(argv[0], env), *_git_folder(ctx.cwd)),
+            changeable=tuple(map(Path, agent.folders)),
+            hidden=self.hidden,
+        )
+        return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), place)
+
+    @contextmanager
+    def prepare(self, profile: CliProfile, agent: Agent, ctx: RunContext) -> Generator[Prepared]:
+        check(agent, profile)
+        home = Path(self.environment.get("HOME", str(Path.home())))
+        state = (
+            cli_state.of_the_user(profile, home)
+            if "user" in agent.settings
+            else cli_state.prepare(profile, agent.name, self.state_folder, home)
+        )
+        env = child_environment(
+            self.environment,
+            run_id=ctx.run_id,
+            inherit=profile.inherit,
+            explicit={**profile.env, **state.env, **agent.env},
+        )
+        ctx.hide(secrets_of(self.environment, _templates(agent), profile.inherit))
+        ours = child_server(ctx.env) if self.sandbox.has_host_programs else None
+        servers = ready(agent.mcp_servers, self.environment)
+        if ours:
+            servers = (*servers, ours)
+        command = agent.command or (profile.program,)
+        with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
+            job = Job(
+                agent=agent,
+                model=profile.model(agent.model),
+                cwd=ctx.cwd,
+                folder=Path(folder),
+                servers=servers,
+                ours=ours,
+                resume=ctx.resume,
+                has_host_programs=self.sandbox.has_host_programs,
+                enclosed=self.sandbox.name != "none",
+                env=env,
+                trusts_project="project" in agent.settings or self._is_silent(profile, ctx.cwd),
+                can_hand=CAN_HAND and self.sandbox.has_host_programs,
+            )
+            place = self._place(job, command[0], env, state.folders, ctx)
+            if "project" not in agent.settings:
+                place = replace(place, emptied=_project_settings(profile, ctx.cwd))
+            yield Prepared(job, command, self.sandbox, place, self._notes(job))
+
+    def _place(
+        self, job: Job, executable: str, env: Mapping[str, str], state: tuple[Path, ...], ctx: RunContext
+    ) -> Place:
+        agent = job.agent
+        folders = tuple(Path(folder) for folder in agent.folders)
+        visible = [WITNESS, *_git_folder(ctx.cwd)]
+        if self.sandbox.has_host_programs:
+            visible += installation(executable, env)
+            for server in job.servers:
+                visible += _needed(server.argv, env)
+        if job.ours:
+            visible += [RELAY, Path(sys.prefix), Path(sys.base_prefix), *_socket(ctx)]
+        return Place(
+            workspace=ctx.cwd,
+            writable=writes(agent),
+            network=agent.network is not False,
+            visible=(*visible, *(() if writes(agent) else folders)),
+            changeable=(job.folder, *state, *(folders if writes(agent) else ())),
+            hidden=self.hidden,
+        )
+
+    def _is_silent(self, profile: CliProfile, cwd: Path) -> bool:
+        """Whether the project has no settings for the CLI, or the sandbox keeps them out of its sight."""
+        return self.sandbox.name != "none" or not _project_settings(profile, cwd)
+
+    def _notes(self, job: Job) -> tuple[str, ...]:
+        notes = [] if job.enclosed else [UNGUARDED]
+        if not self.sandbox.has_host_programs:
+            notes.append(UNREACHABLE)
+        if not job.trusts_project:
+            notes.append(UNTRUSTED)
+        return tuple(notes)
+
+
+def _templates(agent: Agent) -> Iterator[str]:
+    yield from agent.env.values()
+    for server in agent.mcp_servers:
+        yield from (*server.env.values(), *server.headers.values())
+
+
+def _git_folder(cwd: Path) -> Iterator[Path]:
+    """A worktree keeps its history in its repository: to be read, for nobody may plant hooks there."""
+    for folder in (cwd, *cwd.parents):
+        link = folder / ".git"
+        if link.is_file():
+            yield Path(link.read_text(encoding="utf-8").removeprefix("gitdir: ").strip()).parent.parent
+            return
+
+
+def _project_settings(profile: CliProfile, cwd: Path) -> tuple[Path, ...]:
+    """In the folder, and above it as far as its repository reaches."""
+    above = [folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()]
+    folders = [cwd, *(each for each in cwd.parents if above and each.is_relative_to(above[0]))]
+    places = (folder / name for folder in folders for name in profile.project_settings)
+    return tuple(place for place in places if place.exists())
+
+
+def _socket(ctx: RunContext) -> Iterator[Path]:
+    if SOCKET in ctx.env:
+        yield Path(ctx.env[SOCKET])
+
+
+def _needed(argv: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Path]:
+    """What a server needs to start: its program, and the files that its arguments name."""
+    if argv:
+        yield from installation(argv[0], env)
+    for argument in argv[1:]:
+        if argument.startswith("/") and Path(argument).is_file():
+            yield Path(argument)

@@ -1,0 +1,31 @@
+"""Which MCP servers of a run did not live as long as it, where the CLI would not say so. Starts nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from retinue.executors.cli_job import Job
+from retinue.executors.cli_mcp import ReadyServer
+
+WITNESS = Path(__file__).with_name("witness.py")
+
+
+def witnessing(job: Job) -> Iterator[ReadyServer]:
+    """The job's servers, each started by a witness that writes down how it ended."""
+    for place, server in enumerate(job.servers):
+        if server.argv and server is not job.ours and job.has_host_programs and sys.platform != "win32":
+            note = str(job.folder / f"ended-{place}")
+            yield replace(server, argv=(sys.executable, "-I", "-S", str(WITNESS), note, *server.argv))
+        else:
+            yield server
+
+
+def witnessed(job: Job) -> Iterator[tuple[str, str]]:
+    """The servers that have ended, with their exit codes."""
+    for place, server in enumerate(job.servers):
+        note = job.folder / f"ended-{place}"
+        if note.exists():
+            yield server.name, note.read_text(encoding="utf-8")

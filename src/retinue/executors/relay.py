@@ -1,0 +1,52 @@
+"""The relay: a small program between a coding CLI and the server that started it.
+
+The CLI starts it as an MCP server on stdin and stdout. It connects to the socket that the server has for its
+runs, shows the run's token, and passes everything on in both directions. It starts with every run, so it
+imports as little as it can, and nothing of Retinue; the server on the other side knows all there is to know.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+
+CHUNK = 1 << 16
+
+
+def main() -> int:
+    server = socket.socket(socket.AF_UNIX)
+    try:
+        server.connect(os.environ["RETINUE_CHILD_SOCKET"])
+        server.sendall(os.environ["RETINUE_CHILD_TOKEN"].encode() + b"\n")
+    except (OSError, KeyError) as error:
+        sys.stderr.write(f"the server that started this run cannot be reached: {error}\n")
+        return 1
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    poll.register(server, select.POLLIN)
+    while True:
+        for source, _ in poll.poll():
+            try:
+                data = os.read(source, CHUNK)
+            except OSError:
+                data = b""
+            if not data and source != 0:
+                return 0  # the server has gone
+            if not data:
+                poll.unregister(0)
+                server.shutdown(socket.SHUT_WR)
+            elif source == 0:
+                server.sendall(data)
+            else:
+                write(data)
+
+
+def write(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+if __name__ == "__main__":
+    os._exit(main())

@@ -1,0 +1,90 @@
+"""Decides what a run may do beyond what its CLI allows by itself: by rule at once, else by asking.
+
+A question goes the way of all questions, to the parent or a person, and ends in a denial when nobody answers
+in time (P7). Every decision is an event of the run. Knows nothing of MCP, nor of any CLI.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from retinue.core.agent import Permissions
+from retinue.core.errors import Conflict, RetinueError
+from retinue.core.ids import RunId
+from retinue.core.message import MessageStatus
+from retinue.core.permission import Asked, Rule, Verdict, decided
+from retinue.core.ports import Redactor
+from retinue.core.words import clip
+from retinue.runtime.mailroom import Mailroom
+from retinue.store.store import Store
+
+YES = frozenset({"allow", "allowed", "yes", "y", "ok", "once"})
+ALWAYS = "always"
+SHOWN = 1_000
+"""Characters of a command that a question shows."""
+KEPT = 300
+"""Characters of it that the run's events keep."""
+
+
+class PermissionBroker:
+    def __init__(self, store: Store, mailroom: Mailroom, redactor: Redactor, wait_s: float) -> None:
+        self._store = store
+        self._mailroom = mailroom
+        self._remembered = store.permissions
+        self._redactor = redactor
+        self._wait_s = wait_s
+
+    async def decide(self, run_id: RunId, agent: str, rules: Permissions, asked: Asked) -> Verdict:
+        """A verdict in any case; what goes wrong on the way to it is a denial."""
+        try:
+            verdict = self._by_rule(agent, rules, asked) or await self._by_asking(run_id, agent, asked)
+        except RetinueError as error:
+            verdict = Verdict(False, f"denied, because nobody could be asked: {error.message}")
+        self._note(run_id, asked, verdict)
+        return verdict
+
+    def _by_rule(self, agent: str, rules: Permissions, asked: Asked) -> Verdict | None:
+        verdict = decided(asked, rules.allow, rules.deny)
+        if verdict is not None:
+            return verdict
+        if decided(asked, self._remembered.of(agent), ()):
+            return Verdict(True, "it was allowed for good before", "remembered")
+        return None
+
+    async def _by_asking(self, run_id: RunId, agent: str, asked: Asked) -> Verdict:
+        silence = f"deny: nobody answered within {self._wait_s:g} seconds"
+        message = await self._mailroom.ask(run_id, question(agent, asked), self._wait_s)
+        if message.status is MessageStatus.PENDING:
+            with suppress(Conflict):  # somebody was quicker after all
+                self._store.messages.reply(message.id, silence)
+            message = await self._mailroom.answer(message.id, None)
+        if message.status is not MessageStatus.ACKNOWLEDGED:
+            return Verdict(False, "the run ended before an answer came", "silence")
+        if message.answer == silence:
+            return Verdict(False, silence, "silence")
+        return self._by_answer(agent, asked, message.answer or "")
+
+    def _by_answer(self, agent: str, asked: Asked, answer: str) -> Verdict:
+        """Only a plain yes is one; whatever else was said is told to the agent as the reason."""
+        word = answer.strip().lower().split(maxsplit=1)[0].strip(".,:;!") if answer.strip() else ""
+        if word == ALWAYS and (rule := Rule.exactly(asked)):
+            self._remembered.add(agent, rule)
+            return Verdict(True, "allowed for good", "answer")
+        if word in YES or word == ALWAYS:
+            return Verdict(True, "allowed this once", "answer")
+        return Verdict(False, clip(answer.strip(), 500) or "denied", "answer")
+
+    def _note(self, run_id: RunId, asked: Asked, verdict: Verdict) -> None:
+        subject = clip(self._redactor.redact(asked.subject), KEPT)
+        data = {"tool": asked.tool, "subject": subject, "allowed": verdict.allowed, "by": verdict.by}
+        self._store.events.add(run_id, "permission", data)
+
+
+def question(agent: str, asked: Asked) -> str:
+    """What is asked of the parent or a person."""
+    what = f"{asked.tool}: {clip(asked.subject, SHOWN)}" if asked.subject else asked.tool
+    return (
+        f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
+        "Answer `allow` for this once, `always` to remember it for this agent, "
+        "or `deny` with a reason. Anything else is a denial."
+    )

@@ -1,0 +1,196 @@
+"""The real CLIs, end to end, from an agent's file to the result; only their model is a stub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from tests.clis.conftest import ECHO, World
+from tests.clis.echo_server import fingerprint
+from tests.clis.replies import Fail, Reply, Say, Use
+from tests.clis.words import ALL, ASKING, ECHO_KEY, KEY, Words
+
+pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
+
+MakeWorld = Callable[..., AbstractAsyncContextManager[World]]
+every_cli = pytest.mark.parametrize("words", ALL, ids=lambda words: words.name)
+asking_cli = pytest.mark.parametrize("words", ASKING, ids=lambda words: words.name)
+
+
+def allowing(*rules: str) -> str:
+    return f"permissions:\n  allow: {list(rules)}\n"
+
+
+@every_cli
+async def test_prompt_is_answered_by_the_model_that_the_result_names_P8(
+    words: Words, make_world: MakeWorld
+) -> None:
+    async with make_world(words, [Say("the answer")]) as world:
+        outcome = await world.run("what is it?")
+        assert (outcome["status"], outcome["result"]) == ("success", "the answer")
+        assert outcome["model"] == words.model
+        assert "what is it?" in world.stub.seen
+        assert "You are the worker." in world.stub.seen
+        usage = world.runs.status(outcome["run_id"])["usage"]
+        assert usage["tokens"] == 18
+        assert usage["steps"] == 1
+
+
+@every_cli
+async def test_settings_of_an_untrusted_project_are_not_loaded_P1(
+    words: Words, make_world: MakeWorld
+) -> None:
+    async with make_world(words, [Say("done")]) as world:
+        for name in ("CLAUDE.md", "AGENTS.md", "GEMINI.md"):
+            (world.workspace / name).write_text("PLANTED-INSTRUCTION", encoding="utf-8")
+        planted = '{"mcpServers": {"planted": {"command": "touch", "args": ["planted-ran"]}}}'
+        for name in (".mcp.json", ".gemini/settings.json"):
+            (world.workspace / name).parent.mkdir(exist_ok=True)
+            (world.workspace / name).write_text(planted, encoding="utf-8")
+        assert (await world.run())["status"] == "success"
+        assert "PLANTED" not in world.stub.seen
+        assert not (world.workspace / "planted-ran").exists()
+
+
+@every_cli
+async def test_command_that_a_rule_allows_runs_unasked(words: Words, make_world: MakeWorld) -> None:
+    script = [words.command("echo tool-ran-$((40+2))" if not words.asks else "echo tool-ran-42"), Say("done")]
+    header = allowing("Bash(echo:*)") if words.asks else ""
+    async with make_world(words, script, header) as world:
+        outcome = await world.run()
+        assert (outcome["status"], outcome["result"]) == ("success", "done")
+        assert "tool-ran-42" in world.stub.seen
+        assert outcome.get("denials", []) == []
+
+
+@every_cli
+async def test_mcp_server_gets_its_secret_and_nobody_else_does_P6(
+    words: Words, make_world: MakeWorld
+) -> None:
+    show = words.command("cat /proc/self/environ | tr '\\0' '\\n'")
+    script = [Use(words.echo, {"text": "hello"}), show, Say(f"the key is {ECHO_KEY}")]
+    header = ECHO + allowing("mcp__echo__echo", *(["Bash"] if words.asks else []))
+    async with make_world(words, script, header) as world:
+        outcome = await world.run()
+        assert outcome["status"] == "success"
+        assert f"echoed hello, key {fingerprint(ECHO_KEY)}" in world.stub.seen
+        assert "RETINUE_RUN_ID" in world.stub.seen or words.name in ("codex", "gemini")
+        tools = [text for text in world.stub.seen.split("\\n") if "=" in text]
+        assert not [text for text in tools if ECHO_KEY in text], "a command saw the server's secret"
+        if words.name != "opencode":  # it passes on all it has
+            assert not [text for text in tools if KEY in text], "a command saw the model's key"
+        assert ECHO_KEY not in str(outcome) + world.log(outcome["run_id"])
+
+
+@asking_cli
+async def test_denied_permission_is_told_to_the_agent_and_audited_P7(
+    words: Words, make_world: MakeWorld
+) -> None:
+    async with make_world(words, [words.command("touch forbidden"), Say("gave up")]) as world:
+        outcome = await world.run_answering("deny: not today")
+        assert not (world.workspace / "forbidden").exists()
+        assert outcome["denials"] == ["Bash(touch forbidden)"]
+        if words.name == "claude":  # the others have no place for a reason
+            assert "not today" in world.stub.seen
+        [event] = world.events(outcome["run_id"], "permission")
+        assert event == {"tool": "Bash", "subject": "touch forbidden", "allowed": False, "by": "answer"}
+        if words.name != "opencode":  # it ends when it is denied something
+            assert (outcome["status"], outcome["result"]) == ("success", "gave up")
+
+
+@asking_cli
+async def test_permission_granted_by_answer_lets_the_command_run(words: Words, make_world: MakeWorld) -> None:
+    async with make_world(words, [words.command("touch allowed"), Say("done")]) as world:
+        outcome = await world.run_answering("allow")
+        assert (outcome["status"], outcome["result"]) == ("success", "done")
+        assert (world.workspace / "allowed").exists()
+        assert [event["by"] for event in world.events(outcome["run_id"], "permission")] == ["answer"]
+
+
+async def test_codex_sees_no_mcp_tool_without_a_rule_P7(make_world: MakeWorld) -> None:
+    codex = ALL[1]
+    script: Sequence[Reply] = [Use(codex.echo, {"text": "hello"}), Say("done")]
+    async with make_world(codex, script, ECHO) as world:
+        outcome = await world.run()
+        assert "echoed hello" not in world.stub.seen
+        assert "no rule allows the tools of the MCP server echo" in str(outcome["notes"])
+
+
+@every_cli
+async def test_limit_of_steps_ends_the_run_and_says_so_P2(words: Words, make_world: MakeWorld) -> None:
+    header = (allowing("Bash(echo:*)") if words.asks else "") + "max_turns: 3\n"
+    script = [words.command(f"echo again-{number}") for number in range(20)]
+    async with make_world(words, script, header) as world:
+        outcome = await world.run()
+        assert outcome["status"] == "error"
+        assert outcome["error"]["code"] in ("limit_exceeded", "budget_exceeded")
+        assert len(world.stub.requests) <= 4
+
+
+@every_cli
+async def test_error_of_the_model_api_is_an_error_of_the_run_P8(words: Words, make_world: MakeWorld) -> None:
+    async with make_world(words, [Fail(400, "the stub refuses this")]) as world:
+        outcome = await world.run()
+        assert outcome["status"] == "error"
+        assert outcome["error"]["code"] == "model_failed"
+        assert "the stub refuses this" in outcome["error"]["message"]
+
+
+@every_cli
+async def test_cancel_in_the_middle_of_a_tool_leaves_nothing_alive_P5(
+    words: Words, make_world: MakeWorld
+) -> None:
+    started = "touch started; setsid sleep 1000 & sleep 1000"
+    header = allowing("Bash") if words.asks else ""
+    async with make_world(words, [words.command(started), Say("never")], header) as world:
+        run_id = world.start()
+        while not (world.workspace / "started").exists():
+            await world.runs.next_change(0.05)
+        await world.runs.cancel_and_wait(run_id, 20.0)
+        assert world.runs.status(run_id)["status"] == "canceled"
+        assert world.processes(run_id) == []
+
+
+@every_cli
+async def test_mcp_server_that_cannot_live_is_told_P8(words: Words, make_world: MakeWorld) -> None:
+    dead = "mcp_servers:\n  - name: dead\n    command: /bin/false\n"
+    async with make_world(words, [Say("done")], dead) as world:
+        outcome = await world.run()
+        if words.name == "codex":  # it does not begin without
+            assert outcome["error"]["code"] == "program_failed"
+            assert "dead" in outcome["error"]["message"]
+        else:
+            assert (outcome["status"], outcome["result"]) == ("success", "done")
+            [note] = outcome["notes"]
+            assert "MCP server dead" in note
+
+
+@every_cli
+async def test_session_goes_on_where_the_last_run_ended(words: Words, make_world: MakeWorld) -> None:
+    script = [Say("the first answer"), Say("the second answer")]
+    async with make_world(words, script, "session: true\n") as world:
+        first = await world.run("the first question")
+        second = await world.run("the second question")
+        assert (second["status"], second["result"]) == ("success", "the second answer")
+        if words.name == "gemini" and second["session_id"] != first["session_id"]:
+            # within one minute of its beginning it does not find a session again
+            assert "could not be resumed, so a new one began" in str(second["notes"])
+            return
+        assert second["session_id"] == first["session_id"]
+        assert "the first answer" in str(world.stub.requests[-1])
+        assert world.runs.status(second["run_id"])["usage"]["tokens"] <= 36
+
+
+@every_cli
+async def test_answer_under_a_schema_is_asked_for(words: Words, make_world: MakeWorld) -> None:
+    schema = "output_schema:\n  type: object\n  properties:\n    n: {type: integer}\n  required: [n]\n"
+    script: Sequence[Reply] = [Say('{"n": 7}')]
+    if words.name == "claude":
+        script = [Use("StructuredOutput", {"n": 7}), Say("done")]
+    async with make_world(words, script, schema) as world:
+        outcome = await world.run()
+        assert outcome["status"] == "success"
+        assert outcome["result"] in ({"n": 7}, '{"n": 7}')
+        assert '"n"' in str(world.stub.requests[0]).replace("'", '"')

@@ -1,0 +1,89 @@
+"""Rules of permission, held against calls: what is allowed is what was meant, and nothing more."""
+
+from __future__ import annotations
+
+import pytest
+
+from retinue.core.errors import ConfigInvalid
+from retinue.core.permission import Asked, Rule, decided, nobody_permits
+
+ALLOWED = [
+    ("Bash", "rm -rf /"),
+    ("Bash(curl:*)", "curl"),
+    ("Bash(curl:*)", "curl -s https://example.org/a?b=c"),
+    ("Bash(git *)", "git status"),
+    ("bash(git *)", "git status"),
+    ("Bash(echo 'a;b')", "echo 'a;b'"),
+]
+NOT_ALLOWED = [
+    ("Bash(curl:*)", "curlew"),
+    ("Bash(curl:*)", "curl a; rm b"),
+    ("Bash(curl:*)", "curl a && rm b"),
+    ("Bash(curl:*)", "curl a | sh"),
+    ("Bash(curl:*)", "curl $(rm b)"),
+    ("Bash(curl:*)", "curl `rm b`"),
+    ("Bash(curl:*)", "curl a > ~/.bashrc"),
+    ("Bash(curl:*)", "curl a\nrm b"),
+    ("Bash(curl:*)", "X=1 curl a"),
+    ("Bash(git status)", "git status -s"),
+    ("Edit", "git status"),
+]
+
+
+@pytest.mark.parametrize(("rule", "command"), ALLOWED)
+def test_rule_allows_the_command(rule: str, command: str) -> None:
+    assert Rule.parse(rule).allows(Asked("Bash", command))
+
+
+@pytest.mark.parametrize(("rule", "command"), NOT_ALLOWED)
+def test_rule_does_not_allow_what_only_begins_like_it_P7(rule: str, command: str) -> None:
+    assert not Rule.parse(rule).allows(Asked("Bash", command))
+
+
+@pytest.mark.parametrize("command", ["rm x", "echo a; rm x", "echo $(rm x)", "true && rm x", "(rm x)"])
+def test_denial_finds_its_command_anywhere_in_the_line_P7(command: str) -> None:
+    assert Rule.parse("Bash(rm:*)").denies(Asked("Bash", command))
+
+
+def test_denial_wins_over_an_allowance() -> None:
+    verdict = decided(Asked("Bash", "git push"), ["Bash(git:*)"], ["Bash(git push:*)"])
+    assert verdict is not None
+    assert not verdict.allowed
+
+
+def test_no_rule_decides_nothing() -> None:
+    assert decided(Asked("Bash", "ls"), ["Edit"], ["Bash(rm:*)"]) is None
+
+
+@pytest.mark.parametrize("rule", ["mcp__echo", "mcp__echo__echo", "mcp__echo__*"])
+def test_rules_name_servers_and_their_tools(rule: str) -> None:
+    assert Rule.parse(rule).allows(Asked("mcp__echo__echo"))
+    assert not Rule.parse(rule).allows(Asked("mcp__echoes__echo"))
+
+
+def test_paths_and_domains_are_matched_whole() -> None:
+    assert Rule.parse("Edit(src/**)").allows(Asked("Edit", "src/a/b.py"))
+    assert not Rule.parse("Edit(src/**)").allows(Asked("Edit", "src/../secret"))
+    assert Rule.parse("WebFetch(domain:a.org)").allows(Asked("WebFetch", "https://www.a.org/x"))
+    assert not Rule.parse("WebFetch(domain:a.org)").allows(Asked("WebFetch", "https://evil-a.org/x"))
+
+
+@pytest.mark.parametrize("command", ["rm *", "git:*", "echo (a)", "echo hello"])
+def test_remembered_call_allows_itself_and_nothing_wider_P7(command: str) -> None:
+    rule = Rule.exactly(Asked("Bash", command))
+    if rule is None:
+        assert command.endswith("*")
+    else:
+        assert Rule.parse(rule).allows(Asked("Bash", command))
+        assert not Rule.parse(rule).allows(Asked("Bash", f"{command} more"))
+
+
+@pytest.mark.parametrize("text", ["", "Bash(", "Bash) x", "a b", "(x)"])
+def test_text_that_is_no_rule_is_refused(text: str) -> None:
+    with pytest.raises(ConfigInvalid, match="not a permission rule"):
+        Rule.parse(text)
+
+
+@pytest.mark.anyio
+async def test_without_anybody_to_ask_it_is_a_denial_P7() -> None:
+    assert not (await nobody_permits(Asked("Bash", "ls"))).allowed

@@ -1,0 +1,95 @@
+"""An agent on ACP's own library, so that what we say is held against the protocol's schema.
+
+It does what its prompt says: `say X`, `ask X` (for permission to run a command), `servers`, `hang`, `fail`,
+`loop`, `leave`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from acp import (
+    PROTOCOL_VERSION,
+    InitializeResponse,
+    NewSessionResponse,
+    PromptResponse,
+    RequestError,
+    run_agent,
+    start_tool_call,
+    text_block,
+    update_agent_message,
+)
+from acp.interfaces import Client
+from acp.schema import PermissionOption, ToolCallUpdate
+
+OPTIONS = [
+    PermissionOption(option_id="always", name="Always", kind="allow_always"),
+    PermissionOption(option_id="once", name="Once", kind="allow_once"),
+    PermissionOption(option_id="no", name="No", kind="reject_once"),
+]
+
+
+class FakeAgent:
+    client: Client
+    servers: list[Any]
+
+    def on_connect(self, conn: Client) -> None:
+        self.client = conn
+
+    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
+        assert protocol_version == PROTOCOL_VERSION == 1
+        return InitializeResponse(protocol_version=protocol_version)
+
+    async def new_session(
+        self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
+    ) -> NewSessionResponse:
+        assert cwd == str(Path.cwd())
+        self.servers = mcp_servers or []
+        return NewSessionResponse(session_id="session-1")
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
+        word, _, rest = prompt[0].text.splitlines()[-1].partition(" ")
+        answer = await getattr(self, f"do_{word}")(session_id, rest)
+        await self.client.session_update(session_id, update_agent_message(text_block(answer)))
+        return PromptResponse(stop_reason="end_turn")
+
+    async def do_say(self, session_id: str, rest: str) -> str:
+        return rest
+
+    async def do_ask(self, session_id: str, command: str) -> str:
+        call = ToolCallUpdate(
+            tool_call_id="call-1", title=command, kind="execute", raw_input={"command": command}
+        )
+        answer = await self.client.request_permission(session_id=session_id, tool_call=call, options=OPTIONS)
+        return f"chosen {getattr(answer.outcome, 'option_id', None)}"
+
+    async def do_servers(self, session_id: str, rest: str) -> str:
+        return json.dumps([server.model_dump(mode="json") for server in self.servers])
+
+    async def do_hang(self, session_id: str, rest: str) -> str:
+        call = start_tool_call("call-1", "hanging")
+        await self.client.session_update(session_id, call)
+        await asyncio.sleep(1000)
+        return ""
+
+    async def do_loop(self, session_id: str, rest: str) -> str:
+        for number in range(1000):
+            await self.client.session_update(session_id, start_tool_call(f"call-{number}", "again"))
+        return "never"
+
+    async def do_fail(self, session_id: str, rest: str) -> str:
+        raise RequestError(-32000, "the model is out", {"details": "come back tomorrow"})
+
+    async def do_leave(self, session_id: str, rest: str) -> str:
+        sys.stderr.write("I have had enough\n")
+        sys.stderr.flush()
+        os._exit(7)
+
+
+if __name__ == "__main__":
+    asyncio.run(run_agent(FakeAgent()))  # pyright: ignore[reportArgumentType] (what it lacks is not called)

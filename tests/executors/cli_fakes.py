@@ -1,0 +1,79 @@
+"""Programs that behave like coding CLIs, and the surroundings to run them in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from retinue.core.agent import Agent
+from retinue.core.executor import Identity, OutputLine, RunContext, Task
+from retinue.core.permission import Permit, nobody_permits
+from retinue.executors.cli_setting import CliSetting
+from retinue.executors.enclosure import NoSandbox, Sandbox
+
+
+@dataclass
+class Stage:
+    """The runtime in small, and a machine with one CLI on it."""
+
+    folder: Path
+    sandbox: Sandbox = field(default_factory=NoSandbox)
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    lines: list[str] = field(default_factory=list[str])
+    hidden: list[str] = field(default_factory=list[str])
+    on_line: Callable[[str], None] = lambda line: None
+
+    def __post_init__(self) -> None:
+        (self.folder / "bin").mkdir()
+        (self.folder / "home").mkdir()
+        self.workspace.mkdir()
+
+    @property
+    def workspace(self) -> Path:
+        return self.folder / "workspace"
+
+    def program(self, name: str, code: str) -> None:
+        """A Python script of that name on the PATH."""
+        file = self.folder / "bin" / name
+        file.write_text(f"#!{sys.executable} -IS\n{code}", encoding="utf-8")
+        file.chmod(0o755)
+
+    def setting(self) -> CliSetting:
+        path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": str(self.folder / "home"), **self.env}
+        return CliSetting(environment, self.folder / "state", sandbox=self.sandbox)
+
+    def context(
+        self,
+        seconds: float | None = None,
+        permit: Permit = nobody_permits,
+        env: Mapping[str, str] | None = None,
+    ) -> RunContext:
+        async def emit(line: OutputLine) -> None:
+            self.lines.append(line.text)
+            self.on_line(line.text)
+
+        async def started(identity: Identity) -> None:
+            pass
+
+        return RunContext(
+            "run-1",
+            self.workspace,
+            seconds,
+            emit=emit,
+            started=started,
+            env=env or {},
+            hide=self.hidden.extend,
+            permit=permit,
+        )
+
+
+TASK = Task("worker", "please work")
+
+
+def worker(executor: str, **more: Any) -> Agent:
+    return Agent(name="worker", description="works", executor=executor, source="test", **more)

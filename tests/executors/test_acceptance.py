@@ -1,0 +1,82 @@
+"""Acceptance commands: run by us, after the agent, whatever it claims (P3)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import AcceptanceFailed, ProgramFailed
+from retinue.core.executor import Outcome, RunContext, Task
+from retinue.executors.acceptance import Accepted
+from retinue.executors.bubblewrap import find_bubblewrap
+from tests.executors.cli_fakes import TASK, Stage, worker
+
+pytestmark = pytest.mark.anyio
+
+
+class Claims:
+    """An executor that says it is done."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        return self._outcome
+
+
+DONE = Outcome("all tests pass", facts={"model": "m"})
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+async def run(stage: Stage, *commands: tuple[str, ...], outcome: Outcome = DONE) -> Outcome:
+    enclosed = partial(stage.setting().command, worker("claude"))
+    return await Accepted(Claims(outcome), commands, enclosed).run(TASK, stage.context())
+
+
+async def test_success_is_attached_with_its_exit_code_and_last_lines(stage: Stage) -> None:
+    outcome = await run(stage, ("sh", "-c", "echo 3 passed"))
+    assert outcome.error is None
+    assert outcome.facts["model"] == "m"
+    assert outcome.facts["acceptance"] == [
+        {"command": "sh -c 'echo 3 passed'", "exit_code": 0, "tail": "3 passed"}
+    ]
+
+
+async def test_failure_makes_the_run_fail_whatever_the_agent_said_P3(stage: Stage) -> None:
+    outcome = await run(stage, ("true",), ("sh", "-c", "echo 1 failed; exit 3"), ("true",))
+    assert isinstance(outcome.error, AcceptanceFailed)
+    assert outcome.error.data["exit_code"] == 3
+    assert [check["exit_code"] for check in list(outcome.facts["acceptance"])] == [0, 3, 0]  # pyright: ignore
+
+
+async def test_command_that_is_not_there_is_a_failure(stage: Stage) -> None:
+    outcome = await run(stage, ("no-such-program",))
+    assert isinstance(outcome.error, AcceptanceFailed)
+    assert "cannot start" in str(outcome.facts["acceptance"])
+
+
+async def test_nothing_is_checked_after_an_agent_that_failed(stage: Stage) -> None:
+    failed = replace(DONE, error=ProgramFailed("no"))
+    outcome = await run(stage, ("touch", "checked"), outcome=failed)
+    assert outcome is failed
+    assert not (stage.workspace / "checked").exists()
+
+
+async def test_commands_run_in_the_agents_sandbox_P1(tmp_path: Path) -> None:
+    bwrap = find_bubblewrap(os.environ)
+    if bwrap is None:
+        pytest.skip("bubblewrap is not here, or may not make a sandbox")
+    stage = Stage(tmp_path, sandbox=bwrap)
+    outside = stage.folder / "outside"
+    outcome = await run(stage, ("sh", "-c", f"touch inside; touch {outside}; ls /proc | grep -c '^[0-9]'"))
+    assert outcome.error is None
+    assert (stage.workspace / "inside").exists()
+    assert not outside.exists()

@@ -1,0 +1,119 @@
+"""Agents that speak ACP, against one on the protocol's own library."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from retinue.core.agent import McpServer
+from retinue.core.budget import Budget
+from retinue.core.errors import DeadlineExceeded, LimitExceeded, ModelFailed, ProgramFailed
+from retinue.core.executor import Outcome, Task
+from retinue.core.permission import Asked, Permit, Verdict, nobody_permits
+from retinue.executors.acp_clis import AcpProgram
+from retinue.executors.acp_process import AcpExecutor
+from tests.executors import acp_agent
+from tests.executors.cli_fakes import Stage, worker
+
+pytestmark = pytest.mark.anyio
+
+COMMAND = (sys.executable, acp_agent.__file__)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+async def run(
+    stage: Stage,
+    task: str,
+    *,
+    permit: Permit = nobody_permits,
+    seconds: float | None = None,
+    **more: Any,
+) -> Outcome:
+    agent = worker("acp", command=COMMAND, **more)
+    context = stage.context(seconds=seconds, permit=permit)
+    return await AcpExecutor(AcpProgram(), agent, stage.setting()).run(Task("worker", task), context)
+
+
+async def test_answer_comes_back_with_the_session(stage: Stage) -> None:
+    outcome = await run(stage, "say hello", prompt="You are W.")
+    assert (outcome.error, outcome.output) == (None, "hello")
+    assert outcome.facts["session_id"] == "session-1"
+    assert outcome.usage["steps"] == 1
+    assert stage.lines == ["acp: hello"]
+
+
+@pytest.mark.parametrize(("allowed", "chosen"), [(True, "once"), (False, "no")])
+async def test_permission_is_asked_of_us_and_given_for_once_alone_P7(
+    stage: Stage, allowed: bool, chosen: str
+) -> None:
+    asked: list[Asked] = []
+
+    async def permit(wanted: Asked) -> Verdict:
+        asked.append(wanted)
+        return Verdict(allowed, "because")
+
+    outcome = await run(stage, "ask touch x", permit=permit)
+    assert outcome.output == f"chosen {chosen}"
+    assert asked == [Asked("Bash", "touch x")]
+    assert outcome.facts.get("denials", []) == ([] if allowed else ["Bash(touch x)"])
+
+
+async def test_servers_come_with_their_secrets_through_the_pipe_P6(stage: Stage) -> None:
+    stage.env["ECHO_KEY"] = "sk-server-secret"
+    local = McpServer(name="echo", argv=("echo-server", "-x"), env={"ECHO_KEY": "${ECHO_KEY}"})
+    remote = McpServer(name="far", url="http://127.0.0.1:1/mcp", headers={"X-Key": "${ECHO_KEY}"})
+    outcome = await run(stage, "servers", mcp_servers=(local, remote))
+    [echo, far] = json.loads(outcome.output)
+    assert echo["args"][-2:] == ["echo-server", "-x"]
+    assert echo["env"] == [{"field_meta": None, "name": "ECHO_KEY", "value": "sk-server-secret"}]
+    assert far["headers"][0]["value"] == "sk-server-secret"
+    assert stage.hidden == ["sk-server-secret"]
+
+
+async def test_error_of_the_agent_is_an_error_of_the_run_P8(stage: Stage) -> None:
+    outcome = await run(stage, "fail")
+    assert isinstance(outcome.error, ModelFailed)
+    assert outcome.error.message == "acp failed: the model is out come back tomorrow"
+
+
+async def test_agent_that_leaves_is_told_with_its_last_words_P8(stage: Stage) -> None:
+    outcome = await run(stage, "leave")
+    assert isinstance(outcome.error, ProgramFailed)
+    assert outcome.exit_code == 7
+    assert "I have had enough" in outcome.error.message
+
+
+async def test_limit_of_steps_ends_the_run_P2(stage: Stage) -> None:
+    outcome = await run(stage, "loop", budget=Budget(steps=3))
+    assert isinstance(outcome.error, LimitExceeded)
+    assert outcome.error.kind == "steps"
+
+
+async def test_deadline_ends_an_agent_that_hangs(stage: Stage) -> None:
+    outcome = await run(stage, "hang", seconds=3.0)
+    assert isinstance(outcome.error, DeadlineExceeded)
+
+
+async def test_canceled_agent_is_gone_P5(stage: Stage) -> None:
+    with anyio.CancelScope() as scope:
+        stage.on_line = lambda line: scope.cancel()
+        await run(stage, "hang")
+    assert stage.lines == ["uses: hanging"]  # and `nothing_is_left` sees the rest
+
+
+async def test_program_that_speaks_no_acp_is_told(stage: Stage) -> None:
+    agent = worker("acp", command=("echo", "hello"))
+    outcome = await AcpExecutor(AcpProgram(), agent, stage.setting()).run(
+        Task("worker", "x"), stage.context(seconds=5)
+    )
+    assert isinstance(outcome.error, ProgramFailed)
+    assert "without a result" in outcome.error.message

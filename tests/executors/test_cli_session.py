@@ -1,0 +1,89 @@
+"""Sessions: resumed by the next run in the same folder, one at a time, and honest when lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from retinue.core.errors import ProgramFailed
+from retinue.core.executor import Outcome, Resumed, RunContext, Task
+from retinue.executors.cli_session import InSession
+from tests.executors.cli_fakes import TASK, Stage
+
+pytestmark = pytest.mark.anyio
+
+
+class Remembers:
+    """An executor with sessions: it notes what it was to resume, and how many ran at once."""
+
+    def __init__(self) -> None:
+        self.resumed: list[Resumed | None] = []
+        self.lost = False
+        self.at_once = 0
+        self.most = 0
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        self.resumed.append(ctx.resume)
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await anyio.lowlevel.checkpoint()
+        self.at_once -= 1
+        if ctx.resume is not None and self.lost:
+            return Outcome("", error=ProgramFailed("no such session"))
+        session = ctx.resume.session_id if ctx.resume else f"s{len(self.resumed)}"
+        return Outcome("x", usage={"steps": 1, "cost_micros": 5, "tokens": 7}, facts={"session_id": session})
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+async def test_next_run_resumes_with_what_was_used_so_far(stage: Stage) -> None:
+    inner = Remembers()
+    for _ in range(3):
+        await InSession(inner, stage.folder / "sessions").run(TASK, stage.context())
+    assert inner.resumed == [None, Resumed("s1", 5, 7), Resumed("s1", 10, 14)]
+
+
+async def test_another_folder_has_another_session(stage: Stage) -> None:
+    inner = Remembers()
+    elsewhere = replace(stage.context(), cwd=stage.folder)
+    for context in (stage.context(), elsewhere):
+        await InSession(inner, stage.folder / "sessions").run(TASK, context)
+    assert inner.resumed == [None, None]
+
+
+async def test_lost_session_begins_anew_and_says_so_P8(stage: Stage) -> None:
+    inner = Remembers()
+    executor = InSession(inner, stage.folder / "sessions")
+    await executor.run(TASK, stage.context())
+    inner.lost = True
+    outcome = await executor.run(TASK, stage.context())
+    assert outcome.error is None
+    assert outcome.facts["session_id"] == "s3"
+    assert "could not be resumed, so a new one began: no such session" in outcome.notes[0]
+
+
+async def test_two_runs_of_one_session_wait_for_each_other(stage: Stage) -> None:
+    inner = Remembers()
+    executor = InSession(inner, stage.folder / "sessions")
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(executor.run, TASK, stage.context())
+    assert (inner.most, len(inner.resumed)) == (1, 3)
+
+
+async def test_unreadable_note_of_a_session_begins_a_new_one(stage: Stage) -> None:
+    inner = Remembers()
+    executor = InSession(inner, stage.folder / "sessions")
+    await executor.run(TASK, stage.context())
+    [note] = (stage.folder / "sessions").glob("*.json")
+    note.write_text("{", encoding="utf-8")
+    await executor.run(TASK, stage.context())
+    assert inner.resumed == [None, None]

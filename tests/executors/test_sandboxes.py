@@ -1,0 +1,209 @@
+"""What a sandboxed program can see, change and leave behind. The real ones, where the machine has them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from retinue.core.errors import Unavailable
+from retinue.core.executor import Stream
+from retinue.executors.bubblewrap import Bubblewrap, demand_bubblewrap, find_bubblewrap
+from retinue.executors.container import Container, container_name, find_engine
+from retinue.executors.enclosure import Place, Sandbox, installation
+from retinue.executors.environment import MARK
+from retinue.executors.process_group import ProcessGroup
+from retinue.executors.program import Program
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def bwrap() -> Bubblewrap:
+    found = find_bubblewrap(os.environ)
+    if found is None:
+        pytest.skip("bubblewrap is not here, or may not make a sandbox")
+    return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    for name in ("workspace", "secret", "extra"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(f"in {name}", encoding="utf-8")
+    return Place(workspace=tmp_path / "workspace", hidden=(tmp_path / "secret",))
+
+
+async def inside(sandbox: Sandbox, place: Place, script: str) -> tuple[int, str]:
+    """The exit code and the output of a shell script in the sandbox."""
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], MARK: "test-sandbox"}
+    program = sandbox.enclose(Program(("/bin/sh", "-c", script), env, place.workspace, 0.1), place)
+    said: list[bytes] = []
+
+    async def take(stream: Stream, chunk: bytes) -> None:
+        said.append(chunk)
+
+    with anyio.fail_after(60):
+        async with ProcessGroup.start(program, stdin=b"", on_output=take) as group:
+            code = await group.wait()
+    return code, b"".join(said).decode()
+
+
+async def test_system_is_read_only_and_the_workspace_is_not_P1(bwrap: Bubblewrap, place: Place) -> None:
+    code, said = await inside(bwrap, place, "cat file && echo new > other && ! touch /usr/planted 2>&1")
+    assert code == 0
+    assert said.startswith("in workspace")
+    assert (place.workspace / "other").exists()
+
+
+async def test_workspace_of_a_reader_cannot_be_changed_P1(bwrap: Bubblewrap, place: Place) -> None:
+    reader = Place(workspace=place.workspace, writable=False)
+    code, said = await inside(bwrap, reader, "touch planted")
+    assert code != 0
+    assert "Read-only" in said
+
+
+async def test_home_temporary_files_and_hidden_folders_are_empty_P6(bwrap: Bubblewrap, place: Place) -> None:
+    home = Path(os.environ["HOME"])
+    (home / "private").write_text("key", encoding="utf-8")
+    secret, extra = place.hidden[0], place.workspace.parent / "extra"
+    script = f"ls -A {home} {secret} {extra} 2>&1; cat {home}/private {secret}/file {extra}/file 2>/dev/null"
+    _, said = await inside(bwrap, place, script)
+    assert "private" not in said.replace("private:", "")
+    assert "in secret" not in said
+    assert "in extra" not in said
+
+
+async def test_what_is_given_is_there_as_it_was_given(bwrap: Bubblewrap, place: Place) -> None:
+    extra = place.workspace.parent / "extra"
+    visible = Place(workspace=place.workspace, visible=(extra,))
+    code, said = await inside(bwrap, visible, f"cat {extra}/file; ! touch {extra}/planted 2>/dev/null")
+    assert (code, said) == (0, "in extra")
+    changeable = Place(workspace=place.workspace, changeable=(extra,))
+    assert (await inside(bwrap, changeable, f"touch {extra}/planted"))[0] == 0
+
+
+async def test_emptied_files_and_folders_are_found_empty(bwrap: Bubblewrap, place: Place) -> None:
+    folder = place.workspace / ".settings"
+    folder.mkdir()
+    (folder / "hook").touch()
+    emptied = Place(workspace=place.workspace, emptied=(folder, place.workspace / "file"))
+    assert await inside(bwrap, emptied, "ls .settings; cat file") == (0, "")
+
+
+@pytest.mark.parametrize("network", [True, False])
+async def test_network_is_as_the_agent_says(bwrap: Bubblewrap, place: Place, network: bool) -> None:
+    held = Place(workspace=place.workspace, network=network)
+    _, said = await inside(bwrap, held, "tail -n +3 /proc/net/dev | cut -d: -f1")
+    others = [name for name in said.split() if name != "lo"]
+    assert network or not others
+
+
+async def test_no_capabilities_are_left_and_no_other_process_is_seen(bwrap: Bubblewrap, place: Place) -> None:
+    _, said = await inside(bwrap, place, "grep CapEff /proc/self/status; ls /proc | grep -c '^[0-9]'")
+    assert said.split()[1] == "0" * 16
+    assert int(said.split()[2]) < 10
+
+
+async def test_end_of_the_sandbox_is_the_end_of_its_daemons_P5(bwrap: Bubblewrap, place: Place) -> None:
+    code, _ = await inside(bwrap, place, "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000' & true")
+    assert code == 0  # and `nothing_is_left` sees that they are gone
+
+
+def test_sandbox_that_is_demanded_and_missing_is_an_error_P7() -> None:
+    with pytest.raises(Unavailable, match="asks for bubblewrap"):
+        demand_bubblewrap({"PATH": "/nonexistent"})
+    with pytest.raises(Unavailable, match="neither Podman nor Docker"):
+        find_engine("image", {"PATH": "/nonexistent"})
+
+
+def test_installation_of_a_script_has_its_package_and_its_interpreter(tmp_path: Path) -> None:
+    package = tmp_path / "lib" / "node_modules" / "tool" / "bin"
+    package.mkdir(parents=True)
+    (package / "cli.js").write_text("#!/usr/bin/env sh\n", encoding="utf-8")
+    (package / "cli.js").chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tool").symlink_to(package / "cli.js")
+    found = installation("tool", {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"})
+    assert found[:2] == (tmp_path / "bin", tmp_path / "lib" / "node_modules")
+    assert Path(str(shutil.which("sh"))).resolve().parent in found
+    assert installation("no-such-program", {"PATH": "/nonexistent"}) == ()
+
+
+IMAGE = "localhost/retinue-test:latest"
+PROGRAMS = ("sh", "cat", "touch", "sleep", "ls", "env", "setsid")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """An image made of a few programs of this machine: nothing is downloaded."""
+    podman = shutil.which("podman")
+    if podman is None:
+        pytest.skip("podman is not here")
+    archive = tmp_path_factory.mktemp("image") / "root.tar"
+    with tarfile.open(archive, "w", dereference=True) as tar:
+        for file in sorted({*map(_program, PROGRAMS), *_libraries(PROGRAMS)}):
+            tar.add(file)
+    made = _run(podman, "import", "--quiet", str(archive), IMAGE)
+    limits = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
+    tried = _run(podman, "run", "--rm", *limits, IMAGE, "/bin/sh", "-c", "true")
+    if made.returncode or tried.returncode:
+        pytest.skip(f"podman cannot run a container here: {tried.stderr[-200:]}")
+    yield Container(podman, IMAGE)
+    _run(podman, "rmi", "--force", IMAGE)
+
+
+def _run(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def _program(name: str) -> str:
+    return f"/bin/{name}" if Path(f"/bin/{name}").exists() else str(shutil.which(name))
+
+
+def _libraries(names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        listed = _run("ldd", _program(name)).stdout
+        yield from (word for word in listed.split() if word.startswith("/"))
+
+
+async def test_container_sees_its_workspace_and_nothing_else_P1(engine: Container, place: Place) -> None:
+    secret = place.hidden[0]
+    script = f"cat file; touch new; ! cat {secret}/file 2>/dev/null && ! touch /planted 2>/dev/null"
+    code, said = await inside(engine, place, script)
+    assert (code, said) == (0, "in workspace")
+    assert (place.workspace / "new").exists()
+    reader = Place(workspace=place.workspace, writable=False, network=False)
+    assert (await inside(engine, reader, "touch other 2>/dev/null"))[0] != 0
+
+
+def test_values_of_variables_are_in_no_argument_of_the_engine_P6(place: Place) -> None:
+    engine = Container("podman", IMAGE)
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], MARK: "r1", "KEY": "sk-secret"}
+    program = engine.enclose(Program(("tool",), env, place.workspace), place)
+    assert "sk-secret" not in " ".join(program.argv)
+    assert "KEY" in program.argv
+
+
+async def test_ended_container_is_gone_P5(engine: Container, place: Place) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], MARK: "test-ended"}
+    script = "setsid sleep 1000 & echo ready; sleep 1000"
+    program = engine.enclose(Program(("/bin/sh", "-c", script), env, place.workspace, 0.1), place)
+    ready = anyio.Event()
+
+    async def take(stream: Stream, chunk: bytes) -> None:
+        ready.set()
+
+    with anyio.fail_after(60):
+        async with ProcessGroup.start(program, stdin=b"", on_output=take):
+            await ready.wait()
+        await engine.clear(program)
+    listed = ["podman", "ps", "--all", "--format", "{{.Names}}"]
+    names = (await anyio.run_process(listed)).stdout.decode()
+    assert container_name(program) not in names

@@ -1,0 +1,126 @@
+"""Runs in worktrees of their own: what changed comes back, and nothing is merged."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import InvalidInput
+from retinue.core.executor import Outcome, RunContext, Task
+from retinue.executors.worktree import InWorktree
+from tests.executors.cli_fakes import TASK, Stage
+
+pytestmark = pytest.mark.anyio
+
+
+class Doing:
+    """An executor that does something to the folder it works in."""
+
+    def __init__(self, do: Callable[[Path], object]) -> None:
+        self._do = do
+        self.folder = Path()
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        self.folder = ctx.cwd
+        self._do(ctx.cwd)
+        return Outcome("done")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=T", "-c", "user.email=t@localhost")
+    run = subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return run.stdout.strip()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path)
+    git(stage.workspace, "init", "--quiet")
+    (stage.workspace / "a.txt").write_text("one\n", encoding="utf-8")
+    git(stage.workspace, "add", "a.txt")
+    git(stage.workspace, "commit", "--quiet", "-m", "first")
+    return stage
+
+
+async def run(stage: Stage, do: Callable[[Path], object], context: RunContext | None = None) -> Outcome:
+    executor = Doing(do)
+    folder = stage.folder / "worktrees"
+    outcome = await InWorktree(executor, folder, stage.setting().environment).run(
+        TASK, context or stage.context()
+    )
+    assert executor.folder.is_relative_to(folder)
+    assert not executor.folder.exists()
+    assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
+    return outcome
+
+
+async def test_changes_come_back_as_a_difference_and_a_branch(stage: Stage) -> None:
+    def change(folder: Path) -> None:
+        (folder / "a.txt").write_text("two\n", encoding="utf-8")
+        (folder / "new.txt").write_text("new\n", encoding="utf-8")
+
+    outcome = await run(stage, change)
+    assert "-one\n+two" in str(outcome.facts["diff"])
+    assert outcome.facts["branch"] == "retinue/run-1"
+    assert git(stage.workspace, "show", "retinue/run-1:new.txt") == "new"
+    assert (stage.workspace / "a.txt").read_text(encoding="utf-8") == "one\n"
+    assert git(stage.workspace, "status", "--porcelain") == ""
+
+
+async def test_commits_of_the_agent_are_in_the_difference_too(stage: Stage) -> None:
+    def change(folder: Path) -> None:
+        (folder / "a.txt").write_text("two\n", encoding="utf-8")
+        git(folder, "commit", "--quiet", "-a", "-m", "second")
+
+    assert "+two" in str((await run(stage, change)).facts["diff"])
+
+
+async def test_no_change_leaves_no_branch(stage: Stage) -> None:
+    outcome = await run(stage, lambda folder: None)
+    assert outcome.facts == {"diff": ""}
+    assert git(stage.workspace, "branch", "--list", "retinue/*") == ""
+
+
+async def test_planted_repository_does_not_run_programs_outside_the_sandbox_P1(stage: Stage) -> None:
+    """An agent may turn its worktree's `.git` into a repository of its own, with a watcher to be run."""
+    planted = stage.folder / "planted-ran"
+
+    def change(folder: Path) -> None:
+        (folder / ".git").unlink()
+        git(folder, "init", "--quiet")
+        git(folder, "config", "core.fsmonitor", f"touch {planted}")
+        (folder / "a.txt").write_text("two\n", encoding="utf-8")
+
+    assert "+two" in str((await run(stage, change)).facts["diff"])
+    assert not planted.exists()
+
+
+async def test_run_in_a_folder_of_the_repository_works_in_that_folder(stage: Stage) -> None:
+    (stage.workspace / "sub").mkdir()
+    (stage.workspace / "sub" / "b.txt").write_text("b\n", encoding="utf-8")
+    git(stage.workspace, "add", ".")
+    git(stage.workspace, "commit", "--quiet", "-m", "second")
+    context = replace(stage.context(), cwd=stage.workspace / "sub")
+    outcome = await run(stage, lambda folder: (folder / "b.txt").unlink(), context)
+    assert "sub/b.txt" in str(outcome.facts["diff"])
+
+
+async def test_failure_of_the_run_keeps_no_worktree(stage: Stage) -> None:
+    def fail(folder: Path) -> None:
+        raise InvalidInput("no")
+
+    with pytest.raises(InvalidInput):
+        await run(stage, fail)
+    assert len(git(stage.workspace, "worktree", "list").splitlines()) == 1
+
+
+async def test_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    with pytest.raises(InvalidInput, match="in no git repository"):
+        await InWorktree(Doing(print), tmp_path / "w", stage.setting().environment).run(TASK, stage.context())

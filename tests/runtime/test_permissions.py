@@ -1,0 +1,145 @@
+"""The permission broker: rules at once, else a question that ends in an answer or a denial."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from retinue.core.agent import NO_PERMISSIONS, Permissions
+from retinue.core.ids import RunId
+from retinue.core.message import Message
+from retinue.core.permission import Asked, Verdict
+from retinue.core.run import RunStatus
+from retinue.redaction import Redactor
+from retinue.runtime.changes import Changes
+from retinue.runtime.mailroom import Mailroom
+from retinue.runtime.permissions import PermissionBroker
+from retinue.store.store import Store
+from tests.runtime.runtime_support import DONE, PATIENCE_S, SPEC, server
+
+pytestmark = pytest.mark.anyio
+
+TOUCH = Asked("Bash", "touch x")
+
+
+@dataclass
+class Desk:
+    store: Store
+    changes: Changes
+    broker: PermissionBroker
+    run_id: RunId
+    verdicts: list[Verdict]
+
+    async def decide(self, asked: Asked = TOUCH, rules: Permissions = NO_PERMISSIONS) -> Verdict:
+        verdict = await self.broker.decide(self.run_id, "worker", rules, asked)
+        self.verdicts.append(verdict)
+        return verdict
+
+    async def question(self) -> Message:
+        pending = await self.changes.until(
+            lambda: self.store.messages.pending(self.run_id) or None, {self.run_id}, PATIENCE_S
+        )
+        assert pending
+        return pending[0]
+
+    async def answered(self, answer: str, asked: Asked = TOUCH) -> Verdict:
+        """Ask, and have somebody answer."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.decide, asked)
+            self.store.messages.reply((await self.question()).id, answer)
+        return self.verdicts[-1]
+
+    def events(self) -> list[dict[str, object]]:
+        return [dict(event.data) for event in self.store.events.of_run(self.run_id, kind="permission")]
+
+
+@asynccontextmanager
+async def at_desk(folder: Path, wait_s: float = 30.0) -> AsyncGenerator[Desk]:
+    async with server(folder) as up:
+        run = up.pool.submit(SPEC)
+        async with up.pool.slot(run.id):
+            broker = PermissionBroker(up.store, Mailroom(up.store, up.changes), Redactor(), wait_s)
+            yield Desk(up.store, up.changes, broker, run.id, [])
+            up.pool.finish(run.id, DONE)
+
+
+async def test_rules_decide_at_once_and_are_audited(tmp_path: Path) -> None:
+    async with at_desk(tmp_path) as desk:
+        assert (await desk.decide(rules=Permissions(allow=("Bash(touch:*)",)))).allowed
+        assert not (await desk.decide(rules=Permissions(deny=("Bash",)))).allowed
+        assert [(event["allowed"], event["by"]) for event in desk.events()] == [
+            (True, "policy"),
+            (False, "policy"),
+        ]
+        assert desk.store.messages.of_run(desk.run_id) == []
+
+
+@pytest.mark.parametrize("answer", ["allow", "Yes.", "ok, go on"])
+async def test_plain_yes_allows_for_this_once(tmp_path: Path, answer: str) -> None:
+    async with at_desk(tmp_path) as desk:
+        assert (await desk.answered(answer)).allowed
+        assert desk.store.permissions.of("worker") == ()
+
+
+@pytest.mark.parametrize("answer", ["deny: use the other", "perhaps", "", "not yes", "allowance?"])
+async def test_whatever_is_no_plain_yes_is_a_denial_with_its_words_P7(tmp_path: Path, answer: str) -> None:
+    async with at_desk(tmp_path) as desk:
+        verdict = await desk.answered(answer)
+        assert not verdict.allowed
+        assert answer in verdict.reason
+
+
+async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: Path) -> None:
+    async with at_desk(tmp_path) as desk:
+        assert (await desk.answered("always")).allowed
+        assert 'worker" = ["Bash(touch x)"]' in desk.store.permissions.path.read_text(encoding="utf-8")
+        again = await desk.decide()
+        assert (again.allowed, again.by) == (True, "remembered")
+        other = await desk.answered("no", Asked("Bash", "touch y"))
+        assert not other.allowed
+
+
+async def test_always_for_what_would_be_wider_is_for_once_P7(tmp_path: Path) -> None:
+    async with at_desk(tmp_path) as desk:
+        assert (await desk.answered("always", Asked("Bash", "rm *"))).allowed
+        assert desk.store.permissions.of("worker") == ()
+
+
+async def test_silence_is_a_denial_and_the_run_goes_on_P7(tmp_path: Path) -> None:
+    async with at_desk(tmp_path, wait_s=0.05) as desk:
+        with anyio.fail_after(5):
+            verdict = await desk.decide()
+        assert (verdict.allowed, verdict.by) == (False, "silence")
+        assert desk.store.runs.get(desk.run_id).status is RunStatus.RUNNING
+
+
+async def test_file_that_cannot_be_read_allows_nothing_P7(tmp_path: Path) -> None:
+    async with at_desk(tmp_path) as desk:
+        desk.store.permissions.path.write_text("[agents\n", encoding="utf-8")
+        verdict = await desk.decide()
+        assert not verdict.allowed
+        assert "permissions.toml" in verdict.reason
+
+
+async def test_secret_in_a_command_is_not_in_the_audit_P6(tmp_path: Path) -> None:
+    async with at_desk(tmp_path) as desk:
+        secret = "ghp_" + "a1B2" * 9
+        await desk.answered("no", Asked("Bash", f"curl -H 'Authorization: token {secret}' x"))
+        assert secret not in str(desk.events())
+
+
+async def test_two_processes_remember_both_of_their_rules(tmp_path: Path) -> None:
+    async with at_desk(tmp_path) as desk:
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                for number in range(8):
+                    group.start_soon(
+                        anyio.to_thread.run_sync, desk.store.permissions.add, "worker", f"Bash(echo {number})"
+                    )
+        assert len(desk.store.permissions.of("worker")) == 8
