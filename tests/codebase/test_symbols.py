@@ -37,7 +37,7 @@ FILES = {
     ),
     "A.java": (
         "package a;\npublic class Pool {\n    private final int get(String key) {\n        return f(key);"
-        "    }\n    interface Shape {\n    }\n    enum Kind { A }\n}\n"
+        "\n    }\n    interface Shape {\n    }\n    enum Kind { A }\n}\n"
     ),
     "a.c": (
         "#define LIMIT 3\nstruct pool {\n    int n;\n};\nstatic int pool_get(int key)\n{\n    return f(key);"
