@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
 
-.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval bench-loop docs conformance clean
+.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval bench-speed bench-loop docs conformance clean
 
 setup: $(READY)
 
@@ -67,6 +67,11 @@ bench-loop: $(READY)
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
 	$(BIN)/python -m benchmarks.retrieval $(SETS) $(REPOS)
+
+# TREE is a checkout of about 3,000 source files, QUESTIONS a *.jsonl of questions to ask of it.
+bench-speed: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/requirements.txt
+	$(BIN)/python -m benchmarks.retrieval_speed $(TREE) $(QUESTIONS)
 
 clean:
 	rm -rf $(VENV)

@@ -1,51 +1,77 @@
-"""What an answer costs on one tree, beside ripgrep and (where it is installed) tantivy in the same run.
+"""What an answer costs, as ratios against other tools and against itself, all in one run.
 
-CPU seconds of this process and its children, so that a busy machine disturbs little.
+CPU seconds of this process and its children are compared, not the clock, and rounds alternate: machines are
+shared. Limits are checked; one that is missed makes the exit code 1.
 
-    python benchmarks/retrieval_speed.py TREE QUESTIONS.jsonl [--first N]
+    python -m benchmarks.retrieval_speed TREE QUESTIONS.jsonl [--first N] [--rounds N] [--quick]
+
+- cold: an answer without an index against one `rg --count --ignore-case` for the question's words.
+- build: making the index against tantivy (one thread, its default tokenizer) fed with the same files and the
+  same text, walk and reads included on both sides.
+- warm: an answer with the index, in process, and as the whole `retinue locate` command.
+- change: what a question costs more after some files were edited, and what taking in many edits costs, each
+  against those files' share by size of a build.
+- growth: the tree's own files composed to 500, 3,000 and 30,000; cost for each file must not rise.
+- memory: of a build as trees grow, and of a process over 1,000 questions.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import json
-import resource
+import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from benchmarks.composed_trees import compose
+from benchmarks.measuring import Checks, cost, cpu
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.locate import Locator
+from retinue.codebase.policy import Policy
 from retinue.codebase.question import parse
 from retinue.codebase.ripgrep import find_ripgrep
 from retinue.codebase.scan import text_of
 from retinue.codebase.sources import worth_reading
+from retinue.config.settings import Settings
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
-
-def cost(work: Callable[[], object]) -> float:
-    def cpu() -> float:
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return time.process_time() + children.ru_utime + children.ru_stime
-
-    before = cpu()
-    work()
-    return cpu() - before
+PLACES = 10
+EDITED = 10
+"""Few enough to be read at the question; ten times as many are taken in."""
+SIZES = (500, 3_000, 30_000)
+NOISE = 1.25
+"""How much more a file may seem to cost in a larger tree before growth counts as faster than linear."""
 
 
-def ripgrep_pass(tree: Path, question: str) -> None:
+def asked(locator: Locator, question: str) -> float:
+    return cost(lambda: locator.locate(question, PLACES, Stop()))
+
+
+def middle(costs: Sequence[float]) -> float:
+    return statistics.median(costs)
+
+
+def cold(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
     program = find_ripgrep()
     assert program is not None, "ripgrep is not installed"
-    pattern = "|".join(sorted(parse(question).needles))
-    command = [str(program.program), "--no-config", "--count", "--ignore-case", "-e", pattern, str(tree)]
-    subprocess.run(command, check=False, capture_output=True)
+    locator = Locator(Codebase([Root.at(tree)]))
+    ratios: list[float] = []
+    for question in questions:
+        pattern = "|".join(sorted(parse(question).needles))
+        command = [str(program.program), "--no-config", "--count", "--ignore-case", "-e", pattern, str(tree)]
+        plain = cost(lambda command=command: subprocess.run(command, check=False, capture_output=True))
+        ratios.append(asked(locator, question) / plain)
+    checks.ratio("cold answer / one ripgrep pass, p50", middle(ratios), 8)
 
 
 def tantivy_build(codebase: Codebase) -> None:
@@ -62,6 +88,138 @@ def tantivy_build(codebase: Codebase) -> None:
         writer.wait_merging_threads()
 
 
+def build(checks: Checks, tree: Path, folder: Path, rounds: int) -> None:
+    codebase = Codebase([Root.at(tree)])
+    ours: list[float] = []
+    rival: list[float] = []
+    for number in range(rounds):
+        ours.append(cost(lambda number=number: Locator(codebase, folder / str(number)).prepare(Stop())))
+        rival.append(cost(lambda: tantivy_build(codebase)))
+    commits = cost(lambda: Locator(codebase, folder / "0").prepare(Stop()))
+    size = sum(file.stat().st_size for file in (folder / "0").iterdir()) / 1e6
+    checks.say(f"build {min(ours):.2f} s, tantivy {min(rival):.2f} s, index {size:.0f} MB")
+    checks.say(f"the commits' files, taken in at the next update: {commits:.2f} s")
+    checks.ratio("index build / tantivy build", min(ours) / min(rival), 3)
+
+
+def warm(checks: Checks, tree: Path, folder: Path, questions: Sequence[str]) -> None:
+    locator = Locator(Codebase([Root.at(tree)]), folder / "0")
+    locator.prepare(Stop())
+    costs = sorted(asked(locator, question) for question in questions)
+    checks.figure("warm answer in process, p50 ms", 1000 * middle(costs), 60)
+    checks.say(f"warm answer in process, p95 ms: {1000 * costs[int(len(costs) * 0.95)]:.0f}")
+
+
+def command(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
+    """Start-up included; its parts beside it."""
+    with tempfile.TemporaryDirectory(prefix="retinue-bench-") as folder:
+        given = Settings()
+        policy = Policy(given.policy.deny, given.policy.allow, given.limits.max_file_bytes)
+        locator = Locator(Codebase([Root.at(tree)], policy), Path(folder) / "index")
+        locator.prepare(Stop())
+        locator.prepare(Stop())
+        environment = {**os.environ, "RETINUE_DATA_DIR": folder}
+
+        def run(*arguments: str) -> float:
+            argv = [sys.executable, *arguments]
+            return cost(
+                lambda: subprocess.run(argv, env=environment, cwd=folder, capture_output=True, check=True)
+            )
+
+        whole = [
+            run("-m", "retinue", "locate", question, "--root", str(tree), "--json") for question in questions
+        ]
+        loading = [run("-c", "import retinue.service.research, retinue.wiring") for _ in questions]
+        checks.say(f"`retinue locate`, warm, whole command: p50 {1000 * middle(whole):.0f} ms")
+        checks.say(f"  of that, starting Python and loading the code: {1000 * middle(loading):.0f} ms")
+
+
+def change(checks: Checks, tree: Path, folder: Path, question: str, rounds: int) -> None:
+    """`tree` is a copy that may be written to."""
+    files = sorted(path for path in tree.rglob("*") if path.is_file())
+    total = sum(path.stat().st_size for path in files)
+    locator = Locator(Codebase([Root.at(tree)]), folder)
+    whole = cost(lambda: locator.prepare(Stop()))
+    apart = max(1, len(files) // (EDITED * 11))
+    few, many = files[::apart][:EDITED], files[::apart][EDITED : EDITED * 11]
+    time.sleep(0.2)  # so that what was just written is trusted
+    before: list[float] = []
+    after: list[float] = []
+    idle: list[float] = []
+    taken: list[float] = []
+    for number in range(rounds):
+        before.append(asked(locator, question))
+        for path in few:
+            edit(path, number)
+        after.append(asked(locator, question))
+        for path in (*few, *many):
+            edit(path, number)
+        taken.append(cost(lambda: locator.prepare(Stop())))
+        time.sleep(0.2)
+        locator.prepare(Stop())
+        idle.append(cost(lambda: locator.prepare(Stop())))
+    for name, extra, edited in (
+        ("answer after an edit", min(after) - min(before), few),
+        ("taking in many edits", min(taken) - min(idle), [*few, *many]),
+    ):
+        share = whole * sum(path.stat().st_size for path in edited) / total
+        checks.ratio(f"{name} / the files' share of a build ({len(edited)} files)", extra / share, 2)
+
+
+def edit(path: Path, number: int) -> None:
+    with path.open("ab") as file:
+        file.write(b"\n# edited %d\n" % number)
+
+
+BUILD = """
+import re, sys
+from pathlib import Path
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.locate import Locator
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())
+print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
+"""
+
+
+def growth(checks: Checks, tree: Path, work: Path, questions: Sequence[str], sizes: Sequence[int]) -> None:
+    each: dict[str, list[float]] = {"build": [], "warm answer": [], "cold answer": []}
+    peaks: list[float] = []
+    for size in sizes:
+        grown = compose(tree, work / f"tree{size}", size)
+        folder = work / f"index{size}"
+        before = cpu()
+        done = subprocess.run(
+            [sys.executable, "-c", BUILD, str(grown), str(folder)], capture_output=True, text=True, check=True
+        )
+        each["build"].append((cpu() - before) / size)
+        peaks.append(float(done.stdout))
+        codebase = Codebase([Root.at(grown)])
+        locator = Locator(codebase, folder)
+        each["warm answer"].append(middle([asked(locator, one) for one in questions]) / size)
+        each["cold answer"].append(middle([asked(Locator(codebase), one) for one in questions[:3]]) / size)
+    checks.say(f"files: {', '.join(map(str, sizes))}")
+    for name, costs in each.items():
+        checks.say(f"{name}, us for each file: {', '.join(f'{1e6 * one:.0f}' for one in costs)}")
+        checks.ratio(f"{name}: a file of the largest tree / of the middle one", costs[-1] / costs[-2], NOISE)
+    checks.say(f"peak memory of a build, MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
+    checks.ratio("peak memory of a build: largest tree / middle one", peaks[-1] / peaks[-2], 2)
+
+
+def memory(checks: Checks, tree: Path, folder: Path, questions: Sequence[str], many: int) -> None:
+    locator = Locator(Codebase([Root.at(tree)]), folder / "0")
+    process = psutil.Process()
+    early = 0
+    for number in range(many):
+        locator.locate(questions[number % len(questions)], PLACES, Stop())
+        if number == many // 10:
+            early = process.memory_info().rss
+    late = process.memory_info().rss
+    checks.say(f"memory after {many // 10} and {many} questions: {early / 1e6:.0f}, {late / 1e6:.0f} MB")
+    checks.ratio(f"memory after {many} questions / after {many // 10}", late / early, 1.05)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -69,27 +227,32 @@ def main() -> int:
     parser.add_argument("tree", type=Path)
     parser.add_argument("questions", type=Path)
     parser.add_argument("--first", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the largest tree and of the questions"
+    )
     given = parser.parse_args()
     lines = given.questions.read_text(encoding="utf-8").splitlines()[: given.first]
     questions = [json.loads(line)["question"] for line in lines]
-    codebase = Codebase([Root.at(given.tree)])
-    with tempfile.TemporaryDirectory(prefix="retinue-bench-") as folder:
-        locator = Locator(codebase, Path(folder))
-        narrow = [cost(lambda asked=asked: ripgrep_pass(given.tree, asked)) for asked in questions]
-        cold = [cost(lambda asked=asked: locator.locate(asked, 10, Stop())) for asked in questions]
-        ratios = [one / other for one, other in zip(cold, narrow, strict=True)]
-        print(f"files: {sum(worth_reading(one.path) for one in codebase.files(Stop()).entries)}")
-        print(f"ripgrep pass: p50 {statistics.median(narrow):.3f} s")
-        print(f"cold: p50 {statistics.median(cold):.3f} s, {statistics.median(ratios):.1f} x ripgrep")
-        build = cost(lambda: locator.prepare(Stop()))
-        print(f"index build: {build:.2f} s")
-        if importlib.util.find_spec("tantivy"):
-            rival = cost(lambda: tantivy_build(codebase))
-            print(f"tantivy build: {rival:.2f} s; ours is {build / rival:.1f} x")
-        warm = [cost(lambda asked=asked: locator.locate(asked, 10, Stop())) for asked in questions]
-        print(f"warm: p50 {1000 * statistics.median(warm):.0f} ms, max {1000 * max(warm):.0f} ms")
-        print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
-    return 0
+    tree = given.tree.resolve()
+    sizes, many = (SIZES[:2], 100) if given.quick else (SIZES, 1_000)
+    checks = Checks()
+    with tempfile.TemporaryDirectory(prefix="retinue-bench-") as name:
+        work = Path(name)
+        parts: list[Callable[[], None]] = [
+            lambda: cold(checks, tree, questions),
+            lambda: build(checks, tree, work / "index", given.rounds),
+            lambda: warm(checks, tree, work / "index", questions),
+            lambda: command(checks, tree, questions[:5]),
+            lambda: change(
+                checks, compose(tree, work / "edited", 3_000), work / "edits", questions[0], given.rounds
+            ),
+            lambda: growth(checks, tree, work, questions[:10], sizes),
+            lambda: memory(checks, tree, work / "index", questions, many),
+        ]
+        for part in parts:
+            part()
+    return checks.verdict()
 
 
 if __name__ == "__main__":

@@ -44,8 +44,12 @@ def write(root: Path, path: str, text: str) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    # As if written long ago: otherwise a stamp is not trusted, and the file is simply read again.
-    os.utime(file, ns=(10**18 + len(text), 10**18 + len(text)))
+
+
+def prepare(indexed: Locator, root: Path) -> None:
+    """Make the index of files that are old enough to be trusted: others are simply read again."""
+    settle(root)
+    assert indexed.prepare(Stop())
 
 
 def locators(root: Path, folder: Path) -> tuple[Locator, Locator]:
@@ -63,7 +67,7 @@ def paths(located: Located) -> list[str]:
 
 def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
 
@@ -71,7 +75,7 @@ def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path:
 def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> None:
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     write(project, "net/pool.py", "def acquire(): pass\n")
     commit(project, "Add a pool against slow retries")
@@ -83,7 +87,7 @@ def commit(root: Path, message: str) -> None:
     git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", message], check=True)
+    subprocess.run([*git, "commit", "-qm", message, "--allow-empty"], check=True)
 
 
 def change(root: Path) -> None:
@@ -117,8 +121,37 @@ def replace_by_same_size_and_time(root: Path) -> None:
     swapped.replace(file)
 
 
+def replace_at_the_same_instant(root: Path) -> None:
+    """Twice in one tick of the clock, in place, with the same size."""
+    file = root / "net/retry.py"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("RetryPolicy", "QuietPolicy"), encoding="utf-8")
+    file.write_text(text.replace("RetryPolicy", "LoudyPolicy"), encoding="utf-8")
+
+
 def ignore(root: Path) -> None:
     write(root, ".gitignore", "net/\n")
+
+
+def ignore_below(root: Path) -> None:
+    """A new ignore file speaks of folders that did not change."""
+    write(root, "net/deep/er/again.py", "def retry_delay(): pass\n")
+    write(root, "net/.ignore", "er/\n")
+
+
+def exclude(root: Path) -> None:
+    write(root, ".git/info/exclude", "retry.py\n")
+
+
+def swap_by_a_link(root: Path) -> None:
+    (root / "net/retry.py").unlink()
+    (root / "net/retry.py").symlink_to("../billing/invoice.py")
+
+
+def swap_files(root: Path) -> None:
+    (root / "net/retry.py").rename(root / "net/kept")
+    (root / "billing/invoice.py").rename(root / "net/retry.py")
+    (root / "net/kept").rename(root / "billing/invoice.py")
 
 
 def make_empty(root: Path) -> None:
@@ -127,13 +160,16 @@ def make_empty(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "edit",
-    [change, add, add_in_new_folder, remove, rename, replace_by_same_size_and_time, ignore, make_empty],
+    [
+        *(change, add, add_in_new_folder, remove, rename, replace_by_same_size_and_time, make_empty),
+        *(replace_at_the_same_instant, ignore, ignore_below, exclude, swap_by_a_link, swap_files),
+    ],
 )
 def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Path, edit: object) -> None:
     """P8: never stale."""
     assert callable(edit)
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     ask(indexed, QUESTIONS[0])
     edit(project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
@@ -144,26 +180,81 @@ def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Pa
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
     (project / "hollow").mkdir()
     _, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    prepare(indexed, project)
     write(project, "hollow/zeppelin.py", "def zeppelin(): pass\n")
     assert paths(ask(indexed, "zeppelin")) == ["hollow/zeppelin.py"]
 
 
-def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> None:
-    codebase = Codebase([Root.at(project)])
-    index = Index(tmp_path / "index", codebase)
-    index.update(Stop())
-    settle(project)
-    index.update(Stop())
-    found = index.changes()
-    assert found is not None
-    assert not found.whole
-    assert found.files == []
+def test_a_changed_rule_in_a_file_that_is_ignored_itself_is_seen(project: Path, tmp_path: Path) -> None:
+    """P8: no walk shows the ignore file, and yet it is watched."""
+    write(project, ".ignore", ".ignore\nnet/\n")
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    assert "net/retry.py" not in paths(ask(indexed, QUESTIONS[0]))
+    write(project, ".ignore", ".ignore\nlib/\n")
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert "net/retry.py" in paths(ask(indexed, QUESTIONS[0]))
+
+
+def test_a_file_added_while_the_roots_were_walked_is_seen(project: Path, tmp_path: Path) -> None:
+    """P8: folders are stamped as of the moment before the walk."""
+    _, indexed = locators(project, tmp_path / "index")
+    write(project, "net/zeppelin.py", "def zeppelin(): pass\n")
+    assert indexed.prepare(Stop())
+    write(project, "net/zeppelin_two.py", "def zeppelin(): pass\n")
+    assert set(paths(ask(indexed, "zeppelin"))) == {"net/zeppelin.py", "net/zeppelin_two.py"}
+
+
+def test_letters_run_together_are_found_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
+    write(project, "net/snake.py", "def retry_pool(): pass\n")
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    assert "net/snake.py" in paths(ask(scan, "retrypool"))
+    assert ask(indexed, "retrypool") == ask(scan, "retrypool")
+
+
+def test_a_question_tells_whether_the_index_is_behind(project: Path, tmp_path: Path) -> None:
+    commit(project, "Begin")
+    scan, indexed = locators(project, tmp_path / "index")
+    assert indexed.is_behind
+    assert not scan.is_behind
+    prepare(indexed, project)
+    assert indexed.prepare(Stop())
+    ask(indexed, QUESTIONS[0])
+    assert not indexed.is_behind
     change(project)
-    found = index.changes()
-    assert found is not None
-    assert found.files == [(0, "net/retry.py")]
+    ask(indexed, QUESTIONS[0])
+    assert not indexed.is_behind  # one small file costs less to read than to take in
+    add(project)
+    ask(indexed, QUESTIONS[0])
+    assert indexed.is_behind
+
+
+def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path) -> None:
+    _, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    change(project)
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    before = file.read_bytes()
+    ask(indexed, QUESTIONS[0])
+    assert file.read_bytes() == before
+
+
+def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> None:
+    settle(project)
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    index.update(Stop())
+    assert loose(index) == []
+    change(project)
+    assert loose(index) == ["net/retry.py"]
     index.close()
+
+
+def loose(index: Index) -> list[str]:
+    """What a question would read from the files themselves."""
+    currents = index.currents(Stop())
+    assert currents is not None
+    return [one.holdings.paths[place] for one in currents for place in one.loose]
 
 
 def settle(root: Path) -> None:
@@ -174,7 +265,7 @@ def settle(root: Path) -> None:
         probe.write_text("x")
         now = probe.stat().st_ctime_ns
         first = first or now
-        if now - first > 300_000_000:
+        if now - first > 110_000_000:
             return
 
 
@@ -195,6 +286,36 @@ def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, dama
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     assert indexed.prepare(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE holdings SET ids = x'010203'",
+        "UPDATE holdings SET stamps = NULL",
+        "UPDATE files SET places = x'01'",
+        "UPDATE files SET names = names || char(10) || 'more'",
+        "UPDATE blocks SET ends = x''",
+        "UPDATE blocks SET codes = x'0102'",
+        "DELETE FROM commits",
+    ],
+)
+def test_rows_that_make_no_sense_give_way_to_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
+    commit(project, "Compute the retry delay anew")
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    database = sqlite3.connect(file)
+    database.execute(damage)
+    database.commit()
+    database.close()
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    database = sqlite3.connect(file)
+    [places] = database.execute("SELECT places FROM files WHERE names LIKE '%RetryPolicy%'").fetchone()
+    database.close()
+    assert len(places) > 1
 
 
 def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path: Path) -> None:
@@ -264,14 +385,23 @@ def test_a_process_killed_while_it_builds_leaves_a_usable_index(project: Path, t
 
 
 def test_an_index_worn_by_many_edits_is_made_anew(project: Path, tmp_path: Path) -> None:
-    codebase = Codebase([Root.at(project)])
-    index = Index(tmp_path / "index", codebase)
-    for number in range(300):
-        write(project, "net/retry.py", f"class RetryPolicy:\n    delay = {number:04}\n" + " " * (number % 9))
+    """Rows of files that are gone do not pile up."""
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    for number in range(40):
+        for part in range(20):
+            write(project, f"lib/part_{part}.py", f"def widget_{part}():\n    return 'edit{number:03}'\n")
         index.update(Stop())
     index.close()
     [file] = (tmp_path / "index").glob("*.sqlite3")
-    given = sqlite3.connect(file).execute("SELECT seq FROM sqlite_sequence WHERE name = 'files'").fetchone()
-    assert given[0] < 300
+    database = sqlite3.connect(file)
+    [rows, segments] = [
+        database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
+        for table in ("files", "segments")
+    ]
+    [old] = database.execute("SELECT count(*) FROM blocks WHERE terms LIKE '%edit000%'").fetchone()
+    database.close()
+    assert rows == 34
+    assert segments <= 3
+    assert old == 0
     scan, indexed = locators(project, tmp_path / "index")
-    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert ask(indexed, "widget edit039") == ask(scan, "widget edit039")

@@ -1,76 +1,118 @@
-"""The commit messages of a root kept in its index by their words. What a commit changed is asked of git."""
-
-# Table names end in the number of a root, which is ours and an integer.
-# ruff: noqa: S608
+"""The commit messages of a root kept in its index by their words, with the files that each commit changed."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cached_property
 
+from retinue.codebase import postings
+from retinue.codebase.damage import making_sense
 from retinue.codebase.evidence import Past
-from retinue.codebase.history import History, Speaking, nearest, past_of
+from retinue.codebase.history import History, distinct_terms, nearest, past, votes
 from retinue.codebase.terms import Vocabulary
 
-_TABLES = """
+TABLES = """
 CREATE TABLE IF NOT EXISTS history (root INTEGER PRIMARY KEY, state TEXT, commits INTEGER);
-CREATE TABLE IF NOT EXISTS commits_{root} (id INTEGER PRIMARY KEY, name TEXT, words INTEGER);
-CREATE VIRTUAL TABLE IF NOT EXISTS commit_words_{root} USING fts5(
-    terms, content='', detail=none, columnsize=0, tokenize='ascii');
-CREATE VIRTUAL TABLE IF NOT EXISTS commit_places_{root} USING fts5vocab(commit_words_{root}, instance);
+CREATE TABLE IF NOT EXISTS commits (
+    root INTEGER, number INTEGER, name TEXT, words INTEGER, paths TEXT, PRIMARY KEY (root, number));
+CREATE INDEX IF NOT EXISTS commit_names ON commits (root, name);
+CREATE INDEX IF NOT EXISTS commits_without_files ON commits (root) WHERE paths IS NULL;
 """
 
 
-def tables(root: int) -> str:
-    """What a new index needs for the history of one root, known by its number."""
-    return _TABLES.format(root=root)
+_BATCH = 1_000
+"""Commits that git is asked about at once."""
 
 
 class Chronicle:
     def __init__(self, database: sqlite3.Connection, root: int, history: History) -> None:
         self._db = database
         self._root = root
+        self._segment = -1 - root
+        """Of the postings; those of files count upwards from 1."""
         self._history = history
 
-    def is_current(self) -> bool:
+    @cached_property
+    def _is_current(self) -> bool:
         row = self._db.execute("SELECT state FROM history WHERE root = ?", (self._root,)).fetchone()
         return row is not None and row[0] == self._history.state()
 
-    def renew(self) -> None:
+    def is_whole(self) -> bool:
+        """Current, and with the files of all commits."""
+        query = "SELECT 1 FROM commits WHERE root = ? AND paths IS NULL LIMIT 1"
+        return self._is_current and self._db.execute(query, (self._root,)).fetchone() is None
+
+    def update(self) -> None:
+        """Take in the messages, or, once they are there, which files the commits changed.
+
+        The first questions do not wait for the files, which cost git more than the messages.
+        """
+        if self._is_current:
+            self._add_files()
+        else:
+            self._renew()
+
+    def _renew(self) -> None:
         """Read all messages again: that is cheap, and a rewritten branch needs no care."""
         state = self._history.state()
         messages = self._history.messages()
-        words = f"commit_words_{self._root}"
-        self._db.execute(f"DELETE FROM commits_{self._root}")
-        self._db.execute(f"INSERT INTO {words} ({words}) VALUES ('delete-all')")
-        terms_of = Vocabulary().__getitem__
+        query = "SELECT name, paths FROM commits WHERE root = ? AND paths IS NOT NULL"
+        known: dict[str, str] = dict(self._db.execute(query, (self._root,)).fetchall())
+        self._db.execute("DELETE FROM commits WHERE root = ?", (self._root,))
         self._db.executemany(
-            f"INSERT INTO commits_{self._root} VALUES (?, ?, ?)",
-            [(row, commit, len(distinct)) for row, (commit, distinct) in enumerate(messages, 1)],
-        )
-        self._db.executemany(
-            f"INSERT INTO {words} (rowid, terms) VALUES (?, ?)",
+            "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
             [
-                (row, " ".join(filter(None, map(terms_of, message.words))))
-                for row, message in enumerate(messages, 1)
+                (self._root, number, one.commit, len(one.words), known.get(one.commit))
+                for number, one in enumerate(messages)
             ],
         )
+        postings.remove(self._db, self._segment)
+        codes: dict[str, list[int]] = {}
+        vocabulary = Vocabulary()
+        for number, one in enumerate(messages):
+            code = number << postings.COUNT_BITS | 1
+            for term in distinct_terms(one, vocabulary):
+                codes.setdefault(term, []).append(code)
+        postings.write(self._db, self._segment, codes)
         self._db.execute("REPLACE INTO history VALUES (?, ?, ?)", (self._root, state, len(messages)))
 
-    def past(self, weights: Mapping[str, float]) -> Past:
-        commits = self._db.execute("SELECT commits FROM history WHERE root = ?", (self._root,)).fetchone()[0]
-        near, frequency = nearest(self._speaking(list(weights)), commits, weights)
-        return past_of(near, commits, frequency, self._history.files([one.commit for one in near]))
+    def _add_files(self) -> None:
+        query = "SELECT name FROM commits WHERE root = ? AND paths IS NULL"
+        unknown = [name for (name,) in self._db.execute(query, (self._root,))]
+        for first in range(0, len(unknown), _BATCH):
+            batch = unknown[first : first + _BATCH]
+            found = self._history.files(batch)
+            if not found:  # git was stopped or took too long: what is not known must not pass for nothing
+                return
+            self._db.executemany(
+                "UPDATE commits SET paths = ? WHERE root = ? AND name = ?",
+                [("\0".join(found.get(name, ())), self._root, name) for name in batch],
+            )
 
-    def _speaking(self, terms: Sequence[str]) -> list[Speaking]:
-        shared: dict[int, list[str]] = {}
-        for term in terms:
-            places = self._db.execute(f"SELECT doc FROM commit_places_{self._root} WHERE term = ?", (term,))
-            for (row,) in places:
-                shared.setdefault(row, []).append(term)
-        rows = (
-            self._db.execute(f"SELECT id, name, words FROM commits_{self._root} ORDER BY id")
-            if shared
-            else ()
-        )
-        return [Speaking(name, frozenset(shared[row]), count) for row, name, count in rows if row in shared]
+    def past(self, weights: Mapping[str, float]) -> Past:
+        """From what is kept if that is still the history, and otherwise from git."""
+        if not self._is_current:
+            return past(self._history, weights)
+        with making_sense():
+            return self._kept(weights)
+
+    def _kept(self, weights: Mapping[str, float]) -> Past:
+        commits = self._db.execute("SELECT commits FROM history WHERE root = ?", (self._root,)).fetchone()[0]
+        speaking = {
+            term: [code >> postings.COUNT_BITS for code in postings.read(self._db, self._segment, term)]
+            for term in weights
+        }
+        near, frequency = nearest(speaking, commits, weights)
+        rows: list[tuple[str, int, str | None]] = [
+            self._db.execute(
+                "SELECT name, words, paths FROM commits WHERE root = ? AND number = ?", (self._root, number)
+            ).fetchone()
+            for number, _ in near
+        ]
+        asked = self._history.files([name for name, _, paths in rows if paths is None])
+        found = [
+            (terms, words, asked.get(name, ()) if paths is None else tuple(filter(None, paths.split("\0"))))
+            for (_, terms), (name, words, paths) in zip(near, rows, strict=True)
+        ]
+        return Past(commits, frequency, votes(found))

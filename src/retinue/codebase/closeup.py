@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from retinue.codebase.evidence import Detail
 from retinue.codebase.question import Question
-from retinue.codebase.terms import Asked, Vocabulary, words
 
 K1, B = 1.2, 0.75
 _ORDINARY_BYTES = 900.0
@@ -21,7 +20,11 @@ Signal = dict[int, float]
 
 def saturated(count: float, length: float) -> float:
     """BM25's term: more occurrences count ever less, and less still in a long text."""
-    return count * (K1 + 1) / (count + K1 * (1 - B + B * length))
+    return count * (K1 + 1) / (count + length_damping(length))
+
+
+def length_damping(length: float) -> float:
+    return K1 * (1 - B + B * length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ def close_up(
     rivals = Counter(name for of_file in names.values() for name in of_file)
     signals: dict[str, Signal] = {name: {} for name in ("chunk", "chunks", "symbols", "defined", "compound")}
     lines: dict[int, int] = {}
-    name_terms = _NameTerms(weights)
+    fits_of = _Fits(weights)
     for file, detail in details.items():
         scores = _chunk_scores(detail, weights)
         if scores:
@@ -45,7 +48,7 @@ def close_up(
             signals["chunk"][file] = scores[best[0]]
             signals["chunks"][file] = sum(scores[chunk] / (place + 1) for place, chunk in enumerate(best))
             lines[file] = detail.chunks[best[0]].line
-        fits = [name_terms.value(name) for name in names[file]]
+        fits = [fits_of[terms] for terms in detail.name_terms.values()]
         if symbols := sorted((fit for fit in fits if fit), reverse=True)[:3]:
             signals["symbols"][file] = sum(value / 2**place for place, value in enumerate(symbols))
         if named := sorted(names[file] & question.names.keys()):
@@ -71,26 +74,19 @@ def _flat_name(path: str) -> str:
     return path.rpartition("/")[2].partition(".")[0].replace("_", "").replace("-", "").lower()
 
 
-class _NameTerms:
-    """How well a defined name fits the question: its asked terms, times the share they are of the name."""
+class _Fits(dict[str, float]):
+    """How well a name fits, by its terms: those asked for, times the share they are of all."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
+        super().__init__()
         self._weights = weights
-        self._asked = Asked(weights)
-        self._vocabulary = Vocabulary()
-        self._known: dict[str, float] = {}
 
-    def value(self, name: str) -> float:
-        if name not in self._known:
-            self._known[name] = self._value(name)
-        return self._known[name]
-
-    def _value(self, name: str) -> float:
-        shared = sorted(self._asked.within(name))
-        if not shared:
-            return 0.0
-        own = {term for word in words(name.encode()).split() for term in self._vocabulary[word].split()}
-        return sum(self._weights[term] for term in shared) * len(shared) / len(own)
+    def __missing__(self, terms: str) -> float:
+        own = terms.split()
+        shared = sorted(self._weights.keys() & own)
+        value = sum(self._weights[term] for term in shared) * len(shared) / len(own) if shared else 0.0
+        self[terms] = value
+        return value
 
 
 def _chunk_scores(detail: Detail, weights: Mapping[str, float]) -> dict[int, float]:

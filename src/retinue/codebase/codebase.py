@@ -6,9 +6,11 @@ Synchronous, and safe to call from many threads at once. Knows nothing of agents
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from retinue.codebase.bounds import Bounds, OnRead, free_of_charge
 from retinue.codebase.choose import chooser
@@ -38,8 +40,16 @@ class Files:
     entries: tuple[Entry, ...]
     """In the order of the roots, then by path."""
     omitted: Omitted
-    folders: tuple[Entry, ...] = ()
-    """Every folder that was looked into. As long as none of them changes, no file comes or goes."""
+
+
+class Looked(NamedTuple):
+    """What a look into a folder of a root found, as paths of that root."""
+
+    files: Sequence[str]
+    watched: Sequence[str]
+    """Every folder and ignore file that was read. While none of them changes, no file comes or goes."""
+    as_of_ns: int
+    """When it began."""
 
 
 class Codebase:
@@ -74,9 +84,24 @@ class Codebase:
         """
         tally = Tally()
         with self.opener(stop) as opener:
-            folders: list[Entry] = []
-            entries = tuple(self._gather(opener, below, tally, stop, max_files, sized, folders))
-            return Files(entries, tally.omitted(), tuple(folders))
+            entries = tuple(self._gather(opener, below, tally, stop, max_files, sized))
+            return Files(entries, tally.omitted())
+
+    def look_into(self, folder: Entry, known: Container[str], stop: Stop) -> Looked:
+        """The files of a folder and of all below it, without those of folders below that are `known`.
+
+        Raises what `stop` raises.
+        """
+        as_of_ns = time.time_ns()
+        walk = FileWalk(self._rules[folder.root], Tally(), stop, MAX_FILES, sized=False, known=known)
+        with self.opener(stop) as opener:
+            try:
+                ignores = ignores_above(opener, folder.root, folder.path)
+                walk.gather(opener.folder(folder.root, folder.path), folder.path, ignores)
+            except OSError:
+                return Looked((), (folder.path,), as_of_ns)
+        stop.check()  # a walk that time cut short must not pass for a whole one
+        return Looked(self._own(folder.root, walk.found), (*walk.folders, *walk.ignore_files), as_of_ns)
 
     def glob(self, globs: Sequence[str], stop: Stop, *, bounds: Bounds | None = None) -> Files:
         """The files whose path fits a glob and no `!glob`. Without `/` a glob fits names at any depth."""
@@ -154,7 +179,6 @@ class Codebase:
         stop: Stop,
         max_files: int,
         sized: bool = False,
-        folders: list[Entry] | None = None,
     ) -> Sequence[Entry]:
         starts = [self._find(path, opener) for path in below] or [
             (Entry(root, ""), True) for root in self.roots
@@ -171,8 +195,6 @@ class Codebase:
                 walk.gather(opener.folder(start.root, start.path), start.path, ignores)
             except OSError:
                 tally.counts["unreadable"] += 1
-            if folders is not None:
-                folders += (Entry(start.root, path) for path in walk.folders)
             found[start.root].update(self._own(start.root, walk.found))
         return [Entry(root, path) for root in self.roots for path in sorted(found[root])]
 

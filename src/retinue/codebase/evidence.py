@@ -6,12 +6,13 @@ The two sources must agree to the last number: the ranker cannot tell them apart
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from retinue.codebase.entry import Entry
 from retinue.codebase.outline import Chunk
+from retinue.codebase.path_words import PathWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Detail:
     imports: Sequence[str]
     hits: dict[str, dict[int, int]]
     """Term to chunk to how often."""
+    name_terms: Mapping[str, str]
+    """Each defined name to its terms, every one once, spaces between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +48,24 @@ class Past:
 
 class Evidence(Protocol):
     @property
-    def entries(self) -> Sequence[Entry]:
-        """Every file that may be named, in order."""
+    def paths(self) -> Sequence[str]:
+        """Every file that may be named, in the order of the roots, then by path. Its place is its number."""
         ...
 
-    @property
-    def paths(self) -> Sequence[str]:
-        """The path of each entry."""
-        ...
+    def entry(self, file: int) -> Entry: ...
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Bytes on disk, one for each entry."""
+        """Bytes on disk, one for each path."""
         ...
 
     @property
     def counts(self) -> dict[str, dict[int, int]]:
         """Term to file to how often."""
+        ...
+
+    def path_words(self) -> PathWords:
+        """The same terms in the paths."""
         ...
 
     def details(self, files: Sequence[int]) -> dict[int, Detail]: ...

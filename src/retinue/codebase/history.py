@@ -11,14 +11,13 @@ import math
 import os
 import shutil
 import subprocess
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from retinue.codebase.evidence import Change, Past
-from retinue.codebase.freshness import stamp_at
-from retinue.codebase.terms import Asked, words
+from retinue.codebase.git_head import head_commit
+from retinue.codebase.terms import Asked, Vocabulary, words
 from retinue.core.stop import Stop
 
 COMMITS = 5_000
@@ -42,15 +41,6 @@ class Message(NamedTuple):
     """Distinct, in the order of the message."""
 
 
-class Speaking(NamedTuple):
-    """A commit whose message has some of the asked terms."""
-
-    commit: str
-    terms: frozenset[str]
-    words: int
-    """Distinct words of the message."""
-
-
 class History:
     def __init__(self, root: Path, stop: Stop) -> None:
         self._root = root
@@ -59,17 +49,9 @@ class History:
 
     def state(self) -> str:
         """Changes whenever HEAD comes to name another commit. Costs no process in an ordinary repository."""
-        folder = self._root / ".git"
         if self._git is None:
             return ""
-        if not folder.is_dir():
-            return self._ask("rev-parse", "--verify", "--quiet", "HEAD").decode("ascii", "replace").strip()
-        try:
-            head = (folder / "HEAD").read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            return ""
-        moved = (folder / "logs" / "HEAD", folder / "packed-refs", folder / head.removeprefix("ref: "))
-        return repr((head, [stamp_at(path) for path in moved]))
+        return head_commit(self._root / ".git") or self._ask("rev-parse", "HEAD").decode("ascii", "replace")
 
     def messages(self) -> list[Message]:
         """The newest first."""
@@ -140,39 +122,49 @@ def _environment(root: Path) -> dict[str, str]:
     }
 
 
-def speaking(messages: Sequence[Message], terms: Collection[str]) -> list[Speaking]:
-    asked = Asked(terms)
-    found: list[Speaking] = []
-    for commit, distinct in messages:
-        shared = [term for word in distinct for term in asked[word]]
-        if shared:
-            found.append(Speaking(commit, frozenset(shared), len(distinct)))
-    return found
+def distinct_terms(message: Message, vocabulary: Vocabulary) -> set[str]:
+    return {term for word in message.words for term in vocabulary[word].split()}
 
 
 def nearest(
-    spoken: Sequence[Speaking], commits: int, weights: Mapping[str, float]
-) -> tuple[list[Speaking], dict[str, int]]:
-    """The commits that speak most of what is asked, and how many have each term. Newer first in `spoken`."""
-    frequency = Counter(term for one in spoken for term in one.terms)
-    rare = {term: weights[term] * math.log(1 + commits / (1 + frequency[term])) for term in frequency}
-    scored = [(-sum(sorted(rare[term] for term in one.terms)), place) for place, one in enumerate(spoken)]
-    return [spoken[place] for _, place in sorted(scored)[:NEAREST]], dict(frequency)
+    speaking: Mapping[str, Sequence[int]], commits: int, weights: Mapping[str, float]
+) -> tuple[list[tuple[int, frozenset[str]]], dict[str, int]]:
+    """The commits that speak most of what is asked, with the terms of each, and how many have each term.
+
+    `speaking` has the numbers of the commits with a term; the newest commit is 0.
+    """
+    frequency = {term: len(numbers) for term, numbers in speaking.items() if numbers}
+    rare = {term: weights[term] * math.log(1 + commits / (1 + count)) for term, count in frequency.items()}
+    scores: dict[int, float] = {}
+    for term in sorted(rare, key=lambda term: (rare[term], term)):
+        worth = rare[term]
+        for number in speaking[term]:
+            scores[number] = scores.get(number, 0.0) + worth
+    # Numbers in order first: sorting is stable, so of equals the newest comes first.
+    near = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:NEAREST]
+    terms: dict[int, list[str]] = {number: [] for number in near}
+    for term in rare:
+        for number in terms.keys() & speaking[term]:
+            terms[number].append(term)
+    return [(number, frozenset(of_commit)) for number, of_commit in terms.items()], frequency
 
 
-def past_of(
-    near: Sequence[Speaking], commits: int, frequency: dict[str, int], files: Mapping[str, Sequence[str]]
-) -> Past:
-    changes = [
-        Change(one.terms, one.words, tuple(files[one.commit]))
-        for one in near
-        if 0 < len(files.get(one.commit, ())) <= MOST_FILES
-    ]
-    return Past(commits, frequency, changes)
+def votes(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]) -> list[Change]:
+    """The commits that may vote, from the terms, words and files of each."""
+    return [Change(*one) for one in found if 0 < len(one[2]) <= MOST_FILES]
 
 
 def past(history: History, weights: Mapping[str, float]) -> Past:
     """The history as evidence for one question, read afresh."""
     messages = history.messages()
-    near, frequency = nearest(speaking(messages, weights), len(messages), weights)
-    return past_of(near, len(messages), frequency, history.files([one.commit for one in near]))
+    asked = Asked(weights)
+    speaking: dict[str, list[int]] = {}
+    for number, (_, distinct) in enumerate(messages):
+        for term in {term for word in distinct for term in asked[word]}:
+            speaking.setdefault(term, []).append(number)
+    near, frequency = nearest(speaking, len(messages), weights)
+    files = history.files([messages[number].commit for number, _ in near])
+    found = (
+        (terms, len(messages[number].words), files.get(messages[number].commit, ())) for number, terms in near
+    )
+    return Past(len(messages), frequency, votes(found))

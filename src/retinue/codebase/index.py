@@ -1,65 +1,41 @@
 """An index of some roots in one SQLite file of the data folder. It saves work; it never changes an answer.
 
-Words are kept by SQLite's full-text engine, one row for each definition-sized chunk, split and stemmed
-beforehand. A changed file gets a new number; its old rows stay behind and are not looked at, until they are
-too many and the index is made anew. Several processes may use it at once: writers take turns, readers see
-one state from beginning to end. Whatever goes wrong with it, the answer comes from a scan instead.
+A question only reads it: what changed since is read from the files themselves, and `update` takes it in
+later, when it is enough to be worth it. Several processes may use it at once: writers take turns, readers
+see one state from beginning to end. Whatever goes wrong with it, the answer comes from a scan instead.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
-from array import array
-from collections.abc import Callable, Generator, Iterable, Sequence
+import time
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
+from retinue.codebase import chronicle, holdings, segments, stored
 from retinue.codebase.chronicle import Chronicle
-from retinue.codebase.chronicle import tables as history_tables
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.damage import making_sense
 from retinue.codebase.entry import Entry
-from retinue.codebase.evidence import Detail
-from retinue.codebase.freshness import changed, stamp_at
+from retinue.codebase.freshness import GONE, settled
 from retinue.codebase.history import History
-from retinue.codebase.ignore import IGNORE_FILES
+from retinue.codebase.holdings import Current, Holdings, current
+from retinue.codebase.indexed import Indexed
 from retinue.codebase.opener import Opener
-from retinue.codebase.outline import MOST_CHUNKS, Chunk, outline
-from retinue.codebase.scan import size_of, text_of
-from retinue.codebase.sources import worth_reading
-from retinue.codebase.terms import Vocabulary, words
+from retinue.codebase.scan import text_of
+from retinue.codebase.segments import Segment
+from retinue.codebase.terms import Vocabulary
 from retinue.core.stop import Stop
 
-VERSION = 1
+VERSION = 2
 """Of the tables and of everything that is stored in them; another version is another file."""
-_BITS = 13
-"""A row's number is its file's number and, in the lowest bits, the chunk's."""
-_FIRST_MASK = (1 << _BITS) - 1
-_BATCH = 200
+LOOSE_FILES, LOOSE_BYTES = 16, 64_000
+"""Up to so much is read anew at every question rather than taken in."""
 _BUSY_SECONDS = 5.0
-assert MOST_CHUNKS < _FIRST_MASK  # noqa: S101 - a wrong constant must not reach a user
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS files (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, root INTEGER, path TEXT, size INTEGER, modified INTEGER,
-    changed INTEGER, inode INTEGER, bytes INTEGER, hash BLOB, places BLOB, names TEXT, imports TEXT);
-CREATE UNIQUE INDEX IF NOT EXISTS file_paths ON files (root, path);
-CREATE TABLE IF NOT EXISTS folders (
-    root INTEGER, path TEXT, size INTEGER, modified INTEGER, changed INTEGER, inode INTEGER,
-    PRIMARY KEY (root, path)) WITHOUT ROWID;
-CREATE VIRTUAL TABLE IF NOT EXISTS chunk_words USING fts5(
-    terms, content='', detail=full, columnsize=0, tokenize='ascii');
-CREATE VIRTUAL TABLE IF NOT EXISTS chunk_places USING fts5vocab(chunk_words, instance);
-"""
-
-
-class Changes(NamedTuple):
-    """What an update has to do."""
-
-    whole: bool
-    """The roots must be walked again."""
-    files: list[tuple[int, str]]
+_TABLES = holdings.TABLES + stored.TABLES + segments.TABLES + chronicle.TABLES
 
 
 def _file(folder: Path, codebase: Codebase) -> Path:
@@ -68,13 +44,14 @@ def _file(folder: Path, codebase: Codebase) -> Path:
     return folder / f"{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}.sqlite3"
 
 
-def discard_if_damaged(folder: Path, codebase: Codebase) -> bool:
+def discard_if_damaged(folder: Path, codebase: Codebase, *, certainly: bool = False) -> bool:
+    """Whether it was; one that is merely busy is left alone. `certainly` it is if a row made no sense."""
     file = _file(folder, codebase)
     if not file.exists():
         return False
     database = sqlite3.connect(file, timeout=_BUSY_SECONDS)
     try:
-        sound = database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        sound = not certainly and database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     except sqlite3.OperationalError:
         return False
     except sqlite3.DatabaseError:
@@ -93,59 +70,48 @@ class Index:
     def __init__(self, folder: Path, codebase: Codebase) -> None:
         """Raises sqlite3.Error or OSError if the folder cannot hold one."""
         self._codebase = codebase
-        self._roots = [root.path for root in codebase.roots]
+        self._roots = codebase.roots
         folder.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(_file(folder, codebase), timeout=_BUSY_SECONDS, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='chunk_places'").fetchone():
-            self._db.executescript(_TABLES + "".join(map(history_tables, range(len(self._roots)))))
+        if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='holdings'").fetchone():
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.executescript(_TABLES)
 
     def close(self) -> None:
         self._db.close()
 
     def chronicles(self, stop: Stop) -> list[Chronicle]:
         """One for each root."""
-        return [Chronicle(self._db, root, History(path, stop)) for root, path in enumerate(self._roots)]
+        return [
+            Chronicle(self._db, number, History(root.path, stop)) for number, root in enumerate(self._roots)
+        ]
 
-    def changes(self) -> Changes | None:
-        """What changed since the last update; None if there was none yet. Looks at stamps, reads nothing."""
-        if not self._db.execute("SELECT 1 FROM folders").fetchone():
+    def currents(self, stop: Stop) -> list[Current] | None:
+        """What it holds of each root, and what is new since; None if it holds nothing yet."""
+        held = self._held()
+        if held is None:
             return None
-        if changed(self._roots, self._stamps("folders")):
-            return Changes(True, [])
-        files = changed(self._roots, self._stamps("files"))
-        whole = any(path.rpartition("/")[2] in IGNORE_FILES for _, path in files)
-        return Changes(whole, files)
+        return [current(one, self._codebase, root, stop) for one, root in zip(held, self._roots, strict=True)]
 
-    def _stamps(self, table: str) -> Iterable[tuple[int, str, int, int, int, int]]:
-        return self._db.execute(f"SELECT root, path, size, modified, changed, inode FROM {table}")  # noqa: S608
+    def _held(self) -> list[Holdings] | None:
+        query = f"SELECT {holdings.COLUMNS} FROM holdings ORDER BY root"  # noqa: S608 - constants
+        rows = self._db.execute(query).fetchall()
+        with making_sense():
+            return [Holdings.unpacked(row) for row in rows] if rows else None
 
-    def update(self, stop: Stop) -> None:
-        """Make it true again: only files that changed are read. Others may have done so in the meantime."""
-        with self._writing():
-            if self._is_worn():
-                self._empty()
-            found = self.changes()
-            if found is None or found.whole:
-                self._walk(stop)
-            elif found.files:
-                self._renew(found.files, stop)
-            for chronicle in self.chronicles(stop):
-                if not chronicle.is_current():
-                    chronicle.renew()
+    def evidence(self, currents: Sequence[Current], terms: Collection[str], stop: Stop) -> Indexed:
+        """Only while `reading`."""
+        return Indexed(self._db, self._codebase, currents, terms, stop)
 
-    def _is_worn(self) -> bool:
-        """More rows of files that are gone than of files that are there."""
-        given = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'files'").fetchone()
-        live = self._db.execute("SELECT count(*) FROM files").fetchone()[0]
-        return given is not None and given[0] > 2 * live + _BATCH
-
-    def _empty(self) -> None:
-        self._db.execute("DELETE FROM folders")
-        self._db.execute("DELETE FROM files")
-        self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'files'")
-        self._db.execute("INSERT INTO chunk_words (chunk_words) VALUES ('delete-all')")
+    @contextmanager
+    def reading(self) -> Generator[None]:
+        """One state of the index from beginning to end."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("ROLLBACK")
 
     @contextmanager
     def _writing(self) -> Generator[None]:
@@ -157,123 +123,80 @@ class Index:
             raise
         self._db.execute("COMMIT")
 
-    @contextmanager
-    def reading(self) -> Generator[None]:
-        """One state of the index from beginning to end."""
-        self._db.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._db.execute("ROLLBACK")
-
-    def _walk(self, stop: Stop) -> None:
-        numbers = {root: number for number, root in enumerate(self._codebase.roots)}
-        # Stamped before it is looked into: what changes in between is seen again next time.
-        excludes = [(number, ".git/info/exclude") for number in range(len(self._roots))]
-        before = {place: stamp_at(self._roots[place[0]] / place[1]) for place in excludes}
-        walked = self._codebase.files(stop)
-        folders = {(numbers[one.root], one.path) for one in walked.folders}
-        self._db.execute("DELETE FROM folders")
-        stamps = {place: stamp_at(self._roots[place[0]] / place[1]) for place in folders} | before
-        self._db.executemany(
-            "INSERT INTO folders VALUES (?, ?, ?, ?, ?, ?)",
-            [(*place, *stamp) for place, stamp in stamps.items()],
+    def is_behind(self, currents: Sequence[Current], chronicles: Sequence[Chronicle]) -> bool:
+        """Whether `update` would find something to do."""
+        return (
+            self._is_much(currents)
+            or any(one.moved for one in currents)
+            or not all(one.is_whole() for one in chronicles)
         )
-        found = {(numbers[one.root], one.path) for one in walked.entries if worth_reading(one.path)}
-        known = {row[:2]: row for row in self._stamps("files")}
-        self._db.executemany("DELETE FROM files WHERE root=? AND path=?", sorted(known.keys() - found))
-        stale = changed(self._roots, [row for place, row in known.items() if place in found])
-        self._renew(sorted({*(found - known.keys()), *stale}), stop)
 
-    def _renew(self, places: Sequence[tuple[int, str]], stop: Stop) -> None:
-        vocabulary = Vocabulary()
+    def update(self, stop: Stop) -> None:
+        """Take in what changed. Others may have done so in the meantime."""
+        with self._writing():
+            held = self._held()
+            known = held or [Holdings.none() for _ in self._roots]
+            currents = [
+                current(one, self._codebase, root, stop) for one, root in zip(known, self._roots, strict=True)
+            ]
+            if held is None or self._is_much(currents):
+                self._take_in(currents, stop)
+            elif any(one.moved for one in currents):
+                self._keep([one.holdings for one in currents])
+            for one in self.chronicles(stop):
+                one.update()
+
+    def _is_much(self, currents: Sequence[Current]) -> bool:
+        loose = [(root, place) for root, one in enumerate(currents) for place in one.loose]
+        sizes = (
+            _size(self._roots[root].path / currents[root].holdings.paths[place]) for root, place in loose
+        )
+        return len(loose) > LOOSE_FILES or sum(sizes) > LOOSE_BYTES
+
+    def _take_in(self, currents: Sequence[Current], stop: Stop) -> None:
+        segment, vocabulary = Segment(), stored.vocabulary()
         with self._codebase.opener(stop) as opener:
-            for first in range(0, len(places), _BATCH):
-                stop.check()
-                rows: list[tuple[int, str]] = []
-                for root, path in places[first : first + _BATCH]:
-                    rows += self._rows_of(opener, root, path, vocabulary)
-                self._db.executemany("INSERT INTO chunk_words (rowid, terms) VALUES (?, ?)", rows)
+            for number, one in enumerate(currents):
+                for place in one.loose:
+                    stop.check()
+                    self._store(opener, number, one.holdings, place, segment, vocabulary)
+                    if segment.is_full:
+                        segment.write(self._db)
+                        segment, vocabulary = Segment(), stored.vocabulary()
+        segment.write(self._db)
+        live = {file for one in currents for file in one.holdings.ids}
+        gone = {file for (file,) in self._db.execute("SELECT id FROM files")} - live
+        self._db.executemany("DELETE FROM files WHERE id = ?", [(file,) for file in gone])
+        segments.tidy(self._db, live)
+        self._keep([one.holdings for one in currents])
 
-    def _rows_of(self, opener: Opener, root: int, path: str, vocabulary: Vocabulary) -> list[tuple[int, str]]:
-        """Store what is known of one file, and give the rows of its words."""
-        stamp = stamp_at(self._roots[root] / path)
-        entry = Entry(self._codebase.roots[root], path)
-        data = text_of(opener, entry) or b""
-        digest = hashlib.blake2b(data, digest_size=16).digest()
-        same = self._db.execute(
-            "UPDATE files SET size=?, modified=?, changed=?, inode=? WHERE root=? AND path=? AND hash=?",
-            (*stamp, root, path, digest),
-        )
-        if same.rowcount:
-            return []
-        self._db.execute("DELETE FROM files WHERE root=? AND path=?", (root, path))
-        cut, imports = outline(path, data)
-        places = array("I", [number for chunk in cut for number in (chunk.start, chunk.line)])
-        places.append(len(data))
-        names = "\n".join([chunk.name for chunk in cut])
-        stored = self._db.execute(
-            "INSERT INTO files"
-            " (root, path, size, modified, changed, inode, bytes, hash, places, names, imports)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (root, path, *stamp, size_of(opener, entry), digest, places.tobytes(), names, "\n".join(imports)),
-        )
-        file = (stored.lastrowid or 0) << _BITS
-        spaced, terms_of = words(data), vocabulary.__getitem__
-        return [
-            (file + number, " ".join(filter(None, map(terms_of, spaced[chunk.start : chunk.end].split()))))
-            for number, chunk in enumerate(cut)
-        ]
-
-    def evidence(self, terms: Sequence[str]) -> Indexed:
-        """Only while `reading`."""
-        return Indexed(self._db.execute, self._codebase, terms)
-
-
-class Indexed:
-    """The evidence that an index holds for some terms."""
-
-    def __init__(
-        self, execute: Callable[..., sqlite3.Cursor], codebase: Codebase, terms: Sequence[str]
+    def _store(
+        self, opener: Opener, root: int, held: Holdings, place: int, segment: Segment, vocabulary: Vocabulary
     ) -> None:
-        self._execute = execute
-        rows = execute("SELECT root, path, id, bytes FROM files ORDER BY root, path").fetchall()
-        roots = codebase.roots
-        self.entries = [Entry(roots[row[0]], row[1]) for row in rows]
-        self.paths = [row[1] for row in rows]
-        self.sizes = [row[3] for row in rows]
-        self._ids = [row[2] for row in rows]
-        self._numbers = {row[2]: number for number, row in enumerate(rows)}
-        self._postings = {term: self._posting(term) for term in terms}
-        self.counts = {term: self._count(rows) for term, rows in self._postings.items()}
+        path = held.paths[place]
+        as_of_ns = time.time_ns()
+        try:
+            status = os.lstat(f"{self._roots[root].path}{os.sep}{path}")
+        except OSError:
+            held.ids[place], held.sizes[place], held.stamps[place] = 0, 0, GONE
+            return
+        data = text_of(opener, Entry(self._roots[root], path)) or b""
+        row, said = stored.pack(path, data, vocabulary)
+        added = self._db.execute(f"INSERT INTO files ({stored.COLUMNS}) VALUES (?, ?, ?, ?, ?)", row)  # noqa: S608
+        file = added.lastrowid or 0
+        held.ids[place], held.sizes[place] = file, status.st_size
+        held.stamps[place] = settled(status, as_of_ns)
+        segment.add(file, said)
 
-    def _posting(self, term: str) -> list[tuple[int, int]]:
-        """(row, how often), of files that are current and of those that are not."""
-        return self._execute(
-            "SELECT doc, count(*) FROM chunk_places WHERE term = ? GROUP BY doc", (term,)
-        ).fetchall()
+    def _keep(self, held: Sequence[Holdings]) -> None:
+        self._db.executemany(
+            "REPLACE INTO holdings VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(number, *one.packed()) for number, one in enumerate(held)],
+        )
 
-    def _count(self, posting: list[tuple[int, int]]) -> dict[int, int]:
-        counts: dict[int, int] = {}
-        numbers = self._numbers
-        for row, count in posting:
-            if (number := numbers.get(row >> _BITS)) is not None:
-                counts[number] = counts.get(number, 0) + count
-        return counts
 
-    def details(self, files: Sequence[int]) -> dict[int, Detail]:
-        hits: dict[int, dict[str, dict[int, int]]] = {self._ids[file]: {} for file in files}
-        for term, posting in self._postings.items():
-            for row, count in posting:
-                if (of_file := hits.get(row >> _BITS)) is not None:
-                    of_file.setdefault(term, {})[row & _FIRST_MASK] = count
-        return {file: self._detail(self._ids[file], hits[self._ids[file]]) for file in files}
-
-    def _detail(self, file: int, hits: dict[str, dict[int, int]]) -> Detail:
-        query = "SELECT places, names, imports FROM files WHERE id = ?"
-        places, names, imports = self._execute(query, (file,)).fetchone()
-        numbers = array("I")
-        numbers.frombytes(places)
-        starts, lines = numbers[0::2], numbers[1::2]
-        cut = list(map(Chunk, starts, starts[1:], lines, names.split("\n")))
-        return Detail(cut, imports.split("\n") if imports else [], hits)
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0

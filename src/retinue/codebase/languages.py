@@ -7,8 +7,8 @@ unambiguous, so that hostile text costs no more than ordinary text.
 
 from __future__ import annotations
 
+import functools
 import re
-from pathlib import PurePosixPath
 
 _GAP = r"[ \t]{1,8}"
 _INDENT = r"[ \t]{0,64}"
@@ -30,11 +30,11 @@ _TYPE_WORDS = (
 )
 
 
-def _pattern(first: str, *alternatives: str) -> re.Pattern[bytes]:
+def _pattern(first: str, *alternatives: str) -> bytes:
     """`first` is the set of characters with which a definition's line can begin, after its indentation."""
     ahead = rf"\n(?={_INDENT}[{first}])"
     joined = ahead + "(?:" + "|".join(f"(?:{alternative})" for alternative in alternatives) + ")"
-    return re.compile(_beyond_ascii(joined).encode())
+    return _beyond_ascii(joined).encode()
 
 
 def _beyond_ascii(pattern: str) -> str:
@@ -139,7 +139,7 @@ _OTHER = _pattern(
     + r"([\w.:]{1,120})",
 )
 
-_FAMILIES: dict[str, re.Pattern[bytes]] = {
+_FAMILIES = {
     suffix: pattern
     for suffixes, pattern in (
         (".py .pyi .pyx .pxd", _PYTHON),
@@ -171,5 +171,11 @@ IMPORT = re.compile(
 
 def pattern_for(path: str) -> re.Pattern[bytes]:
     """For text with a newline put before it. The last group that matched is the defined name."""
-    name = PurePosixPath(path).name.lower()
-    return _NAMED.get(name) or _FAMILIES.get(PurePosixPath(name).suffix, _OTHER)
+    name = path.rpartition("/")[2].lower()
+    return _compiled(_NAMED.get(name) or _FAMILIES.get("." + name.rpartition(".")[2], _OTHER))
+
+
+@functools.cache
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    """When a file of the family is met: compiling all of them would cost a start more than all else here."""
+    return re.compile(pattern)

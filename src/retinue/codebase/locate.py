@@ -70,6 +70,9 @@ class Locator:
         self._codebase = codebase
         self._folder = index_folder
         self._ripgrep = ripgrep
+        self._is_damaged = False
+        self.is_behind = index_folder is not None
+        """Whether `prepare` would save the next question work, as far as the last one could tell."""
 
     def locate(self, question: str | Question, limit: int, stop: Stop) -> Located:
         asked = parse(question) if isinstance(question, str) else question
@@ -81,6 +84,8 @@ class Locator:
 
     def prepare(self, stop: Stop) -> bool:
         """Make or renew the index, a damaged one from nothing; False if there is none to be had."""
+        if self._is_damaged:
+            self._discard()
         return self._folder is not None and (self._update(stop) or (self._discard() and self._update(stop)))
 
     def _update(self, stop: Stop) -> bool:
@@ -109,9 +114,11 @@ class Locator:
         if self._folder is None:
             return False
         try:
-            return discard_if_damaged(self._folder, self._codebase)
+            discarded = discard_if_damaged(self._folder, self._codebase, certainly=self._is_damaged)
         except OSError:
             return False
+        self._is_damaged = False
+        return discarded
 
     def _open(self) -> Index | None:
         return None if self._folder is None else Index(self._folder, self._codebase)
@@ -123,17 +130,21 @@ class Locator:
             if index is None:
                 return None
             try:
-                found = index.changes()
-                if found is None or found.whole or len(found.files) > FEW_CHANGES:
-                    return None
-                if found.files or not all(one.is_current() for one in index.chronicles(stop)):
-                    index.update(stop)
                 with index.reading():
-                    pasts = [chronicle.past(asked.terms) for chronicle in index.chronicles(stop)]
-                    return _located(asked, index.evidence(list(asked.terms)), together(pasts), limit)
+                    currents = index.currents(stop)
+                    if currents is None or sum(len(one.loose) for one in currents) > FEW_CHANGES:
+                        return None
+                    chronicles = index.chronicles(stop)
+                    self.is_behind = index.is_behind(currents, chronicles)
+                    evidence = index.evidence(currents, asked.terms, stop)
+                    pasts = [one.past(asked.terms) for one in chronicles]
+                    return _located(asked, evidence, together(pasts), limit)
             finally:
                 index.close()
-        except (sqlite3.Error, OSError):
+        except sqlite3.OperationalError:
+            return None
+        except (sqlite3.Error, OSError) as error:
+            self._is_damaged = isinstance(error, sqlite3.DatabaseError)
             return None
 
     def _from_scan(self, asked: Question, limit: int, stop: Stop) -> Located:
@@ -146,7 +157,7 @@ def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> 
     ranking = rank(asked, evidence, history)
     places = [
         Place(
-            evidence.entries[one.file],
+            evidence.entry(one.file),
             one.line,
             one.score,
             why(ranking, one.file, asked, evidence.paths),

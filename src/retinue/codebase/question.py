@@ -60,6 +60,8 @@ class Question:
     """More than one line: a bug report or a request with a title."""
     is_question: bool
     """It asks, rather than reports or requests: who asks may mean a test or a page as well as the code."""
+    wanted: frozenset[str] = frozenset()
+    """Standings of files that were asked for by name, such as `docs`: they are not weighed down."""
 
     def asks_for(self, *stems: str) -> bool:
         return any(term in self.terms for term in stems)

@@ -14,13 +14,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retinue.codebase.closeup import Signal, close_up, saturated
+from retinue.codebase.closeup import K1, Signal, close_up, length_damping
 from retinue.codebase.evidence import Detail, Evidence, Past
 from retinue.codebase.kinds import Standing, standing_of
 from retinue.codebase.mentions import mentioned
 from retinue.codebase.neighbours import neighbourhood
 from retinue.codebase.question import Question
-from retinue.codebase.terms import Asked
 
 SHORTLIST = 80
 _AMONG_THE_BEST = 10
@@ -122,7 +121,7 @@ def rarity(having: int, total: int) -> float:
 def first_signals(
     question: Question, evidence: Evidence, past: Past, weights: Mapping[str, float]
 ) -> dict[str, Signal]:
-    name, folder = _path_words(question, evidence.paths)
+    name, folder = _path_words(question, evidence)
     said, traced = mentioned(question, evidence.paths)
     return {
         "words": _words(evidence, weights),
@@ -138,31 +137,27 @@ def _words(evidence: Evidence, weights: Mapping[str, float]) -> Signal:
     """BM25 over whole files."""
     sizes = evidence.sizes
     average = sum(sizes) / max(1, len(sizes)) or 1.0
+    damping = [length_damping(size / average) for size in sizes]
     scores: Signal = {}
     for term, weight in weights.items():
+        full = weight * (K1 + 1)
         for file, count in evidence.counts[term].items():
-            scores[file] = scores.get(file, 0.0) + weight * saturated(count, sizes[file] / average)
+            # `saturated`, written out: this line runs tens of thousands of times for a question.
+            scores[file] = scores.get(file, 0.0) + full * count / (count + damping[file])
     return scores
 
 
-def _path_words(question: Question, paths: Sequence[str]) -> tuple[Signal, Signal]:
+def _path_words(question: Question, evidence: Evidence) -> tuple[Signal, Signal]:
     """The question's terms in a file's name and in its folders, rarer ones more."""
-    asked = Asked(question.terms)
-    of_folder: dict[str, tuple[str, ...]] = {}
-    having: dict[str, int] = {}
-    found: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
-    for file, path in enumerate(paths):
-        folder, _, name = path.rpartition("/")
-        if folder not in of_folder:
-            of_folder[folder] = asked.within(folder)
-        in_name = asked.within(name.rpartition(".")[0] or name)
-        if in_name or of_folder[folder]:
-            found.append((file, in_name, of_folder[folder]))
-            for term in {*in_name, *of_folder[folder]}:
-                having[term] = having.get(term, 0) + 1
-    worth = {term: question.terms[term] * rarity(count, len(paths)) for term, count in having.items()}
-    names = {file: sum(worth[term] for term in in_name) for file, in_name, _ in found if in_name}
-    folders = {file: sum(worth[term] for term in above) for file, _, above in found if above}
+    in_name, in_folders = evidence.path_words()
+    names: Signal = {}
+    folders: Signal = {}
+    for term, weight in question.terms.items():
+        of_name, of_folders = in_name.get(term, ()), in_folders.get(term, ())
+        worth = weight * rarity(len({*of_name, *of_folders}), len(evidence.paths))
+        for files, signal in ((of_name, names), (of_folders, folders)):
+            for file in files:
+                signal[file] = signal.get(file, 0.0) + worth
     return names, folders
 
 
@@ -216,13 +211,15 @@ def weighed(
 
 def _shortlist(scores: Signal, paths: Sequence[str], question: Question) -> list[int]:
     """Standing is looked up for the front alone: it is the costly part when thousands of files match."""
-    front = sorted(scores, key=lambda file: (-scores[file], paths[file]))[: SHORTLIST * 5]
+    front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST * 5]
     judged = {file: scores[file] * _standing(paths[file], question) for file in front}
     return sorted(judged, key=lambda file: (-judged[file], paths[file]))[:SHORTLIST]
 
 
 def _standing(path: str, question: Question) -> float:
     standing = standing_of(path)
+    if standing in question.wanted:
+        return 1.0
     if standing == "test" and question.is_question:
         return _TEST_ASKED_FOR if question.asks_for(*_TEST_TERMS) else _TEST_IN_QUESTION
     return STANDING[standing]

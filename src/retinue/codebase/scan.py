@@ -5,7 +5,8 @@ Ripgrep, where there is one, says which files can hold a term at all; the others
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -14,6 +15,7 @@ from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Detail
 from retinue.codebase.opener import Opener
 from retinue.codebase.outline import outline
+from retinue.codebase.path_words import PathWords, path_words
 from retinue.codebase.question import Question
 from retinue.codebase.ripgrep import Ripgrep, batches
 from retinue.codebase.sources import LARGEST, worth_reading
@@ -29,26 +31,27 @@ class Scan:
         self._codebase = codebase
         self._stop = stop
         self._asked = Asked(question.terms)
-        self.entries = [entry for entry in codebase.files(stop).entries if worth_reading(entry.path)]
-        self.paths = [entry.path for entry in self.entries]
+        self._entries = [entry for entry in codebase.files(stop).entries if worth_reading(entry.path)]
+        self.paths = [entry.path for entry in self._entries]
         self.counts: dict[str, dict[int, int]] = {term: {} for term in question.terms}
-        numbers = {entry: number for number, entry in enumerate(self.entries)}
+        numbers = {entry: number for number, entry in enumerate(self._entries)}
         with codebase.opener(stop) as opener:
-            self.sizes = [size_of(opener, entry) for entry in self.entries]
-            for entry in _candidates(self.entries, question.needles, ripgrep, stop):
+            self.sizes = [size_of(opener, entry) for entry in self._entries]
+            for entry in _candidates(self._entries, question.terms, ripgrep, stop):
                 stop.check()
                 if (data := text_of(opener, entry)) is not None:
-                    self._count(numbers[entry], data)
+                    for term, count in counts_in(data, self._asked).items():
+                        self.counts[term][numbers[entry]] = count
 
-    def _count(self, file: int, data: bytes) -> None:
-        for found in filter(None, map(self._asked.__getitem__, words(data).split())):
-            for term in found:
-                counts = self.counts[term]
-                counts[file] = counts.get(file, 0) + 1
+    def entry(self, file: int) -> Entry:
+        return self._entries[file]
+
+    def path_words(self) -> PathWords:
+        return path_words(self.paths, self._asked)
 
     def details(self, files: Sequence[int]) -> dict[int, Detail]:
         with self._codebase.opener(self._stop) as opener:
-            return {file: self._detail(opener, self.entries[file]) for file in files}
+            return {file: self._detail(opener, self._entries[file]) for file in files}
 
     def _detail(self, opener: Opener, entry: Entry) -> Detail:
         return detail_of(entry.path, text_of(opener, entry) or b"", self._asked)
@@ -71,14 +74,15 @@ def size_of(opener: Opener, entry: Entry) -> int:
 
 
 def _candidates(
-    entries: Sequence[Entry], needles: Collection[str], ripgrep: Ripgrep | None, stop: Stop
+    entries: Sequence[Entry], terms: Collection[str], ripgrep: Ripgrep | None, stop: Stop
 ) -> Sequence[Entry]:
     """The entries that can hold a term: some too many, never one too few."""
-    if not needles:
+    if not terms:
         return ()
     if ripgrep is None:
         return entries
-    pattern = "|".join(sorted(needles))
+    # An identifier is found by its letters run together too, whatever stands between them.
+    pattern = "|".join("_*".join(map(re.escape, term)) for term in sorted(terms))
     found: list[Entry] = []
     for root, of_root in groupby(entries, attrgetter("root")):
         for batch in batches([entry.path for entry in of_root]):
@@ -87,7 +91,15 @@ def _candidates(
     return found
 
 
-def detail_of(path: str, data: bytes, asked: Mapping[bytes, tuple[str, ...]]) -> Detail:
+def counts_in(data: bytes, asked: Asked) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for found in filter(None, map(asked.__getitem__, words(data).split())):
+        for term in found:
+            counts[term] = counts.get(term, 0) + 1
+    return counts
+
+
+def detail_of(path: str, data: bytes, asked: Asked) -> Detail:
     cut, imports = outline(path, data)
     spaced = words(data)
     hits: dict[str, dict[int, int]] = {}
@@ -96,4 +108,5 @@ def detail_of(path: str, data: bytes, asked: Mapping[bytes, tuple[str, ...]]) ->
             for term in found:
                 counts = hits.setdefault(term, {})
                 counts[number] = counts.get(number, 0) + 1
-    return Detail(cut, imports, hits)
+    names = {chunk.name for chunk in cut if chunk.name}
+    return Detail(cut, imports, hits, {name: asked.vocabulary.distinct(name) for name in names})

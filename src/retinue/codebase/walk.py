@@ -7,7 +7,7 @@ shows nothing from elsewhere. Links are not followed: what they lead to is shown
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from retinue.codebase.directory import MAX_DEPTH, Directory, read_fully
@@ -42,6 +42,8 @@ class Walker:
         self._rules = rules
         self._tally = tally
         self._stop = stop
+        self.ignore_files: list[str] = []
+        """Root-relative paths of those that were read."""
 
     def look(self, here: Directory, path: str, ignores: Ignores) -> tuple[list[Seen], Ignores]:
         """What one folder shows, and the ignore files that hold below it."""
@@ -51,7 +53,9 @@ class Walker:
         except OSError:
             counts["unreadable"] += 1
             return [], ignores
-        ignores = ignores.below(path, _ignore_texts(here, (entry.name for entry in entries)))
+        texts = _ignore_texts(here, (entry.name for entry in entries))
+        self.ignore_files += (f"{path}/{name}" if path else name for name in texts)
+        ignores = ignores.below(path, texts)
         seen: list[Seen] = []
         for entry in entries:
             if self._tally.out_of_time(self._stop):
@@ -86,14 +90,25 @@ class Walker:
 class FileWalk(Walker):
     """A walk that gathers all files below a folder."""
 
-    def __init__(self, rules: Rules, tally: Tally, stop: Stop, max_files: int, *, sized: bool) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        tally: Tally,
+        stop: Stop,
+        max_files: int,
+        *,
+        sized: bool,
+        known: Container[str] = frozenset(),
+    ) -> None:
+        """Folders inside it that are `known` are left alone."""
         super().__init__(rules, tally, stop)
         self.found: list[str] = []
         """Root-relative paths. Fewer than there are if the tally names a limit."""
         self.folders: list[str] = []
-        """Every folder looked into: what is new appears in one of them."""
+        """Every folder looked into, or that could not be: what is new appears in one of them."""
         self._max_files = max_files
         self._max_bytes = rules.max_file_bytes if sized else None
+        self._known = known
 
     def gather(self, here: Directory, path: str, ignores: Ignores, depth: int = 1) -> None:
         if self._ended():
@@ -107,7 +122,7 @@ class FileWalk(Walker):
             self._tally.reached("files")
             del self.found[self._max_files :]
         for one in seen:
-            if not one.is_folder:
+            if not one.is_folder or one.path in self._known:
                 continue
             if depth == MAX_DEPTH:
                 self._tally.counts["over_limit"] += 1
@@ -117,6 +132,8 @@ class FileWalk(Walker):
                     self.gather(folder, one.path, ignores, depth + 1)
                 finally:
                     folder.close()
+            else:
+                self.folders.append(one.path)
 
     def _ended(self) -> bool:
         return "files" in self._tally.limits or self._tally.out_of_time(self._stop)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from retinue.codebase.question import Question, parse
 from retinue.codebase.terms import stem
 from retinue.core.errors import InvalidInput
-from retinue.research.followup import subject
+from retinue.research.followup import Narrowing, subject
 
 LONGEST = 100_000
 """Characters: a bug report with its log fits, a pasted file does not."""
@@ -85,11 +85,11 @@ def asked(question: str, *, follows: str = "") -> Asked:
         raise InvalidInput("the question is empty", hint="ask where or how something is done")
     if not follows:
         return Asked(text, parse(text))
-    new = subject(text)
+    new, wanted = subject(text), frozenset[str](Narrowing.of(text).wanted)
     if not parse(new).terms:
-        return Asked(text, parse(follows))
+        return Asked(text, replace(parse(follows), wanted=wanted))
     # The earlier question's words count half, as those of a report's body do; yet it is none.
-    return Asked(text, replace(parse(f"{new}\n{follows}"), is_report="\n" in new))
+    return Asked(text, replace(parse(f"{new}\n{follows}"), is_report="\n" in new, wanted=wanted))
 
 
 def _is_control(char: str) -> bool:

@@ -166,7 +166,7 @@ def _index_folder(settings: Settings) -> Path | None:
 
 def _renew_index(service: Service, request: Request) -> None:
     """For the next question: the first one does not wait for it."""
-    if service.later is not None and service.settings.index:
+    if service.later is not None and request.scope.locator.is_behind:
         service.later(("index", request.scope.folders), request.scope.locator.prepare)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.core.ports import Redactor
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-from retinue.service.agents import Agents
-from retinue.service.runs import Runs
+
+if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
+    from retinue.service.agents import Agents
+    from retinue.service.runs import Runs
 
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
 

@@ -1,0 +1,95 @@
+"""The evidence that an index holds for some terms. What it does not hold yet is read from the files."""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+
+from retinue.codebase import segments, stored
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.damage import making_sense
+from retinue.codebase.entry import Entry
+from retinue.codebase.evidence import Detail
+from retinue.codebase.holdings import Current
+from retinue.codebase.path_words import FOLDER, NAME, PathWords, path_words
+from retinue.codebase.postings import COUNT, COUNT_BITS
+from retinue.codebase.scan import counts_in, detail_of, size_of, text_of
+from retinue.codebase.terms import Asked
+from retinue.core.stop import Stop
+
+
+class Indexed:
+    """Only while the transaction lasts in which the index is read."""
+
+    def __init__(
+        self,
+        database: sqlite3.Connection,
+        codebase: Codebase,
+        currents: Sequence[Current],
+        terms: Collection[str],
+        stop: Stop,
+    ) -> None:
+        self._db = database
+        self._asked = Asked(terms)
+        self._roots = codebase.roots
+        held = [one.holdings for one in currents]
+        self._ends = list(accumulate(len(one.paths) for one in held))
+        self.paths = [path for one in held for path in one.paths]
+        self.sizes = [size for one in held for size in one.sizes]
+        self._ids = [file for one in held for file in one.ids]
+        loose = [
+            start + place
+            for start, one in zip([0, *self._ends], currents, strict=False)
+            for place in one.loose
+        ]
+        for file in loose:
+            self._ids[file] = 0
+        self._numbers = {file: number for number, file in enumerate(self._ids) if file}
+        self._segments = segments.numbers(database)
+        self.counts = {term: self._files_with(term) for term in terms}
+        self._texts: dict[int, bytes] = {}
+        with codebase.opener(stop) as opener:
+            for file in loose:
+                entry = self.entry(file)
+                self.sizes[file] = size_of(opener, entry)
+                self._texts[file] = text = text_of(opener, entry) or b""
+                for term, count in counts_in(text, self._asked).items():
+                    self.counts[term][file] = count
+
+    def _files_with(self, term: str) -> dict[int, int]:
+        counts: dict[int, int] = {}
+        numbers = self._numbers
+        for codes in segments.posting(self._db, self._segments, term):
+            for code in codes:
+                if (number := numbers.get(code >> COUNT_BITS)) is not None:
+                    counts[number] = counts.get(number, 0) + (code & COUNT)
+        return counts
+
+    def entry(self, file: int) -> Entry:
+        return Entry(self._roots[bisect_right(self._ends, file)], self.paths[file])
+
+    def path_words(self) -> PathWords:
+        found = {
+            mark: {term: set(self._files_with(mark + term)) for term in self.counts}
+            for mark in (NAME, FOLDER)
+        }
+        loose = list(self._texts)
+        for mark, of_loose in zip(
+            (NAME, FOLDER), path_words([self.paths[file] for file in loose], self._asked), strict=True
+        ):
+            for term, places in of_loose.items():
+                found[mark][term].update(loose[place] for place in places)
+        return PathWords(found[NAME], found[FOLDER])
+
+    def details(self, files: Sequence[int]) -> dict[int, Detail]:
+        return {file: self._detail(file) for file in files}
+
+    def _detail(self, file: int) -> Detail:
+        if file in self._texts:
+            return detail_of(self.paths[file], self._texts[file], self._asked)
+        query = f"SELECT {stored.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
+        row = self._db.execute(query, (self._ids[file],)).fetchone()
+        with making_sense():
+            return stored.unpack(row, [term for term, files in self.counts.items() if file in files])

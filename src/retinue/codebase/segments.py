@@ -1,0 +1,106 @@
+"""The words of stored files as postings, in segments: changes become a small new one, small ones are joined.
+
+A file that is gone stays in its segment, unseen, until that is written anew. Each join at least doubles the
+segment of every file in it, so a file is moved a few times in its life, however often others change.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+from retinue.codebase import postings
+from retinue.codebase.postings import COUNT_BITS
+
+TABLES = f"""
+CREATE TABLE IF NOT EXISTS segments (id INTEGER PRIMARY KEY AUTOINCREMENT, files BLOB);
+{postings.TABLES}
+"""
+
+MOST_FILES = 4_000
+"""In one segment: what has to be in memory while it is written."""
+
+
+class _Lists(dict[str, tuple[list[int], ...]]):
+    """Words to the lists of their terms: a word that is several has as many."""
+
+    def __init__(self, codes: dict[str, list[int]]) -> None:
+        super().__init__()
+        self._codes = codes
+
+    def __missing__(self, words: str) -> tuple[list[int], ...]:
+        self[words] = lists = tuple([self._codes.setdefault(term, []) for term in words.split()])
+        return lists
+
+
+class Segment:
+    """One that is being gathered."""
+
+    def __init__(self) -> None:
+        self._files = array("I")
+        self._codes: dict[str, list[int]] = {}
+        self._lists = _Lists(self._codes)
+
+    def add(self, file: int, said: Iterable[str]) -> None:
+        """A file with all of its words."""
+        self._files.append(file)
+        base = file << COUNT_BITS
+        lists_of = self._lists
+        for words, count in Counter(said).items():
+            for codes in lists_of[words]:
+                codes.append(base + count)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._files) >= MOST_FILES
+
+    def write(self, database: sqlite3.Connection) -> None:
+        if self._files:
+            row = database.execute("INSERT INTO segments (files) VALUES (?)", (self._files.tobytes(),))
+            postings.write(database, row.lastrowid or 0, self._codes)
+
+
+def numbers(database: sqlite3.Connection) -> list[int]:
+    return [number for (number,) in database.execute("SELECT id FROM segments ORDER BY id")]
+
+
+def posting(database: sqlite3.Connection, segments: Sequence[int], term: str) -> Iterator[Sequence[int]]:
+    """Of files that are there and of files that are gone."""
+    return (postings.read(database, segment, term) for segment in segments)
+
+
+def tidy(database: sqlite3.Connection, live: AbstractSet[int]) -> None:
+    """Join what is small, and write anew what is mostly gone, from the words of the stored files."""
+    found: list[tuple[int, list[int]]] = []
+    for segment, blob in database.execute("SELECT id, files FROM segments").fetchall():
+        files = array("I")
+        files.frombytes(blob)
+        kept = [file for file in files if file in live]
+        if 2 * len(kept) < len(files):
+            _rewrite(database, [segment], kept)
+        else:
+            found.append((segment, kept))
+    found.sort(key=lambda one: len(one[1]))
+    joined: list[int] = []
+    files_of_all: list[int] = []
+    for segment, kept in found:
+        if joined and not len(kept) <= len(files_of_all) <= MOST_FILES - len(kept):
+            break
+        joined.append(segment)
+        files_of_all += kept
+    if len(joined) > 1:
+        _rewrite(database, joined, files_of_all)
+
+
+def _rewrite(database: sqlite3.Connection, segments: Sequence[int], files: Sequence[int]) -> None:
+    for segment in segments:
+        postings.remove(database, segment)
+        database.execute("DELETE FROM segments WHERE id = ?", (segment,))
+    gathered = Segment()
+    for file in sorted(files):
+        said = database.execute("SELECT words FROM files WHERE id = ?", (file,)).fetchone()[0]
+        gathered.add(file, said.split())
+    gathered.write(database)
