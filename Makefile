@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
 
-.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-models bench-retrieval bench-speed bench-loop docs conformance clean
+.PHONY: setup demo test test-slow test-model check bench bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop docs conformance clean
 
 setup: $(READY)
 
@@ -46,7 +46,7 @@ conformance: $(READY)
 docs: $(READY)
 	$(BIN)/python -m scripts.make_docs
 
-bench: bench-startup bench-redaction bench-runs bench-loop
+bench: bench-startup bench-redaction bench-runs bench-workflows bench-loop
 
 bench-startup: $(READY)
 	$(BIN)/python -m benchmarks.startup
@@ -60,6 +60,9 @@ bench-runs: $(READY)
 
 bench-models: $(MODEL)
 	$(BIN)/python -m benchmarks.models
+
+bench-workflows: $(READY)
+	$(BIN)/python -m benchmarks.workflows
 
 bench-loop: $(READY)
 	$(BIN)/python -m benchmarks.loop

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from retinue.core.root import Root
 from retinue.definitions.catalog import Catalog, Sources
 from retinue.definitions.definition import Definition
 from retinue.definitions.places import around, tilde
+from retinue.definitions.workflow_catalog import WorkflowCatalog
 from retinue.redaction import Redactor
 from retinue.service.agents import Agents
 from retinue.service.service import Service
@@ -31,6 +32,7 @@ from retinue.store.trust import TrustedProjects
 if TYPE_CHECKING:
     from retinue.models.tiers import Models
     from retinue.service.runs import Runs
+    from retinue.service.workflows import Workflows
     from retinue.store.recovery import Orphan
     from retinue.store.store import Store
 
@@ -61,8 +63,11 @@ def build_service(loaded: Loaded) -> Service:
 
 
 @asynccontextmanager
-async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
-    """The service with everything that lives only while a server or a command is up."""
+async def running(loaded: Loaded, service: Service, *, takes_over: bool = False) -> AsyncGenerator[Service]:
+    """The service with everything that lives only while a server or a command is up.
+
+    A server takes over the workflows that others leave; a command minds its own business.
+    """
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
     from retinue.runtime.recovery import recovering
@@ -74,7 +79,9 @@ async def running(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
             _performing(loaded, service, store) as runs,
             Background() as background,
         ):
-            yield replace(service, runs=runs, later=background.later)
+            workflows = _workflows(loaded, service, runs)
+            async with workflows.going_on() if takes_over else nullcontext():
+                yield replace(service, runs=runs, workflows=workflows, later=background.later)
 
 
 @asynccontextmanager
@@ -131,6 +138,21 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
             )
 
 
+def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
+    from retinue.service.workflows import Workflows
+    from retinue.store.confirmed_checks import ConfirmedChecks
+
+    settings = loaded.settings
+    return Workflows(
+        runs=runs,
+        catalog=WorkflowCatalog(service.known.catalog.sources),
+        confirmed=ConfirmedChecks(settings.data_dir),
+        max_runs=settings.workflows.max_runs,
+        check_timeout_s=settings.workflows.check_timeout_ms / 1000,
+        checker=_command_executor,
+    )
+
+
 def open_models(loaded: Loaded) -> Models:
     """The models that the settings lead to: `async with`, for the lines to their servers."""
     from retinue.models.tiers import Models
@@ -139,7 +161,9 @@ def open_models(loaded: Loaded) -> Models:
     return Models(model_plan(loaded.settings), os.environ)
 
 
-def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
+def lifetime(
+    loaded: Loaded, *, takes_over: bool = True
+) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
     """`running` for a server that takes the service alone; old runs go meanwhile."""
 
     @asynccontextmanager
@@ -147,7 +171,7 @@ def lifetime(loaded: Loaded) -> Callable[[Service], AbstractAsyncContextManager[
         from retinue.store.pruning import prune
 
         days = loaded.settings.runtime.keep_runs_days
-        async with running(loaded, service) as up:
+        async with running(loaded, service, takes_over=takes_over) as up:
             if days and up.later is not None:
                 up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
             yield up

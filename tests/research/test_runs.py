@@ -22,6 +22,7 @@ from retinue.core.ids import RunId
 from retinue.core.report import RoleOutcome, RoleResult
 from retinue.core.run import Run, RunStatus
 from retinue.core.stop import Stop
+from retinue.research.advised import Consult
 from retinue.research.perform import InThread, Perform, Work
 from retinue.service.research import Ask, analyze, locate, research
 from retinue.service.research_runs import Answer, Study, answer_in_a_run
@@ -67,7 +68,7 @@ class Hanging:
 def study_of(project: Path, *roles: tuple[str, Work]) -> Study:
     """A study whose roles are given, all at once."""
 
-    async def answer(perform: Perform) -> Answer:
+    async def answer(perform: Perform, consult: Consult | None) -> Answer:
         async with asyncio.TaskGroup() as tasks:
             performed = [tasks.create_task(_perform(perform, role, work)) for role, work in roles]
         statuses = [task.result().status for task in performed]

@@ -123,13 +123,13 @@ async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path:
         waiting.release.set()
 
 
-async def test_a_canceled_wait_leaves_the_queue(tmp_path: Path) -> None:
+async def test_a_wait_that_is_given_up_leaves_the_queue(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
         working, dropped, next_one = Job(at), Job(at), Job(at)
         tasks = [group.create_task(job.perform()) for job in (working, dropped, next_one)]
         await working.working.wait()
         tasks[1].cancel()
-        await at.becomes(dropped.id, RunStatus.CANCELED)
+        await at.becomes(dropped.id, RunStatus.INTERRUPTED)
         working.release.set()
         await next_one.working.wait()
         next_one.release.set()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 
-from retinue.core.ids import RunId
+from retinue.core.ids import OwnerId, RunId
 from retinue.core.message import MessageStatus
 from retinue.core.run import RunStatus
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.recovery import recovering
 from retinue.store.recovery import Orphan
+from retinue.store.store import Store
 from tests.runtime.runtime_support import DONE, SPEC, server
 
 pytestmark = pytest.mark.anyio
@@ -100,3 +104,22 @@ async def test_who_waits_for_a_run_hears_that_its_server_was_killed(tmp_path: Pa
         holder.kill()
         assert (await question).status is MessageStatus.CLOSED
         assert at.status(holder.run_id) is RunStatus.INTERRUPTED
+
+
+async def test_recovery_that_has_begun_is_finished_by_a_command_that_ends_at_once(tmp_path: Path) -> None:
+    """P5: else a dead server's runs stayed "running" for as long as only short commands look at them."""
+    begun, finished = threading.Event(), threading.Event()
+
+    def slow(_: object) -> None:
+        begun.set()
+        time.sleep(0.1)
+        finished.set()
+
+    with Store.open(tmp_path) as store:
+        dead = OwnerId.new()
+        store.folder.owner_lock(dead).touch()
+        run = store.runs.record(SPEC, dead)
+        async with recovering(store, slow):
+            await anyio.to_thread.run_sync(begun.wait)
+        assert finished.is_set()
+        assert store.runs.get(run.id).status is RunStatus.INTERRUPTED

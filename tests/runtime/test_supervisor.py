@@ -117,7 +117,7 @@ async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path
     async with bench(tmp_path) as at:
         scripts = [Forever(), Forever(), Forever()]
         other = at.start(scripts[0])
-        root = at.start(scripts[1], spawns=2)
+        root = at.start(scripts[1], spawns=2, tokens=5000)
         sibling = at.start(scripts[2], parent=root.id)
         for script in scripts:
             await asyncio.wait_for(script.begun.wait(), 5)
@@ -126,7 +126,7 @@ async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path
             "code": "budget_exceeded",
             "message": "tokens: 5120 would exceed the limit of 5000",
         }
-        assert (await at.ended(root)).status is RunStatus.CANCELED
+        assert (await at.ended(root)).error == spender.error
         ended = await at.ended(sibling)
         assert ended.status is RunStatus.CANCELED
         assert "half of the work" in str(ended.summary)
@@ -169,3 +169,18 @@ async def test_end_of_the_scope_ends_what_runs(tmp_path: Path) -> None:
         run = at.start(Forever())
     with Store.open(tmp_path) as store:
         assert store.runs.get(run.id).status is RunStatus.INTERRUPTED
+
+
+async def test_limit_of_a_childs_own_does_not_end_the_tree(tmp_path: Path) -> None:
+    """P2: the parent hears of it and may go on without that child."""
+
+    async def overspend(task: Task, ctx: RunContext) -> Outcome:
+        return Outcome("half", error=BudgetExceeded("tokens", 901, 900))
+
+    async with bench(tmp_path) as at:
+        parent = Forever()
+        root = at.start(parent, spawns=1, tokens=5000)
+        await asyncio.wait_for(parent.begun.wait(), 5)
+        child = await at.ended(at.start(overspend, parent=root.id, tokens=900))
+        assert child.status is RunStatus.ERROR
+        assert not at.store.runs.get(root.id).cancel_requested

@@ -198,7 +198,7 @@ async def test_slash_commands_of_hosts_that_show_prompts(era: Any) -> None:
     write_agent(Path.home(), ".config/retinue/agents/cat.md", "description: meows\ncommand: cat")
     async with host(mode=era) as client:
         offered = {each.name: each for each in (await client.list_prompts()).prompts}
-        assert set(offered) == {"agents", "agent", "research"}
+        assert set(offered) == {"agents", "agent", "research", "teams", "team"}
         assert [each.name for each in offered["agent"].arguments or ()] == ["name", "task"]
         listed = await client.get_prompt("agents")
         asked = await client.get_prompt("agent", {"name": "cat", "task": "purr"})

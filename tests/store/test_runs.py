@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
@@ -19,6 +20,7 @@ from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import (
     CHANGES,
     ENDED,
+    RESUMABLE_CHANGES,
     Ending,
     Endpoint,
     Limits,
@@ -26,7 +28,7 @@ from retinue.core.run import (
     RunStatus,
 )
 from retinue.store.store import Store
-from tests.store.store_support import DONE, ROOMY, Bench
+from tests.store.store_support import DONE, ROOMY, SPEC, Bench
 
 
 def test_a_run_is_recorded_whole_before_it_starts(bench: Bench) -> None:
@@ -198,13 +200,16 @@ def change_by_hand(database: sqlite3.Connection, run_id: RunId, status: RunStatu
     )
 
 
-def test_the_database_itself_refuses_an_illegal_change(bench: Bench) -> None:
+@pytest.mark.parametrize(("resumable", "changes"), [(False, CHANGES), (True, RESUMABLE_CHANGES)])
+def test_the_database_itself_refuses_an_illegal_change(
+    bench: Bench, resumable: bool, changes: Mapping[RunStatus, frozenset[RunStatus]]
+) -> None:
     """P8: even a process with other code, or a hand with a shell, cannot break the table."""
     database = sqlite3.connect(bench.store.folder.database, isolation_level=None)
     for before, after in product(RunStatus, RunStatus):
-        run = bench.queued()
+        run = bench.queued(replace(SPEC, resumable=resumable))
         put_into(database, run.id, before)
-        if after in CHANGES[before] or (after is before and not before.ended):
+        if after in changes[before] or (after is before and not before.ended):
             change_by_hand(database, run.id, after)
         else:
             with pytest.raises(sqlite3.IntegrityError):

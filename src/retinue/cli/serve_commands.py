@@ -70,7 +70,10 @@ def serve_child() -> None:
     run_id, spawns = wiring.own_run(loaded)
     service = wiring.build_service(loaded)
     start_logging(loaded.settings.log_level, loaded.settings.log_format, service.redactor.redact)
-    anyio.run(serve_stdio, build_child_server(service, run_id, wiring.lifetime(loaded), spawns=spawns))
+    anyio.run(
+        serve_stdio,
+        build_child_server(service, run_id, wiring.lifetime(loaded, takes_over=False), spawns=spawns),
+    )
 
 
 @click.command()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from retinue.core.groups import EXECUTORS, GROUPS
+from retinue.core.groups import DEFAULT_GROUPS, EXECUTORS, GROUPS
 
 
 def setting(
@@ -86,7 +86,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    groups: tuple[str, ...] = setting(GROUPS, one_of=(*GROUPS, "all"))
+    groups: tuple[str, ...] = setting(DEFAULT_GROUPS, one_of=(*GROUPS, "all"))
     """Groups of tools a host sees; `all` means every group."""
 
 
@@ -141,6 +141,9 @@ class ModelSettings:
     patience_s: int = setting(300, at_least=1, at_most=3_600)
     """Seconds to wait for the first word of a reply: the server may have to load the model first."""
 
+    research: bool = True
+    """Whether the model orders and explains what research found; it never adds to it."""
+
     endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
     tiers: TiersSettings = field(default_factory=TiersSettings)
 
@@ -156,6 +159,15 @@ class AgentSettings:
 
     tool_for_each: bool = setting(False)
     """Whether a host sees a tool `run_subagent_NAME` for each agent besides `run_subagent`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowSettings:
+    max_runs: int = setting(200, at_least=1)
+    """Agents and checks that one workflow may run, those that are tried again included."""
+
+    check_timeout_ms: int = setting(600_000, at_least=1)
+    """Milliseconds after which one of the project's checks is ended, and counts as failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,4 +222,5 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     models: ModelSettings = setting(ModelSettings, user_only=True)
     agents: AgentSettings = setting(AgentSettings, user_only=True)
+    workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     commands: Mapping[str, CommandSettings] = setting(dict[str, CommandSettings], user_only=True)

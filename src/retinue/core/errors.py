@@ -14,6 +14,7 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── Unauthorized             unauthorized        whoever asks has not shown that they may
 ├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
 ├── ProgramFailed            program_failed      a program that was to do the work ended badly: its exit code
+├── Halted                   workflow_stopped    a phase of a workflow said STOP, or is blocked: the reason
 ├── ModelFailed              model_failed        a model's server answered, but with nothing that can be used
 │   ├── ContextOverflow      context_overflow    the conversation is longer than the loaded model can hold
 │   ├── ToolsUnsupported     tools_unsupported   the server or the model takes no tools
@@ -121,6 +122,10 @@ class Unavailable(RetinueError):
 
 class ProgramFailed(RetinueError):
     code = "program_failed"
+
+
+class Halted(RetinueError):
+    code = "workflow_stopped"
 
 
 class ModelFailed(RetinueError):

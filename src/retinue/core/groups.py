@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-GROUPS = ("core", "research", "agents", "runs")
+GROUPS = ("core", "research", "agents", "runs", "workflows")
 """Every group there is, in the order hosts see them."""
+
+DEFAULT_GROUPS = ("core", "research", "agents", "runs")
+"""What a host sees if nothing else is said: every group costs each of its conversations tokens."""
 
 EXECUTORS = ("local", "claude", "codex", "gemini", "opencode", "acp", "command", "deterministic")
 """Every way to perform a task that an agent may name, whether it is there or not."""

@@ -44,6 +44,13 @@ CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
 }
 """From each status, where it may go. The database holds the same table and has the last word."""
 
+RESUMABLE_CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
+    **CHANGES,
+    RunStatus.RUNNING: CHANGES[RunStatus.RUNNING] | {RunStatus.QUEUED},
+    RunStatus.WAITING: CHANGES[RunStatus.WAITING] | {RunStatus.QUEUED},
+}
+"""The same for runs that another process can go on with: they queue again when nobody performs them."""
+
 
 def check_change(run_id: RunId, before: RunStatus, after: RunStatus) -> None:
     """Raise `Conflict` unless a run may go from one status to the other."""
@@ -97,6 +104,8 @@ class RunSpec:
     """False for a run that only coordinates others: it would hold a slot its children wait for."""
     command: str | None = None
     """The program, where there is one, without its arguments' values."""
+    resumable: bool = False
+    """Whether another process can go on with it: then it outlives its server, in the queue or waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

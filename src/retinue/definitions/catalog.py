@@ -42,7 +42,7 @@ class Sources:
 
 class Catalog:
     def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+        self.sources = sources
         self._read: dict[Path, tuple[Stamp, Definition]] = {}
         self._profiles_seen: tuple[tuple[Path, Stamp | None], ...] = ()
         self._profiles: Mapping[str, Profile] = profiles.BUILT_IN
@@ -62,7 +62,7 @@ class Catalog:
 
     def everything(self) -> list[Definition]:
         """Every definition in every place, the nearest first."""
-        sources = self._sources
+        sources = self.sources
         self._refresh_profiles()
         own = list(self._own_places())
         own_folders = {place.folder.resolve() for place in own}
@@ -84,8 +84,8 @@ class Catalog:
         return self._definition(_place_around(file), file, trusted=True)
 
     def _own_places(self) -> Iterator[Place]:
-        if self._sources.config is not None and self._sources.home is not None:
-            yield from places.of_user(self._sources.config, self._sources.home)
+        if self.sources.config is not None and self.sources.home is not None:
+            yield from places.of_user(self.sources.config, self.sources.home)
 
     def _in(self, place: Place, *, trusted: bool = True) -> Iterator[Definition]:
         for file in place.files():
@@ -106,7 +106,7 @@ class Catalog:
             format=place.format,
             scope=place.scope,
             file=str(file),
-            executor=None if place.scope == "built in" else self._sources.executor,
+            executor=None if place.scope == "built in" else self.sources.executor,
         )
         try:
             data = read_file(file, place.base)
@@ -122,9 +122,9 @@ class Catalog:
         return replace(read_definition(data, origin, self._profiles), trusted=trusted)
 
     def _refresh_profiles(self) -> None:
-        if self._sources.config is None:
+        if self.sources.config is None:
             return
-        place = Place(self._sources.config / "profiles", OURS, "user", shown="profiles")
+        place = Place(self.sources.config / "profiles", OURS, "user", shown="profiles")
         seen = tuple((file, stamp(file)) for file in place.files())
         if seen == self._profiles_seen:
             return

@@ -53,13 +53,13 @@ class _Open:
         return Table(self.entries, self.line) if self.is_table else Listing(tuple(self.items), self.line)
 
 
-def read_yaml(text: str, first_line: int) -> Node | None:
+def read_yaml(text: str, first_line: int, most_parts: int = MAX_PARTS) -> Node | None:
     """The one document in the text, or None for an empty one; `Malformed` says what is wrong and where."""
     import yaml  # imported here because most headers are so plain that they need no YAML
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        return _build(cast("Any", yaml).parse(text, loader), first_line)
+        return _build(cast("Any", yaml).parse(text, loader), first_line, most_parts)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
@@ -72,7 +72,7 @@ def read_yaml(text: str, first_line: int) -> Node | None:
         raise Malformed(first_line, "not valid YAML") from None
 
 
-def _build(events: Iterable[Any], first_line: int) -> Node | None:
+def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | None:
     import yaml
 
     stack: list[_Open] = []
@@ -97,8 +97,8 @@ def _build(events: Iterable[Any], first_line: int) -> Node | None:
         else:
             continue
         parts += 1
-        if parts > MAX_PARTS:
-            raise Malformed(line, f"more than {MAX_PARTS} values")
+        if parts > most_parts:
+            raise Malformed(line, f"more than {most_parts} values")
         if stack:
             stack[-1].add(node)
         else:

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from retinue.core.budget import BudgetKind
 from retinue.core.errors import ModelFailed
 from retinue.core.json_value import Json
-from retinue.core.model import Model, ModelFacts, Prompt, Turn
+from retinue.core.model import Model, ModelFacts, Prompt, Reply, Turn
+from retinue.core.spending import UNMETERED, Spending
 from retinue.core.tokens import estimate_tokens
 from retinue.core.words import clip
 
@@ -76,13 +78,12 @@ class Advice:
         return [*self.first, *(position for position in range(count) if position not in self.first)]
 
 
-async def advise(model: Model, question: str, finds: Sequence[str]) -> Advice:
-    """Raises `ModelFailed` if the reply cannot be used, and whatever the model raises."""
+async def advise(model: Model, question: str, finds: Sequence[str], spending: Spending = UNMETERED) -> Advice:
+    """Raises `ModelFailed` if the reply cannot be used, and whatever the model or the budget raises."""
     shown = _shown(await model.facts(), question, finds)
-    prompt = _prompt(question, shown)
-    reply = await model.reply(prompt)
+    reply = await _reply(model, _prompt(question, shown), spending)
     try:
-        said = _parsed(reply.text or reply.reasoning)
+        said = _parsed(reply.text)
     except (ValueError, RecursionError):
         raise ModelFailed(f"{reply.model} did not answer with the JSON it was asked for") from None
     first = _numbers(said.get("order"), len(shown))
@@ -91,6 +92,19 @@ async def advise(model: Model, question: str, finds: Sequence[str]) -> Advice:
     if not first and not explanation:
         raise ModelFailed(f"{reply.model} named no place of the {len(shown)} it was shown")
     return Advice(first, explanation, sum(1 for sentence in sentences if not sentence), reply.model)
+
+
+async def _reply(model: Model, prompt: Prompt, spending: Spending) -> Reply:
+    """Reserved before it is spent (P2): the prompt by our estimate, and the longest reply."""
+    size = sum(estimate_tokens(turn.text) for turn in prompt.turns)
+    with (
+        spending.reserve(BudgetKind.STEPS, 1) as step,
+        spending.reserve(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
+    ):
+        step.settle(1)
+        reply = await model.reply(prompt)
+        tokens.settle((reply.prompt_tokens or size) + (reply.reply_tokens or estimate_tokens(reply.text)))
+    return reply
 
 
 def _shown(facts: ModelFacts, question: str, finds: Sequence[str]) -> list[str]:

@@ -61,18 +61,23 @@ def find(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[RoleResult, tuple[Pl
         return _not_found(inquiry, located, stop), ()
     kept = looked.kept
     confidence = _confidence(inquiry, located) if kept and not is_cut else "low"
-    result = RoleResult(
+    notes = joined(
+        narrowing,
+        "The deadline came before everything was searched: there may be more." if is_cut else None,
+        _notes(inquiry, looked, located, stop),
+    )
+    return told(inquiry, kept, confidence, notes), tuple(kept)
+
+
+def told(inquiry: Inquiry, kept: Sequence[Place], confidence: Confidence, notes: str | None) -> RoleResult:
+    """These places in this order, as a result."""
+    return RoleResult(
         summary=_summary(inquiry, kept, confidence),
         references=tuple(inquiry.reference(place.entry, place.line or None) for place in kept),
         key_findings=(*_reasons(inquiry, kept), *_groups(inquiry, kept)),
         confidence=confidence,
-        notes=joined(
-            narrowing,
-            "The deadline came before everything was searched: there may be more." if is_cut else None,
-            _notes(inquiry, looked, located, stop),
-        ),
+        notes=notes,
     )
-    return result, tuple(kept)
 
 
 def _located(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[Located, bool]:

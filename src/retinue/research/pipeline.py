@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio
@@ -17,6 +17,7 @@ from retinue.codebase.locate import Place
 from retinue.core.budget import Charge
 from retinue.core.report import ROLES, Progress, Report, ReportId, RoleOutcome, RoleResult
 from retinue.core.stop import Stop
+from retinue.research.advised import ADVISED, Consult, advised, advised_places
 from retinue.research.analyzer import analyze
 from retinue.research.constraints import Constraints
 from retinue.research.followup import Earlier
@@ -60,6 +61,8 @@ class Findings:
     outcomes: dict[str, RoleOutcome] = field(default_factory=dict[str, RoleOutcome])
     root_of: dict[str, int] = field(default_factory=dict[str, int])
     started: float = field(default_factory=time.monotonic)
+    consult: Consult | None = None
+    """Asks a model, where there is one."""
 
     @property
     def seconds_left(self) -> float:
@@ -71,10 +74,13 @@ def roles_for(asked: Asked) -> tuple[str, ...]:
     return ("analyzer", "patterns") if asked.wants_examples else ("analyzer",)
 
 
-async def investigate(request: Request, roles: Sequence[str], perform: Perform) -> Findings:
+async def investigate(
+    request: Request, roles: Sequence[str], perform: Perform, consult: Consult | None = None
+) -> Findings:
     """The locator and these roles, on the codebase and on the historical documents where there are some."""
     limits = request.constraints
-    findings = Findings(request, Ledger(limits.max_files_read, limits.max_bytes_read))
+    ledger = Ledger(limits.max_files_read, limits.max_bytes_read)
+    findings = Findings(request, ledger, consult=consult)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_search, findings, _inquiry(findings, request.scope), ("locator", *roles), perform)
         if request.thoughts is not None:
@@ -105,7 +111,8 @@ async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], pe
         return second(booking(charge), tuple(places), stop)
 
     async def run(role: str, work: Work) -> None:
-        findings.outcomes[role] = await perform(role, work, findings.seconds_left)
+        outcome = await perform(role, work, findings.seconds_left)
+        findings.outcomes[role] = await _considered(findings, inquiry, role, outcome, places)
 
     await run(locator, locate)
     if places:
@@ -113,6 +120,20 @@ async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], pe
             for role in others:
                 second = SECOND["analyzer" if role == "thoughtsAnalyzer" else role]
                 tasks.start_soon(run, role, partial(start_from, second))
+
+
+async def _considered(
+    findings: Findings, inquiry: Inquiry, role: str, outcome: RoleOutcome, places: list[Place]
+) -> RoleOutcome:
+    """The outcome with a model's word on it, and the locator's places in its order."""
+    consult, result = findings.consult, outcome.value
+    if consult is None or result is None or role not in ADVISED:
+        return outcome
+    if role == "locator":
+        result, places[:] = await advised_places(consult, inquiry, result, places, findings.seconds_left)
+    else:
+        result = await advised(consult, role, inquiry, result, findings.seconds_left)
+    return replace(outcome, value=result)
 
 
 def report_of(findings: Findings) -> Report:

@@ -106,6 +106,10 @@ class Pool:
         """Record a run, queued; `Saturated` when the queue is full. `slot` must follow."""
         return self._store.runs.record(spec, self._owner, self._capacity)
 
+    def adopt(self, run_id: RunId) -> bool:
+        """Take over a run that is parked; `slot` must follow. False when somebody was quicker."""
+        return self._store.runs.adopt(run_id, self._owner)
+
     @asynccontextmanager
     async def slot(self, run_id: RunId) -> AsyncGenerator[Slot]:
         """Wait for the run's turn; within the block it is running.
@@ -177,11 +181,8 @@ class Pool:
         if slot.ended:
             return
         standing = self._store.queue.standing(slot.run_id)
-        if standing.status is RunStatus.QUEUED:
-            reason = slot.stopped or Canceled("the run was canceled before it started")
-            status = RunStatus.TIMEOUT if isinstance(reason, DeadlineExceeded) else RunStatus.CANCELED
-            error = {"code": reason.code, "message": reason.message}
-            self._store.runs.finish(slot.run_id, Ending(status=status, error=error))
+        if standing.status is RunStatus.QUEUED and not standing.resumable:
+            self._store.runs.finish(slot.run_id, _not_started(slot.stopped))
         elif standing.queueing or standing.holds_slot:
             self._store.queue.lend(slot.run_id)
 
@@ -204,3 +205,11 @@ class Pool:
         """How closely to follow other processes: those that queue want to know at once."""
         queueing = any(slot.queueing for slot in self._slots.values())
         self._watch.poll_every(POLL_S if queueing else WORKING_POLL_S if self._slots else None)
+
+
+def _not_started(reason: Stopped | None) -> Ending:
+    """How a run ends that never left the queue; without a reason of its own the server stopped."""
+    if reason is None:
+        return _SERVER_STOPPED
+    status = RunStatus.TIMEOUT if isinstance(reason, DeadlineExceeded) else RunStatus.CANCELED
+    return Ending(status=status, error={"code": reason.code, "message": reason.message})

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from retinue.runtime.settled import settled
 from retinue.store.recovery import EndProcesses, recover
 from retinue.store.store import Store
 
@@ -26,7 +27,13 @@ async def recovering(
 
 
 async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: float) -> None:
-    """In a thread, as ending processes takes its time."""
+    """In a thread, as ending processes takes its time; one that has begun is waited for, also at the end:
+    a command that ends sooner would leave everything to the next."""
     while True:
-        await asyncio.to_thread(recover, store, end_processes)
+        work = asyncio.ensure_future(asyncio.to_thread(recover, store, end_processes))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await settled(work)
+            raise
         await asyncio.sleep(every_s)

@@ -50,6 +50,10 @@ class Work:
     """Variables through which its processes can reach us; made when it starts."""
 
 
+class Parked(Exception):
+    """Raised by work that was let go of: it is no longer this process that performs it."""
+
+
 class Supervisor:
     """`async with Supervisor(...)`: runs that are active when the block ends are ended with it."""
 
@@ -79,10 +83,25 @@ class Supervisor:
         """Record the run and set it going; `Saturated`, and nothing recorded, when there is no room."""
         with self._spawning(work.spec.parent):
             run = self._pool.submit(work.spec)
+        self._begin(run, work)
+        return run
+
+    def resume(self, run_id: RunId, work: Work) -> bool:
+        """Go on with a run that was parked; False when somebody else was quicker."""
+        if not self._pool.adopt(run_id):
+            return False
+        self._begin(self._store.runs.get(run_id), work)
+        return True
+
+    def _begin(self, run: Run, work: Work) -> None:
         task = self._group.create_task(self._live(run, work), name=f"run {run.id}")
         self._tasks[run.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(run.id))
-        return run
+        task.add_done_callback(lambda ended: self._forget(run.id, ended))
+
+    def _forget(self, run_id: RunId, task: asyncio.Task[None]) -> None:
+        """Of a run that was let go of and taken up again here, the later task stays."""
+        if self._tasks.get(run_id) is task:
+            del self._tasks[run_id]
 
     async def perform(self, work: Work) -> Run:
         """The same for who cannot go on without it: the run as it ended. To end the wait ends the run."""
@@ -120,19 +139,48 @@ class Supervisor:
                     self._finish(run, self._ending(run, performed))
                 self._spread(run, performed.error)
                 return
+            except Parked:
+                return
             except RetinueError as error:
-                failure = error
+                failure = self._real_reason(run, error)
             except Exception:
                 log.exception("run %s failed for a reason of its own", run.id)
                 failure = InternalError("the run failed for a reason of its own")
+            if isinstance(failure, Canceled | BudgetExceeded):
+                await self._children_ended(run)
             writer.append(Stream.EVENT, f"{failure.code}: {failure.message}\n")
             self._finish(run, self._failed(run, failure))
             self._spread(run, failure)
 
+    async def _children_ended(self, run: Run) -> None:
+        """A tree that was canceled has ended when all of it has: the first run must not say so before."""
+        children = self._store.runs.list(parent=run.id, limit=-1)
+        tasks = [self._tasks[child.id] for child in children if child.id in self._tasks]
+        if tasks:
+            await asyncio.wait(tasks)
+
     def _spread(self, run: Run, failure: RetinueError | None) -> None:
-        """A spent budget is the whole tree's."""
-        if isinstance(failure, BudgetExceeded):
-            self._store.runs.request_cancel(run.request)
+        """A budget that the whole tree has spent ends the tree, and its first run must be able to say why.
+
+        A limit of the run's own is its own affair: whoever started it may go on without it (P2).
+        """
+        if not isinstance(failure, BudgetExceeded):
+            return
+        account = self._store.ledgers.accounts(run.request).get(BudgetKind(failure.kind))
+        if run.id != run.request and (account is None or account.limit != failure.limit):
+            return
+        if run.id != run.request:
+            data = {"kind": failure.kind, "used": failure.used, "limit": failure.limit}
+            self._store.events.add(run.request, "budget_exceeded", data)
+        self._store.runs.request_cancel(run.request)
+
+    def _real_reason(self, run: Run, error: RetinueError) -> RetinueError:
+        spent = self._store.events.last_of_kind(run.id, "budget_exceeded")
+        match spent and spent.data:
+            case {"kind": str(kind), "used": int() | float() as used, "limit": int() | float() as limit}:
+                return BudgetExceeded(kind, used, limit) if isinstance(error, Canceled) else error
+            case _:
+                return error
 
     async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Outcome:
         clean = {stream: self._redactor.lines() for stream in Stream}

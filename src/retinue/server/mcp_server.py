@@ -15,7 +15,15 @@ from mcp_types import CallToolResult, InputRequiredResult
 from retinue import __version__
 from retinue.core.groups import GROUPS
 from retinue.core.ids import RunId
-from retinue.server import agent_tools, child_tools, core_tools, prompts, research_tools, run_tools
+from retinue.server import (
+    agent_tools,
+    child_tools,
+    core_tools,
+    prompts,
+    research_tools,
+    run_tools,
+    workflow_tools,
+)
 from retinue.server.door import Door
 from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.server.patience import StartedCalls
@@ -70,6 +78,7 @@ def build_server(
         "research": lambda: research_tools.register(server, calls),
         "agents": lambda: agent_tools.register(server, calls, refused, tools_for=names),
         "runs": lambda: run_tools.register(server, refused),
+        "workflows": lambda: workflow_tools.register(server, calls, refused),
     }
     for group in GROUPS:
         if group in groups or "all" in groups:
@@ -78,6 +87,8 @@ def build_server(
         prompts.register_agents(server, service)
     if "research" in groups or "all" in groups:
         prompts.register_research(server)
+    if "workflows" in groups or "all" in groups:
+        prompts.register_teams(server)
     return server
 
 

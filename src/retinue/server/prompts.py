@@ -52,6 +52,26 @@ def register_agents(server: MCPServer[Service], service: Service) -> None:
         return Completion(values=names[:MOST_COMPLETIONS], total=len(names))
 
 
+def register_teams(server: MCPServer[Service]) -> None:
+    @server.prompt(name="teams", description="List the teams that can be given a task.")
+    async def teams(ctx: Ctx) -> str:
+        listed = ctx.request_context.lifespan_context.flows.listed("team")
+        lines = [
+            f"- {each['name']} ({each.get('unavailable') or ' > '.join(each['agents'])})" for each in listed
+        ]
+        return "Show me this list of teams as it is:\n" + ("\n".join(lines) or "(none)")
+
+    @server.prompt(name="team", description="Give a team a task.")
+    async def team(
+        name: Annotated[str, Field(description="Which team.")],
+        task: Annotated[str, Field(description="What it is to do.")],
+    ) -> str:
+        return (
+            f"Call run_team with name={name!r} and exactly the task below. If it takes long, wait with "
+            f"wait_for_runs. Then tell me what it answered.\n\n{task}"
+        )
+
+
 def register_research(server: MCPServer[Service]) -> None:
     @server.prompt(name="research", description="Answer a question about the code, with checked places.")
     async def research(question: Annotated[str, Field(description="About the code.")]) -> str:

@@ -13,9 +13,11 @@ import anyio.to_thread
 from retinue.codebase.policy import Policy
 from retinue.config.settings import Settings
 from retinue.core.errors import InvalidInput, RootUnknown, Unavailable
+from retinue.core.model import Model
 from retinue.core.report import Report
 from retinue.core.root import Root
 from retinue.core.stop import Stop
+from retinue.research.advised import Consult
 from retinue.research.artifact import write_artifact
 from retinue.research.constraints import Constraints
 from retinue.research.fitting import FEWEST_TOKENS, fit
@@ -67,8 +69,8 @@ async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> di
         return _shown(before, constraints)
     request = await _request(service, ask, constraints, Earlier.of(before) if before else None)
 
-    async def answer(perform: Perform) -> Answer:
-        findings = await investigate(request, roles_for(request.asked), perform)
+    async def answer(perform: Perform, consult: Consult | None) -> Answer:
+        findings = await investigate(request, roles_for(request.asked), perform, consult)
         _renew_index(service, request)
         report = _clean(service, report_of(findings))
         if before is not None:
@@ -102,8 +104,8 @@ async def _single(service: Service, ask: Ask, role: str, on_start: OnStart) -> d
     constraints = limits_of(service.settings).narrowed(ask.constraints)
     request = replace(await _request(service, ask, constraints), thoughts=None)
 
-    async def answer(perform: Perform) -> Answer:
-        findings = await investigate(request, SINGLE[role], perform)
+    async def answer(perform: Perform, consult: Consult | None) -> Answer:
+        findings = await investigate(request, SINGLE[role], perform, consult)
         _renew_index(service, request)
         # Without places there was nothing for the role to start from, and the locator says why.
         outcome = findings.outcomes.get(role, findings.outcomes["locator"])
@@ -118,8 +120,16 @@ async def _single(service: Service, ask: Ask, role: str, on_start: OnStart) -> d
 async def _answered(service: Service, study: Study, on_start: OnStart) -> dict[str, object]:
     """Within a run where runs are recorded, else in this process's threads alone."""
     if service.runs is None:
-        return (await study.answer(InThread())).view
-    return await answer_in_a_run(service.runs, study, on_start)
+        return (await study.answer(InThread(), None)).view
+    return await answer_in_a_run(service.runs, study, on_start, _model(service))
+
+
+def _model(service: Service) -> Callable[[], Model] | None:
+    """The one that orders and explains what was found, where the user has one and wants that."""
+    models = None if service.agents is None else service.agents.models
+    if models is None or not models.plan.configured or not service.settings.models.research:
+        return None
+    return models.named
 
 
 async def _request(

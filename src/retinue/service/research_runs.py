@@ -11,7 +11,10 @@ from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, Retin
 from retinue.core.executor import Outcome, RunContext
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
+from retinue.core.model import Model
 from retinue.core.run import Limits, Run, RunStatus
+from retinue.research.advised import Consult
+from retinue.research.by_model import ByModel
 from retinue.research.constraints import Constraints
 from retinue.research.perform import InThread, Perform
 from retinue.research.pipeline import Request
@@ -45,12 +48,14 @@ class Study:
     agent: str
     """Who works on it, by the name that its run bears."""
     request: Request
-    answer: Callable[[Perform], Awaitable[Answer]]
+    answer: Callable[[Perform, Consult | None], Awaitable[Answer]]
     is_single: bool = False
     """Whether one role alone works on it: then its run is the request's own."""
 
 
-async def answer_in_a_run(runs: Runs, study: Study, on_start: OnStart) -> dict[str, object]:
+async def answer_in_a_run(
+    runs: Runs, study: Study, on_start: OnStart, model: Callable[[], Model] | None = None
+) -> dict[str, object]:
     """The answer; or where the run stands, if it takes longer than a host's patience (P9)."""
     done: list[Answer] = []
     threads = InThread(runs.workers)
@@ -58,9 +63,11 @@ async def answer_in_a_run(runs: Runs, study: Study, on_start: OnStart) -> dict[s
 
     async def work(ctx: RunContext) -> Outcome:
         perform: Perform = replace(threads, charge=ctx.spending.charge)
+        own = RunId.parse(ctx.run_id)
         if not study.is_single:
-            perform = AsRuns(runs.supervisor, RunId.parse(ctx.run_id), question, ctx.cwd, threads)
-        answer = await study.answer(perform)
+            perform = AsRuns(runs.supervisor, own, question, ctx.cwd, threads)
+        consult = None if model is None else ByModel(runs.supervisor, own, ctx.cwd, model)
+        answer = await study.answer(perform, consult)
         done.append(answer)
         return Outcome(answer.said, value=cast("Json", answer.view), error=answer.error)
 

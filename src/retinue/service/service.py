@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # loaded by the first question or the first run, not by the s
     from retinue.service.agents import Agents
     from retinue.service.runs import Runs
 
+if TYPE_CHECKING:
+    from retinue.service.workflows import Workflows
+
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
 
 ADD_A_ROOT = (
@@ -48,6 +51,15 @@ class Service:
         if self.runs is None:
             raise Unavailable("the server is not up yet", hint="try again")
         return self.runs
+
+    workflows: Workflows | None = None
+    """There while the server is up."""
+
+    @property
+    def flows(self) -> Workflows:
+        if self.workflows is None:
+            raise Unavailable("the server is not up yet", hint="try again")
+        return self.workflows
 
     @property
     def known(self) -> Agents:

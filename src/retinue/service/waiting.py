@@ -75,5 +75,7 @@ class Waiting:
         await self._changes.until(check, {message.run_id})
 
     def asked(self, run: Run) -> Sequence[Message]:
-        """The questions that a run waits for."""
+        """The questions that a run waits for; of a workflow, those of its agents too."""
+        if run.spec.resumable:
+            return () if run.status.ended else self._store.messages.pending_in_tree(run.request)
         return self._store.messages.pending(run.id) if run.status is RunStatus.WAITING else ()

@@ -69,6 +69,15 @@ class Messages:
         rows = self._database.rows("SELECT * FROM messages WHERE run_id = ? ORDER BY seq", (run_id,))
         return [_message(row) for row in rows]
 
+    def pending_in_tree(self, request: RunId) -> list[Message]:
+        """The questions that nobody has answered yet, of a request's first run and of all below it."""
+        rows = self._database.rows(
+            "SELECT messages.* FROM messages JOIN runs ON runs.id = messages.run_id"
+            " WHERE runs.request = ? AND messages.status = 'pending_parent_reply' ORDER BY messages.seq",
+            (request,),
+        )
+        return [_message(row) for row in rows]
+
     def pending(self, run_id: RunId) -> list[Message]:
         """The questions that nobody has answered yet."""
         rows = self._database.rows(
@@ -112,8 +121,13 @@ def _change(
 
 def _go_on(tx: Transaction, run_id: RunId) -> None:
     """Before runs that have not started: this one is already under way and keeps its process alive."""
-    needs_slot = tx.execute("SELECT needs_slot FROM runs WHERE id = ?", (run_id,)).fetchone()[0]
-    if needs_slot:
+    needs_slot, owner = tx.execute("SELECT needs_slot, owner FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if not owner:  # parked: whoever adopts it goes on
+        tx.execute(
+            "UPDATE runs SET status = 'queued', waiting_since = NULL, changed_at = ? WHERE id = ?",
+            (tx.now, run_id),
+        )
+    elif needs_slot:
         tx.execute(
             "UPDATE runs SET turn = ?, changed_at = ? WHERE id = ?", (queue.served_turn(tx), tx.now, run_id)
         )

@@ -87,7 +87,7 @@ class MetaFiles:
         path = self._folder.meta(run_id)
         draft = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
         row = self._state(run_id)
-        while row is not None and row["status"] != RunStatus.QUEUED:
+        while row is not None and (row["status"] != RunStatus.QUEUED or row["started_at"] is not None):
             messages = self._messages.of_run(run_id) if row["asked"] else []
             _write(draft, json.dumps(_view(row, messages)).encode() + b"\n")
             os.replace(draft, path)  # noqa: PTH105 - as above

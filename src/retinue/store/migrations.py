@@ -217,6 +217,59 @@ def m006_runs_of_endpoint(db: sqlite3.Connection) -> None:
         WHERE started_at IS NOT NULL AND ended_at IS NOT NULL""")
 
 
+def m007_workflows(db: sqlite3.Connection) -> None:
+    """Runs that outlive their server: without an owner they wait in the queue, or for an answer."""
+    db.execute("ALTER TABLE runs ADD COLUMN resumable INTEGER NOT NULL DEFAULT 0")
+    db.execute("DROP TRIGGER runs_change_legally")
+    db.execute("""
+        CREATE TRIGGER runs_change_legally BEFORE UPDATE OF status ON runs
+        WHEN NEW.status <> OLD.status AND NOT CASE NEW.status
+            WHEN 'queued' THEN OLD.resumable AND OLD.ended_at IS NULL
+            WHEN 'running' THEN OLD.status = 'queued' OR OLD.status = 'waiting_parent_reply'
+            WHEN 'waiting_parent_reply' THEN OLD.status = 'running'
+            WHEN 'success' THEN OLD.status = 'running' OR OLD.status = 'waiting_parent_reply'
+            WHEN 'error' THEN OLD.ended_at IS NULL
+            WHEN 'timeout' THEN OLD.ended_at IS NULL
+            WHEN 'canceled' THEN OLD.ended_at IS NULL
+            WHEN 'interrupted' THEN OLD.ended_at IS NULL
+            ELSE 0 END
+        BEGIN SELECT RAISE(ABORT, 'illegal change of a run''s status'); END""")
+    db.execute("DROP TRIGGER runs_keep_identity")
+    db.execute("""
+        CREATE TRIGGER runs_keep_identity BEFORE UPDATE OF
+            seq, id, parent, request, agent, caller, task, executor, resumable, enqueued_at ON runs
+        BEGIN SELECT RAISE(ABORT, 'what a run is never changes'); END""")
+    db.execute("""
+        CREATE TRIGGER runs_keep_owner BEFORE UPDATE OF owner, host ON runs
+        WHEN NOT OLD.resumable
+        BEGIN SELECT RAISE(ABORT, 'what a run is never changes'); END""")
+    db.execute("CREATE INDEX runs_parked ON runs (status) WHERE owner = '' AND ended_at IS NULL")
+    db.execute("""
+        CREATE TABLE workflows (
+            run_id TEXT PRIMARY KEY REFERENCES runs(id) ON DELETE CASCADE,
+            kind TEXT NOT NULL,
+            text TEXT NOT NULL,
+            source TEXT NOT NULL,
+            assignment TEXT NOT NULL,
+            cwd TEXT NOT NULL
+        ) WITHOUT ROWID""")
+    db.execute("""
+        CREATE TABLE checkpoints (
+            run_id TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+            step TEXT NOT NULL,
+            began_at REAL NOT NULL,
+            child TEXT,                            -- the newest run that performs it
+            ended_at REAL,
+            output TEXT,
+            PRIMARY KEY (run_id, step),
+            CHECK ((ended_at IS NULL) = (output IS NULL))
+        ) WITHOUT ROWID""")
+    db.execute("""
+        CREATE TRIGGER checkpoints_stand BEFORE UPDATE ON checkpoints
+        WHEN OLD.ended_at IS NOT NULL
+        BEGIN SELECT RAISE(ABORT, 'a step that has finished stays so'); END""")
+
+
 MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m001_runs,
     m002_messages,
@@ -224,6 +277,7 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m004_ledgers,
     m005_child_tokens,
     m006_runs_of_endpoint,
+    m007_workflows,
 )
 
 

@@ -74,6 +74,7 @@ class Standing:
     holds_slot: bool
     deadline_at: float | None
     cancel_requested: bool
+    resumable: bool
 
 
 class Queue:
@@ -82,7 +83,8 @@ class Queue:
 
     def standing(self, run_id: RunId) -> Standing:
         row = self._database.row(
-            "SELECT status, turn, slot, deadline_at, cancel_requested_at FROM runs WHERE id = ?", (run_id,)
+            "SELECT status, turn, slot, deadline_at, cancel_requested_at, resumable FROM runs WHERE id = ?",
+            (run_id,),
         )
         if row is None:
             raise RunUnknown(f"no such run: {run_id}", run_id=run_id)
@@ -92,6 +94,7 @@ class Queue:
             holds_slot=bool(row["slot"]),
             deadline_at=row["deadline_at"],
             cancel_requested=row["cancel_requested_at"] is not None,
+            resumable=bool(row["resumable"]),
         )
 
     def admit(self, owner: OwnerId, capacity: Capacity, ready: Container[RunId]) -> list[RunId]:
@@ -195,7 +198,8 @@ def start(tx: Transaction, run_id: RunId, *, slot: bool) -> bool:
     """From queued to running; the deadline now counts from the start."""
     return bool(
         tx.execute(
-            "UPDATE runs SET status = 'running', slot = :slot, turn = NULL, started_at = :now,"
+            "UPDATE runs SET status = 'running', slot = :slot, turn = NULL,"
+            " started_at = coalesce(started_at, :now),"
             " deadline_at = :now + run_s, changed_at = :now WHERE id = :id AND status = 'queued'",
             {"id": run_id, "slot": slot, "now": tx.now},
         ).rowcount

@@ -1,5 +1,7 @@
 """Runs whose server died: they end as interrupted, keep what they left, and their processes are named.
 
+Those that another process can go on with are parked instead: in the queue, or waiting for an answer.
+
 Any process may recover at any time. A dead owner's lock is held while its runs are ended, so two
 processes that recover at once share the owners between them, and a living owner is never touched.
 """
@@ -14,7 +16,7 @@ from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import ACTIVE, Ending, RunStatus
 from retinue.store import owners
 from retinue.store.logs import end_torn_line, last_words
-from retinue.store.runs import end
+from retinue.store.runs import CANCELED, end, park
 from retinue.store.store import Store
 
 _DIED = Ending(
@@ -39,7 +41,7 @@ def recover(store: Store, end_processes: EndProcesses) -> list[Orphan]:
 
     In that order, so that a recovery that dies half-way is done again by the next.
     """
-    active = store.database.rows("SELECT DISTINCT owner FROM runs WHERE ended_at IS NULL")
+    active = store.database.rows("SELECT DISTINCT owner FROM runs WHERE ended_at IS NULL AND owner <> ''")
     ended: list[Orphan] = []
     for owner_id in sorted({OwnerId(row["owner"]) for row in active}.union(owners.known(store.folder))):
         with owners.dead(store.folder, owner_id) as is_dead:
@@ -55,16 +57,19 @@ def _orphans(store: Store, owner_id: OwnerId) -> list[Orphan]:
 
 
 def interrupt(store: Store, owner_id: OwnerId, outcome: Ending) -> list[Orphan]:
-    """End the active runs of one owner: a dead one, or oneself when the server stops."""
+    """End or park the active runs of one owner: a dead one, or oneself when the server stops."""
+    ended: list[Orphan] = []
     with store.database.write() as tx:
-        orphans = _orphans(store, owner_id)
-        for orphan in orphans:
-            if store.runs.get(orphan.run_id).summary is None:
-                words = last_words(store.folder.log(orphan.run_id))
-                end(tx, orphan.run_id, replace(outcome, summary=words or None))
-            else:
-                end(tx, orphan.run_id, outcome)
-    return orphans
+        for run in store.runs.list(statuses=ACTIVE, owner=owner_id, limit=-1):
+            if run.spec.resumable and not run.cancel_requested:
+                park(tx, run.id)
+                continue
+            ending = CANCELED if run.spec.resumable else outcome
+            if run.summary is None:
+                ending = replace(ending, summary=last_words(store.folder.log(run.id)) or None)
+            end(tx, run.id, ending)
+            ended.append(Orphan(run.id, run.process))
+    return ended
 
 
 def _mend_files(store: Store, owner_id: OwnerId) -> None:

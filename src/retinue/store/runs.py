@@ -33,6 +33,12 @@ from retinue.store.database import Database, Row, Transaction
 from retinue.store.queue import Capacity
 from retinue.store.text import storable
 
+NOBODY = OwnerId("")
+"""The owner of a run that is parked."""
+CANCELED = Ending(
+    status=RunStatus.CANCELED, error={"code": "canceled", "message": "the run was canceled while it waited"}
+)
+
 
 class Runs:
     def __init__(self, database: Database) -> None:
@@ -120,20 +126,20 @@ class Runs:
         return False
 
     def request_cancel(self, run_id: RunId) -> Run:
-        """Cancel the run and its descendants: at once those that queue, the others by asking their owners."""
+        """Cancel the run and its descendants: at once those that nobody performs, the others by asking
+        their owners."""
         with self._database.write() as tx:
             _status(tx, run_id)
             tree = tx.execute(
                 "WITH RECURSIVE tree(id) AS (SELECT ? UNION"
                 " SELECT runs.id FROM runs JOIN tree ON runs.parent = tree.id)"
-                " SELECT runs.id, status FROM runs JOIN tree USING (id) WHERE ended_at IS NULL",
+                " SELECT runs.id, status, owner FROM runs JOIN tree USING (id) WHERE ended_at IS NULL",
                 (run_id,),
             ).fetchall()
             for row in tree:
                 each = RunId(row["id"])
-                if row["status"] == RunStatus.QUEUED:
-                    error = {"code": "canceled", "message": "the run was canceled before it started"}
-                    end(tx, each, Ending(status=RunStatus.CANCELED, error=error))
+                if row["status"] == RunStatus.QUEUED or row["owner"] == NOBODY:
+                    end(tx, each, CANCELED)
                 else:
                     tx.execute(
                         "UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, :now),"
@@ -142,6 +148,38 @@ class Runs:
                     )
                     tx.touch(each)
         return self.get(run_id)
+
+    def park(self, run_id: RunId) -> bool:
+        """Let go of a resumable run that waits for an answer; False when it does not wait any more."""
+        with self._database.write() as tx:
+            row = tx.execute(
+                "SELECT status, cancel_requested_at FROM runs WHERE id = ?", (run_id,)
+            ).fetchone()
+            if row["status"] == RunStatus.RUNNING:
+                return False
+            if row["status"] == RunStatus.WAITING:
+                if row["cancel_requested_at"] is None:
+                    park(tx, run_id)
+                else:
+                    end(tx, run_id, CANCELED)
+        return True
+
+    def adopt(self, run_id: RunId, owner: OwnerId) -> bool:
+        """Take over a run that nobody performs and that could go on; False when somebody was quicker."""
+        with self._database.write() as tx:
+            taken = tx.execute(
+                "UPDATE runs SET owner = ?, host = ?, changed_at = ?"
+                " WHERE id = ? AND owner = ? AND status = 'queued'",
+                (owner, self.host, tx.now, run_id, NOBODY),
+            ).rowcount
+        return bool(taken)
+
+    def adoptable(self) -> list[RunId]:
+        """Runs that nobody performs and that could go on, the oldest first."""
+        rows = self._database.rows(
+            "SELECT id FROM runs WHERE owner = '' AND ended_at IS NULL AND status = 'queued' ORDER BY seq"
+        )
+        return [RunId(row["id"]) for row in rows]
 
     def set_summary(self, run_id: RunId, summary: str) -> None:
         """What the run says of itself while it runs."""
@@ -204,6 +242,16 @@ def end(tx: Transaction, run_id: RunId, outcome: Ending) -> bool:
     return True
 
 
+def park(tx: Transaction, run_id: RunId) -> None:
+    """Leave a resumable run to whoever adopts it: at once, or when what it asks has been answered."""
+    tx.execute(
+        "UPDATE runs SET owner = :nobody, slot = 0, turn = NULL, deadline_at = NULL, changed_at = :now,"
+        " status = CASE status WHEN 'running' THEN 'queued' ELSE status END WHERE id = :id",
+        {"id": run_id, "nobody": NOBODY, "now": tx.now},
+    )
+    tx.touch(run_id)
+
+
 def _status(tx: Transaction, run_id: RunId) -> RunStatus:
     row = tx.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()
     if row is None:
@@ -257,6 +305,7 @@ def _columns(spec: RunSpec) -> dict[str, Any]:
         "endpoint": None if spec.endpoint is None else spec.endpoint.key,
         "endpoint_slots": None if spec.endpoint is None else spec.endpoint.slots,
         "needs_slot": spec.needs_slot,
+        "resumable": spec.resumable,
     }
 
 
@@ -273,6 +322,7 @@ def _spec(row: Row) -> RunSpec:
         endpoint=None if row["endpoint"] is None else Endpoint(row["endpoint"], row["endpoint_slots"]),
         needs_slot=bool(row["needs_slot"]),
         command=row["command"],
+        resumable=bool(row["resumable"]),
     )
 
 

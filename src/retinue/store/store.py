@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Self
 
+from retinue.store.checkpoints import Checkpoints
 from retinue.store.child_tokens import ChildTokens
 from retinue.store.database import Clock, Database
 from retinue.store.events import Events
@@ -15,6 +16,7 @@ from retinue.store.messages import Messages
 from retinue.store.meta_files import MetaFiles
 from retinue.store.queue import Queue
 from retinue.store.runs import Runs
+from retinue.store.workflows import Workflows
 
 
 class Store:
@@ -29,6 +31,8 @@ class Store:
         self.events = Events(database)
         self.ledgers = Ledgers(database)
         self.child_tokens = ChildTokens(database)
+        self.workflows = Workflows(database)
+        self.checkpoints = Checkpoints(database)
         self.meta_files = MetaFiles(database, self.messages)
         database.listen(self.meta_files.mark)
 

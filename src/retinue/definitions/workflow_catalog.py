@@ -1,0 +1,92 @@
+"""Every workflow and team there is, the nearest definition of a name first, in the order of agents' files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from retinue.core.workflow import Workflow
+from retinue.definitions.catalog import Sources
+from retinue.definitions.files import read_file
+from retinue.definitions.places import BUILTIN, MOST_FILES, Scope
+from retinue.definitions.problem import Malformed, Problem
+from retinue.definitions.workflows import read_team, read_workflow
+
+Kind = Literal["workflow", "team"]
+READERS = {"workflow": read_workflow, "team": read_team}
+IN_PROJECT: Mapping[Kind, tuple[str, ...]] = {
+    "workflow": (".retinue/workflows",),
+    "team": (".retinue/teams", ".smallcode/teams"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one file defines, or why it does not."""
+
+    name: str
+    kind: Kind
+    scope: Scope
+    source: str
+    """The file as people and hosts are shown it."""
+    workflow: Workflow | None = None
+    problem: Problem | None = None
+    trusted: bool = True
+
+
+class WorkflowCatalog:
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def found(self, kind: Kind) -> Mapping[str, Found]:
+        """By name. A broken file keeps its name: to run another in its place would be a surprise."""
+        nearest: dict[str, Found] = {}
+        for each in self.everything(kind):
+            nearest.setdefault(each.name, each)
+        return dict(sorted(nearest.items()))
+
+    def everything(self, kind: Kind) -> list[Found]:
+        sources = self._sources
+        near: list[Found] = []
+        far: list[Found] = []
+        for project in sources.projects:
+            trusted = sources.is_trusted(project)
+            for folder in IN_PROJECT[kind]:
+                read = _in(project / folder, kind, "project", folder, project)
+                (near if trusted else far).extend(replace(each, trusted=trusted) for each in read)
+        own: list[Found] = []
+        if sources.config is not None:
+            own += _in(sources.config / f"{kind}s", kind, "user", f"(user)/{kind}s")
+        if sources.home is not None and kind == "team":
+            own += _in(sources.home / ".smallcode/teams", kind, "user", "~/.smallcode/teams")
+        shipped = _in(BUILTIN / f"{kind}s", kind, "built in", "built in")
+        return [*near, *own, *far, *shipped]
+
+    def read(self, file: Path, kind: Kind) -> Found:
+        return _read(file, kind, "project", str(file))
+
+
+def _in(folder: Path, kind: Kind, scope: Scope, shown: str, base: Path | None = None) -> Iterator[Found]:
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())[:MOST_FILES]
+    except OSError:
+        return
+    for name in names:
+        if name.lower().endswith((".yaml", ".yml")):
+            yield _read(folder / name, kind, scope, f"{shown}/{name}", base)
+
+
+def _read(file: Path, kind: Kind, scope: Scope, source: str, base: Path | None = None) -> Found:
+    found = Found(name=file.stem, kind=kind, scope=scope, source=source)
+    try:
+        data = read_file(file, base)
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Malformed(1, "not UTF-8 text", "save the file as UTF-8") from None
+        workflow = READERS[kind](text, file.stem, source)
+    except Malformed as error:
+        return replace(found, problem=error.problem)
+    return replace(found, name=workflow.name, workflow=workflow)

@@ -1,0 +1,92 @@
+"""The `workflows` group: running workflows and teams, and answering what they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import InputRequiredResult
+from pydantic import Field
+
+from retinue.core.ids import RunId
+from retinue.server.patience import StartedCalls, signs_of_life
+from retinue.server.person import Person, Refusals
+from retinue.service.service import Service
+from retinue.service.workflow_input import assignment
+
+Ctx = Context[Service, Any]
+Answer = dict[str, Any] | InputRequiredResult
+WaitS = Annotated[float | None, Field(description="Seconds to wait; then a handle is returned.")]
+
+
+class Working:
+    """Runs workflows for a host. A question ends the call, unless the person at the host answers it."""
+
+    def __init__(self, calls: StartedCalls, refused: Refusals) -> None:
+        self._calls = calls
+        self._refused = refused
+
+    async def run_workflow(
+        self,
+        ctx: Ctx,
+        input: Annotated[
+            str | dict[str, Any],
+            Field(description="What is to be done; or {feature, spec_path, relevant_files, constraints}."),
+        ],
+        name: str | None = None,
+        spec: Annotated[
+            str | dict[str, Any] | None, Field(description="A workflow in place of a name: {steps: [...]}.")
+        ] = None,
+        wait_s: WaitS = None,
+    ) -> Answer:
+        flows = ctx.request_context.lifespan_context.flows
+        return await self._finish(
+            ctx, lambda: flows.start(name, assignment(input), spec=spec).id, assignment(input).feature, wait_s
+        )
+
+    async def run_team(self, name: str, task: str, ctx: Ctx, wait_s: WaitS = None) -> Answer:
+        flows = ctx.request_context.lifespan_context.flows
+        return await self._finish(
+            ctx, lambda: flows.start(name, assignment(task), kind="team").id, task, wait_s
+        )
+
+    async def answer_question(
+        self, run_id: str, answers: list[str], ctx: Ctx, wait_s: WaitS = None
+    ) -> dict[str, Any]:
+        flows = ctx.request_context.lifespan_context.flows
+        answered = flows.answer(run_id, answers)
+        async with signs_of_life(ctx, "the workflow goes on"):
+            return await flows.finish(answered, wait_s)
+
+    async def _finish(self, ctx: Ctx, start: Callable[[], RunId], task: str, wait_s: float | None) -> Answer:
+        """The host's person is asked first, if the user wants that; then the call ends with the question."""
+        service = ctx.request_context.lifespan_context
+        service.running.patience(wait_s)  # refused before anything is started
+        person = Person(ctx, self._refused)
+        run_id: RunId | None = None
+        for message, filled in person.answers().items():
+            if (workflow := service.flows.on(message.run_id, task)) is not None:
+                run_id = workflow
+                person.deliver(message, filled)
+        run_id = run_id or start()
+        self._calls.remember(ctx, run_id)
+        async with signs_of_life(ctx, "the workflow"):
+            outcome = await service.flows.finish(run_id, wait_s, person)
+        return person.required or outcome
+
+
+def register(server: MCPServer[Service], calls: StartedCalls, refused: Refusals) -> None:
+    working = Working(calls, refused)
+    server.add_tool(
+        working.run_workflow,
+        description="Run phases of agents (research, write, validate) by rule. Answers with the result, with "
+        "questions for answer_question, or with run_id if it takes longer than wait_s.",
+    )
+    server.add_tool(
+        working.run_team, description="Run a team: agents in order, each output the next one's task."
+    )
+    server.add_tool(
+        working.answer_question,
+        description="Answer a workflow's questions, one answer each, in order; it goes on.",
+    )

@@ -1,0 +1,192 @@
+"""The engine of one machine: a workflow is performed as a run of its own, on checkpoints in the store.
+
+When it must ask, it is let go of: nothing of it stays in memory, and whoever brings the answer goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from retinue.core.budget import Budget
+from retinue.core.errors import Conflict, Halted, RetinueError
+from retinue.core.executor import Emit, Outcome, OutputLine, RunContext, Task
+from retinue.core.ids import RunId
+from retinue.core.ports import Redactor
+from retinue.core.run import Limits, Run, RunSpec
+from retinue.core.workflow import Assignment, Workflow
+from retinue.definitions.problem import Malformed
+from retinue.definitions.workflows import read_team, read_workflow
+from retinue.runtime.changes import Changes
+from retinue.runtime.supervisor import Parked, Supervisor, Work
+from retinue.store.checkpoints import RESULT
+from retinue.store.store import Store
+from retinue.store.workflows import WorkflowRecord
+from retinue.workflows.embedded_steps import Asked, EmbeddedSteps, Starter
+from retinue.workflows.perform import run_workflow
+
+LONGEST_LINE = 1_000
+
+
+class Embedded:
+    """Starts workflows, and goes on with those that nobody performs."""
+
+    def __init__(
+        self,
+        store: Store,
+        changes: Changes,
+        supervisor: Supervisor,
+        starter: Starter,
+        redactor: Redactor,
+        cwd: Path,
+    ) -> None:
+        self._store = store
+        self._supervisor = supervisor
+        self._executor = WorkflowExecutor(store, changes, starter, redactor)
+        self._cwd = cwd
+
+    def submit(self, workflow: Workflow, assignment: Assignment, caller: str, budget: Budget) -> Run:
+        """Record the run with all that it needs, in one write, and set it going."""
+        spec = RunSpec(
+            agent=workflow.name,
+            task=assignment.feature,
+            executor="workflow",
+            caller=caller,
+            limits=Limits(budget=budget),
+            needs_slot=False,
+            resumable=True,
+        )
+        record = WorkflowRecord(
+            kind=workflow.kind,
+            text=workflow.text,
+            source=workflow.source,
+            assignment={
+                "feature": assignment.feature,
+                "spec_path": assignment.spec_path,
+                "relevant_files": assignment.relevant_files,
+                "constraints": assignment.constraints,
+            },
+            cwd=str(self._cwd),
+        )
+        with self._store.database.write():
+            run = self._supervisor.start(self._work(spec))
+            self._store.workflows.record(run.id, record)
+        return run
+
+    def resume(self, run_id: RunId) -> bool:
+        """Go on with a run that nobody performs; False if somebody does, or it waits, or it has ended."""
+        if self._store.workflows.get(run_id).cwd != str(self._cwd):
+            raise Conflict(
+                f"workflow {run_id} belongs to another folder",
+                hint="start retinue with the root that it was started with",
+            )
+        return self._supervisor.resume(run_id, self._work(self._store.runs.get(run_id).spec))
+
+    def resume_all(self) -> list[RunId]:
+        """Go on with every workflow of this folder that nobody performs and that could go on."""
+        return [
+            run_id
+            for run_id in self._store.runs.adoptable()
+            if self._store.workflows.get(run_id).cwd == str(self._cwd) and self.resume(run_id)
+        ]
+
+    def _work(self, spec: RunSpec) -> Work:
+        return Work(spec, self._executor, self._cwd)
+
+
+class WorkflowExecutor:
+    """Performs the workflow that was recorded with the run."""
+
+    def __init__(self, store: Store, changes: Changes, starter: Starter, redactor: Redactor) -> None:
+        self._store = store
+        self._changes = changes
+        self._starter = starter
+        self._redactor = redactor
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        run_id = RunId.parse(ctx.run_id)
+        record = self._store.workflows.get(run_id)
+        workflow = workflow_of(record, task.agent)
+        assignment = assignment_of(record)
+        steps = EmbeddedSteps(run_id, self._store, self._changes, self._starter, self._redactor, ctx.emit)
+        while True:
+            try:
+                result = await run_workflow(steps, workflow, assignment)
+            except Asked:
+                if self._store.runs.park(run_id):
+                    raise Parked from None
+                continue  # the answer came while others were still at work
+            except RetinueError as error:
+                await self._end_children(run_id)
+                result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
+                return await self._outcome(run_id, result, error, ctx.emit)
+            error = Halted(_told(result)) if result["decision"] == "STOP" else None
+            return await self._outcome(run_id, result, error, ctx.emit)
+
+    async def _outcome(
+        self, run_id: RunId, result: dict[str, Any], error: RetinueError | None, emit: Emit
+    ) -> Outcome:
+        """Kept whole, and in the log too: what an answer cuts can be read there."""
+        clean = self._redactor.redact_value(result)
+        if self._store.checkpoints.get(run_id, RESULT) is None:
+            self._store.checkpoints.finish(run_id, RESULT, clean)
+        for line in _lines("result", clean):
+            await emit(OutputLine("stdout", line))
+        return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
+
+    async def _end_children(self, run_id: RunId) -> None:
+        active = {
+            child.id for child in self._store.runs.list(parent=run_id, limit=-1) if not child.status.ended
+        }
+        for child in active:
+            self._store.runs.request_cancel(child)
+        await self._changes.until(
+            lambda: all(self._store.runs.get(child).status.ended for child in active) or None, active
+        )
+
+
+def _lines(name: str, value: Any) -> Iterator[str]:
+    """A value in lines of a length that can be read page by page."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= LONGEST_LINE or not isinstance(value, dict | list):
+        yield f"{name}: {text}"
+        return
+    parts = (
+        cast("dict[str, Any]", value).items()
+        if isinstance(value, dict)
+        else enumerate(cast("list[Any]", value))
+    )
+    for key, part in parts:
+        yield from _lines(f"{name}.{key}", part)
+
+
+def _told(result: dict[str, Any]) -> str:
+    return f"{result['last_step']}: {result['reason']}"
+
+
+def workflow_of(record: WorkflowRecord, name: str) -> Workflow:
+    """As it was when it began; a later version of ours may read fewer things than it was written for."""
+    try:
+        return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
+    except Malformed as error:
+        raise Halted(f"its text cannot be read any more: {error.problem}", hint="run it again") from None
+
+
+def assignment_of(record: WorkflowRecord) -> Assignment:
+    match record.assignment:
+        case {
+            "feature": str(feature),
+            "spec_path": str() | None as spec_path,
+            "relevant_files": [*files],
+            "constraints": [*constraints],
+        }:
+            return Assignment(
+                feature=feature,
+                spec_path=spec_path,
+                relevant_files=tuple(map(str, files)),
+                constraints=tuple(map(str, constraints)),
+            )
+        case _:
+            raise Halted("the record of the workflow is of another version")

@@ -1,0 +1,249 @@
+"""The `steps` port on the store: each call is a child run or a message, and its outcome a checkpoint.
+
+A run of an agent is recorded together with the step it performs, and the record of its end is the step's
+outcome. So a server may die at any instant: a step has ended, or it has not, or it was under way. Only what
+was under way and may have done half of its work is a matter of opinion, and that opinion is the user's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar, cast
+
+from retinue.core.budget import BudgetKind
+from retinue.core.errors import Conflict, Halted, RetinueError, Saturated
+from retinue.core.executor import Emit, OutputLine
+from retinue.core.ids import MessageId, RunId
+from retinue.core.json_value import Json
+from retinue.core.message import MessageStatus
+from retinue.core.ports import Redactor
+from retinue.core.run import Run, RunStatus
+from retinue.core.tokens import estimate_tokens
+from retinue.runtime.changes import Changes
+from retinue.store.store import Store
+from retinue.workflows.phase import is_stop
+from retinue.workflows.steps import AgentCall, AgentResult, AgentStatus, CheckResult
+
+T = TypeVar("T")
+
+SATURATED_S = 0.5
+"""At the most, until a full queue is tried again."""
+_ENDINGS: Mapping[RunStatus, AgentStatus] = {
+    RunStatus.SUCCESS: "success",
+    RunStatus.ERROR: "error",
+    RunStatus.TIMEOUT: "timeout",
+    RunStatus.CANCELED: "canceled",
+}
+
+
+class Starter(Protocol):
+    """Starts child runs of a workflow's run."""
+
+    def agent(self, name: str, prompt: str, parent: RunId, timeout_s: float | None) -> Run: ...
+
+    def check(self, name: str, parent: RunId) -> Run | None:
+        """None when the project has no command of that name."""
+        ...
+
+
+class Asked(Exception):
+    """The workflow cannot go on before the user has answered."""
+
+
+class EmbeddedSteps:
+    """The steps of one run of a workflow."""
+
+    def __init__(
+        self, run_id: RunId, store: Store, changes: Changes, starter: Starter, redactor: Redactor, emit: Emit
+    ) -> None:
+        self._run_id = run_id
+        self._store = store
+        self._changes = changes
+        self._starter = starter
+        self._redactor = redactor
+        self._emit = emit
+
+    async def agent(self, key: str, call: AgentCall) -> AgentResult:
+        prompt = self._redactor.redact(call.prompt)  # what crosses from one phase to the next (P6)
+
+        def start() -> Run:
+            return self._starter.agent(call.agent, prompt, self._run_id, call.timeout_s)
+
+        def outcome(run: Run) -> AgentResult:
+            return _agent_result(run, prompt)
+
+        kept = await self._performed(key, call.agent, call.idempotent, start, outcome)
+        return AgentResult(**kept)
+
+    async def check(self, key: str, name: str) -> CheckResult:
+        """Commands only look at the work, so they may be run again."""
+        kept = await self._performed(
+            key, name, True, lambda: self._starter.check(name, self._run_id), _check_result
+        )
+        return CheckResult(**kept)
+
+    async def ask(self, key: str, questions: Sequence[str]) -> Sequence[str]:
+        kept = self._kept(key)
+        if kept is not None:
+            return kept
+        asked: list[str] | None = self._kept(f"{key}:asked")
+        if asked is None:
+            clean = [self._redactor.redact(question) for question in questions]
+            with self._store.database.write():
+                asked = [self._store.messages.ask(self._run_id, question).id for question in clean]
+                self._store.checkpoints.finish(self._run_id, f"{key}:asked", asked)
+        messages = [self._store.messages.get(MessageId(each)) for each in asked]
+        if any(message.status is MessageStatus.PENDING for message in messages):
+            raise Asked
+        with self._store.database.write():
+            answers = [str(message.answer) for message in messages]
+            self._store.checkpoints.finish(self._run_id, key, answers)
+        for message in messages:
+            with suppress(Conflict):  # while another question is open, answers wait to be acknowledged
+                self._store.messages.acknowledge(message.id)
+        return answers
+
+    async def gather(self, jobs: Iterable[Callable[[], Awaitable[T]]], at_once: int) -> Sequence[T]:
+        """A question in one job does not keep the others from finishing; then it is asked for all of them."""
+        waiting = enumerate(jobs)
+        results: dict[int, T] = {}
+        asked: list[Asked] = []
+
+        async def work() -> None:
+            for place, job in waiting:
+                try:
+                    results[place] = await job()
+                except Asked as question:
+                    asked.append(question)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(at_once):
+                    group.create_task(work())
+        except* RetinueError as raised:
+            raise _first(raised) from None
+        if asked:
+            raise asked[0]
+        return [results[place] for place in sorted(results)]
+
+    async def event(self, key: str, kind: str, data: Mapping[str, Json]) -> None:
+        """Its data comes from answers, which were redacted when their runs ended."""
+        if self._store.checkpoints.get(self._run_id, key) is not None:
+            return
+        with self._store.database.write():
+            self._store.events.add(self._run_id, kind, data)
+            self._store.checkpoints.finish(self._run_id, key, data)
+        await self._tell(" ".join(f"{name}={value}" for name, value in data.items()))
+
+    def _kept(self, key: str) -> Any:
+        checkpoint = self._store.checkpoints.get(self._run_id, key)
+        return None if checkpoint is None else checkpoint.output
+
+    async def _performed(
+        self,
+        key: str,
+        who: str,
+        idempotent: bool,
+        start: Callable[[], Run | None],
+        outcome: Callable[[Run], AgentResult] | Callable[[Run], CheckResult],
+    ) -> dict[str, Any]:
+        """What the step gave: kept, or of a run that ended while nobody looked, or of a new run."""
+        checkpoint = self._store.checkpoints.get(self._run_id, key)
+        if checkpoint is not None and checkpoint.ended_at is not None:
+            return cast("dict[str, Any]", checkpoint.output)
+        child = None if checkpoint is None else checkpoint.child
+        while True:
+            child = child or await self._begin(key, who, start)
+            if child is None:
+                return self._finish(key, CheckResult(passed=None))
+            run = await self._ended(child)
+            if run.status is not RunStatus.INTERRUPTED:
+                return self._finish(key, outcome(run))
+            await self._may_run_again(key, who, idempotent, run)
+            child = None
+
+    async def _may_run_again(self, key: str, who: str, idempotent: bool, before: Run) -> None:
+        """After a server died in the middle of a step (P5, P7)."""
+        if idempotent or before.timing.started_at is None:
+            await self.event(f"{key}:again:{before.id}", "decision", _again(key, before, "run it again"))
+            return
+        await self.event(f"{key}:again:{before.id}", "decision", _again(key, before, "ask the user"))
+        question = (
+            f"{key.split(':')[0]}: the server stopped while {who} was at work, and what it did may be half "
+            "done. Answer `stop` to end the workflow; anything else runs the step again."
+        )
+        answer = (await self.ask(f"{key}:again:{before.id}:ask", [question]))[0]
+        if is_stop(answer):
+            raise Halted(f"{key.split(':')[0]} was interrupted, and the user wants no more of it")
+
+    async def _begin(self, key: str, who: str, start: Callable[[], Run | None]) -> RunId | None:
+        """The run and its place in the workflow are recorded in one write."""
+        while True:
+            try:
+                with self._store.database.write():
+                    run = start()
+                    if run is None:
+                        return None
+                    self._store.checkpoints.begin(self._run_id, key, run.id)
+                    self._store.events.add(self._run_id, "step", {"step": key, "by": who, "run": run.id})
+                await self._tell(f"step={key} by={who} run={run.id}")
+                return run.id
+            except Saturated:
+                await self._next_change()
+
+    async def _ended(self, child: RunId) -> Run:
+        """Wait for a run of this process; what it asks meanwhile is told to whoever watches the workflow."""
+        with self._changes.watch({child}, poll_s=None) as watch:
+            waited = False
+            while not (status := self._store.queue.standing(child).status).ended:
+                if status is RunStatus.WAITING and not waited:
+                    self._store.events.add(self._run_id, "child_asks", {"run": child})
+                waited = status is RunStatus.WAITING
+                await watch.next()
+        return self._store.runs.get(child)
+
+    def _finish(self, key: str, result: AgentResult | CheckResult) -> dict[str, Any]:
+        kept = {name: getattr(result, name) for name in result.__slots__}
+        self._store.checkpoints.finish(self._run_id, key, kept)
+        return kept
+
+    async def _next_change(self) -> None:
+        with self._changes.watch() as watch, suppress(TimeoutError):
+            async with asyncio.timeout(SATURATED_S):
+                await watch.next()
+
+    async def _tell(self, line: str) -> None:
+        await self._emit(OutputLine("stdout", line))
+
+
+def _again(key: str, before: Run, then: str) -> dict[str, Json]:
+    return {"step": key, "decision": "interrupted", "run": before.id, "then": then}
+
+
+def _agent_result(run: Run, prompt: str) -> AgentResult:
+    succeeded = run.status is RunStatus.SUCCESS
+    result, error = cast("tuple[Any, Any]", (run.result, run.error))
+    output = str(result["output"]) if succeeded else run.summary or ""
+    counted = run.usage.get(BudgetKind.TOKENS)
+    return AgentResult(
+        status=_ENDINGS[run.status],
+        output=output,
+        reason="" if succeeded else str(error["message"]),
+        tokens=counted or estimate_tokens(prompt) + estimate_tokens(output),
+        metered=bool(counted),
+        run=run.id,
+    )
+
+
+def _check_result(run: Run) -> CheckResult:
+    succeeded = run.status is RunStatus.SUCCESS
+    result, error = cast("tuple[Any, Any]", (run.result, run.error))
+    output = str(result["output"]) if succeeded else run.summary or str(error["message"])
+    return CheckResult(passed=succeeded, output=output, command=run.spec.task)
+
+
+def _first(group: BaseExceptionGroup[RetinueError]) -> RetinueError:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -1,0 +1,77 @@
+"""A project's own checks are found where projects name them, and nothing is run to find them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from retinue.definitions.project_checks import find_checks
+
+
+def argv(project: Path) -> dict[str, tuple[str, ...]]:
+    return {name: check.argv for name, check in find_checks(project).items()}
+
+
+def test_makefile_comes_before_package_and_tools(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("VAR := x\n.PHONY: test\ntest: build\n\tpytest\nlint:\n\truff\n")
+    (tmp_path / "package.json").write_text(
+        json.dumps(
+            {"scripts": {"lint": "eslint", "typecheck": "tsc", "test": "vitest", "test:run": "vitest run"}}
+        )
+    )
+    (tmp_path / "pnpm-lock.yaml").touch()
+    (tmp_path / "pyproject.toml").write_text('[dependency-groups]\ndev = ["bandit>=1", "mypy"]\n')
+    assert argv(tmp_path) == {
+        "types": ("pnpm", "run", "typecheck"),
+        "lint": ("make", "lint"),
+        "tests": ("make", "test"),
+        "security": ("bandit", "-q", "-r", "."),
+    }
+
+
+def test_python_tools_are_taken_from_the_projects_own_environment(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\ndependencies = ["httpx"]\n[project.optional-dependencies]\ndev = ["pytest>=8; extra"]\n'
+        '[tool.ruff]\nline-length = 100\n[tool.poetry.group.dev.dependencies]\nmypy = "^1"\n'
+    )
+    own = tmp_path / ".venv" / "bin" / "pytest"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert argv(tmp_path) == {
+        "types": ("mypy", "."),
+        "lint": ("ruff", "check", "."),
+        "tests": (str(own),),
+    }
+
+
+def test_placeholder_of_npm_is_no_test(tmp_path: Path) -> None:
+    scripts = {"test": 'echo "Error: no test specified" && exit 1'}
+    (tmp_path / "package.json").write_text(json.dumps({"scripts": scripts}))
+    assert argv(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("package.json", "{"),
+        ("package.json", "[]"),
+        ("package.json", '{"scripts": 3}'),
+        ("pyproject.toml", "[["),
+        ("pyproject.toml", 'tool = "x"'),
+        ("Makefile", "\0\xff"),
+    ],
+)
+def test_broken_file_names_no_check(tmp_path: Path, file: str, text: str) -> None:
+    (tmp_path / file).write_text(text, encoding="latin-1")
+    assert argv(tmp_path) == {}
+
+
+def test_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+    """P6"""
+    (tmp_path / "outside").write_text("test:\n\ttrue\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "Makefile").symlink_to(tmp_path / "outside")
+    assert argv(project) == {}

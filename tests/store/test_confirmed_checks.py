@@ -1,0 +1,28 @@
+"""What a person has confirmed stands until they confirm something else, and broken files grant nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import Unavailable
+from retinue.store.confirmed_checks import NAME, ConfirmedChecks
+
+
+def test_checks_are_kept_by_project(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    ConfirmedChecks(tmp_path).confirm(one, {"tests": ("pytest", "-q")})
+    ConfirmedChecks(tmp_path).confirm(other, {"lint": ("ruff",)})
+    kept = ConfirmedChecks(tmp_path)
+    assert (kept.of(one), kept.of(other)) == ({"tests": ("pytest", "-q")}, {"lint": ("ruff",)})
+    kept.confirm(one, {})
+    assert kept.of(one) == {}
+    assert (tmp_path / NAME).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\xff"])
+def test_broken_file_is_told_and_grants_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / NAME).write_text(text, encoding="latin-1")
+    with pytest.raises(Unavailable, match=NAME):
+        ConfirmedChecks(tmp_path).of(tmp_path)

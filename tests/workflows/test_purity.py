@@ -1,0 +1,80 @@
+"""Workflow code touches the world through the `steps` port alone: another engine will run it as it is."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import retinue.workflows
+
+ROOM = Path(retinue.workflows.__file__).parent
+ENGINES = {"embedded", "embedded_steps"}
+"""The only modules here that may reach the store and the runtime."""
+PURE = frozenset(
+    {
+        *("collections.abc", "dataclasses", "functools", "itertools", "json", "re", "typing", "__future__"),
+        *("pydantic", "retinue.core", "retinue.workflows"),
+    }
+)
+IMPURE_NAMES = frozenset({"open", "print", "input", "eval", "exec", "__import__"})
+
+
+def imports(tree: ast.AST) -> list[str]:
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(str(node.module))
+    return found
+
+
+def violations(source: str) -> list[str]:
+    tree = ast.parse(source)
+    found = [
+        name
+        for name in imports(tree)
+        if not any(name == allowed or name.startswith(f"{allowed}.") for allowed in PURE)
+        or name.removeprefix("retinue.workflows.") in ENGINES
+    ]
+    found += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in IMPURE_NAMES]
+    return found
+
+
+@pytest.mark.parametrize(
+    "module", sorted(file.stem for file in ROOM.glob("*.py") if file.stem not in ENGINES)
+)
+def test_module_touches_nothing_but_the_port(module: str) -> None:
+    assert violations((ROOM / f"{module}.py").read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "import asyncio",
+        "from random import random",
+        "from pathlib import Path",
+        "def f():\n    from retinue.store.store import Store",
+        "from retinue.workflows.embedded import Embedded",
+        "from retinue.runtime import pool",
+        "x = open('a')",
+    ],
+)
+def test_way_around_the_port_is_caught(source: str) -> None:
+    assert violations(source)
+
+
+def test_core_modules_that_workflows_use_are_pure_too() -> None:
+    used = {
+        name
+        for file in ROOM.glob("*.py")
+        if file.stem not in ENGINES
+        for name in imports(ast.parse(file.read_text(encoding="utf-8")))
+        if name.startswith("retinue.core.")
+    }
+    assert used <= {
+        f"retinue.core.{name}" for name in ("handoff", "json_value", "phase", "tokens", "workflow")
+    }

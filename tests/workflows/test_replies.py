@@ -1,0 +1,140 @@
+"""An agent's answer is read from prose, fences or JSON, and held to the protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retinue.core.handoff import HandoffContext, HandoffRequest, HandoffResponse, schemas
+from retinue.core.phase import Decision, Expected, Phase, Progress
+from retinue.core.tokens import estimate_tokens
+from retinue.workflows.replies import Unreadable, read_reply, shortened
+
+REQUEST = HandoffRequest(
+    task_id="t/1",
+    phase=Phase.RESEARCH,
+    context=HandoffContext(feature="f"),
+    instructions="look",
+    expected_output=Expected.FINDINGS,
+)
+WHOLE: dict[str, Any] = {
+    "task_id": "t/1",
+    "phase": "research",
+    "status": "complete",
+    "decision": "PROCEED",
+    "findings": {"patterns_found": ["x"]},
+    "context_summary": "short",
+    "tokens_used": 999_999,
+    "issues": [],
+}
+
+
+def read(text: str) -> HandoffResponse:
+    return read_reply(text, REQUEST, {}, 42)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(WHOLE),
+        f"Here you are:\n```json\n{json.dumps(WHOLE, indent=2)}\n```\nBye.",
+        f"```\n{json.dumps(WHOLE)}\n```",
+        f"I looked at {{a}} and {{'b'}}; result: {json.dumps(WHOLE)} That is all.",
+        f'First {{"note": 1}}, then {json.dumps(WHOLE)}',
+        "{" * 50 + json.dumps(WHOLE),
+    ],
+)
+def test_reply_is_found_in_whatever_surrounds_it(text: str) -> None:
+    response = read(text)
+    assert response.decision is Decision.PROCEED
+    assert response.context_summary == "short"
+
+
+def test_tokens_are_ours_and_not_the_agents() -> None:
+    assert read(json.dumps(WHOLE)).tokens_used == 42
+
+
+def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
+    reply = {"decision": "STOP", "reason": "conflict", "context_summary": "s", "issues": [{"at": "a.py:1"}]}
+    response = read(json.dumps(reply))
+    assert (response.task_id, response.phase, response.status) == ("t/1", Phase.RESEARCH, Progress.BLOCKED)
+    assert response.findings == {"reason": "conflict"}
+    assert response.issues == ('{"at": "a.py:1"}',)
+
+
+def test_status_of_a_writer_without_a_decision_decides() -> None:
+    assert read('{"status": "complete", "context_summary": "s"}').decision is Decision.PROCEED
+    with pytest.raises(Unreadable, match="decision"):
+        read('{"status": "partial", "context_summary": "s"}')
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"decision": "YES"}, "decision"),
+        ({"context_summary": ""}, "context_summary"),
+        ({"context_summary": None}, "context_summary"),
+        ({"findings": ["a"]}, "findings"),
+        ({"status": "done"}, "status"),
+        ({"task_id": "another"}, "task_id is 'another' and not 't/1'"),
+        ({"phase": "write"}, "phase"),
+        ({"issues": "one"}, "issues"),
+    ],
+)
+def test_reply_that_breaks_the_protocol_is_refused_with_the_reason(
+    change: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(Unreadable, match=reason):
+        read(json.dumps(WHOLE | change))
+
+
+def test_writer_must_name_its_files() -> None:
+    request = REQUEST.model_copy(update={"phase": Phase.WRITE, "expected_output": Expected.FILES})
+    with pytest.raises(Unreadable, match="files_changed"):
+        read_reply(json.dumps(WHOLE | {"phase": "write"}), request, {}, 0)
+
+
+@given(st.text(max_size=400))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    try:
+        read(text)
+    except Unreadable as error:
+        assert str(error)
+
+
+@given(st.text(alphabet='{}[]":,ab \n`', max_size=300))
+def test_no_torn_json_breaks_the_reader(text: str) -> None:
+    try:
+        read(text)
+    except Unreadable as error:
+        assert str(error)
+
+
+@given(st.text(max_size=3000), st.integers(20, 600))
+def test_shortened_text_fits(text: str, tokens: int) -> None:
+    assert estimate_tokens(shortened(text, tokens)) <= tokens
+
+
+def test_schemas_are_those_of_the_protocol() -> None:
+    request, response = schemas()["request"], schemas()["response"]
+    assert set(request["properties"]) == {"task_id", "phase", "context", "instructions", "expected_output"}
+    assert set(request["$defs"]["HandoffContext"]["properties"]) == {
+        "feature",
+        "spec_path",
+        "relevant_files",
+        "constraints",
+        "previous_findings",
+    }
+    assert set(response["properties"]) == set(WHOLE)
+    assert request["$defs"]["Phase"]["enum"] == ["research", "write", "validate"]
+    assert request["$defs"]["Expected"]["enum"] == [
+        "structured_findings",
+        "files_changed",
+        "validation_result",
+    ]
+    assert response["$defs"]["Decision"]["enum"] == ["PROCEED", "STOP", "CLARIFY"]
+    assert response["$defs"]["Progress"]["enum"] == ["complete", "partial", "blocked"]

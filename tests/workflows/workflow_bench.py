@@ -1,0 +1,171 @@
+"""Workflows on the real engine and the real store, with agents that do as the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from retinue.core.budget import UNLIMITED, Budget
+from retinue.core.errors import DeadlineExceeded, ProgramFailed
+from retinue.core.executor import Outcome, OutputLine, RunContext, Task
+from retinue.core.ids import RunId
+from retinue.core.run import Limits, Run, RunSpec, RunStatus
+from retinue.core.workflow import Assignment, Workflow
+from retinue.definitions.workflows import read_team, read_workflow
+from retinue.redaction import Redactor
+from retinue.runtime.supervisor import Supervisor, Work
+from retinue.store.checkpoints import RESULT
+from retinue.workflows.embedded import Embedded
+from tests.runtime.runtime_support import PATIENCE_S, Server, server
+
+Reply = str | Mapping[str, Any] | Outcome
+Script = Callable[[str, int], "Reply | Awaitable[Reply]"]
+"""From the prompt and the number of the call to the agent's answer."""
+LATE = Outcome("half of it", error=DeadlineExceeded("the deadline passed while it ran"))
+REDACTOR = Redactor()
+
+
+def proceed(summary: str = "done", **findings: Any) -> dict[str, Any]:
+    return {"decision": "PROCEED", "context_summary": summary, "findings": findings, "issues": []}
+
+
+def wrote(summary: str = "written", *files: str) -> dict[str, Any]:
+    return proceed(summary, files_changed=list(files), tests_written=[])
+
+
+def stop(reason: str) -> dict[str, Any]:
+    return {"decision": "STOP", "reason": reason, "context_summary": reason, "issues": [reason]}
+
+
+def clarify(*questions: str) -> dict[str, Any]:
+    return {"decision": "CLARIFY", "questions": list(questions), "context_summary": "unclear"}
+
+
+def handoff_in(prompt: str) -> dict[str, Any]:
+    found = re.search(r"```json\n(.*?)\n```", prompt, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+class Scripted:
+    """An agent, or a check, that remembers what it was told."""
+
+    def __init__(self, script: Script | Reply | Sequence[Reply]) -> None:
+        self._script = script
+        self.prompts: list[str] = []
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        self.prompts.append(task.prompt)
+        number = len(self.prompts)
+        script = self._script
+        if callable(script):
+            reply = script(task.prompt, number)
+            if isinstance(reply, Awaitable):
+                reply = await reply
+        elif isinstance(script, list | tuple):
+            reply = script[min(number, len(script)) - 1]
+        else:
+            reply = script
+        if isinstance(reply, Outcome):
+            await ctx.emit(OutputLine("stdout", reply.output))
+            return reply
+        return Outcome(reply if isinstance(reply, str) else json.dumps(reply))
+
+
+def failing(output: str) -> Outcome:
+    return Outcome(output, exit_code=1, error=ProgramFailed("it ended with exit code 1", exit_code=1))
+
+
+class Bench:
+    def __init__(
+        self,
+        at: Server,
+        supervisor: Supervisor,
+        agents: Mapping[str, Scripted],
+        checks: Mapping[str, Scripted],
+    ) -> None:
+        self.store = at.store
+        self.supervisor = supervisor
+        self._at = at
+        self._agents = agents
+        self._checks = checks
+        self.engine = Embedded(at.store, at.changes, supervisor, self, REDACTOR, at.store.folder.path)
+
+    # What the engine starts its children with.
+    def agent(self, name: str, prompt: str, parent: RunId, timeout_s: float | None) -> Run:
+        return self._child(name, prompt, parent, self._agents[name], timeout_s)
+
+    def check(self, name: str, parent: RunId) -> Run | None:
+        return self._child(name, f"run {name}", parent, self._checks[name]) if name in self._checks else None
+
+    def _child(
+        self, name: str, task: str, parent: RunId, executor: Scripted, timeout_s: float | None = None
+    ) -> Run:
+        spec = RunSpec(
+            agent=name, task=task, executor="scripted", parent=parent, limits=Limits(run_s=timeout_s)
+        )
+        return self.supervisor.start(Work(spec, executor, self.store.folder.path))
+
+    def start(
+        self, workflow: Workflow | str, feature: str = "add a thing", budget: Budget = UNLIMITED
+    ) -> RunId:
+        chosen = workflow if isinstance(workflow, Workflow) else read_workflow(workflow, "test", "given")
+        return self.engine.submit(chosen, Assignment(feature=feature), "tester", budget).id
+
+    def start_team(self, text: str, task: str) -> RunId:
+        return self.start(read_team(text, "team", "given"), task)
+
+    async def until(self, check: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+        """Until it holds; looked at after every change of any run."""
+        with self._at.changes.watch() as watch:
+            async with asyncio.timeout(patience_s):
+                while not check():
+                    await watch.next()
+
+    async def settled(self, run_id: RunId) -> Run:
+        """Until it has ended, or waits for an answer and nobody performs it."""
+
+        def look() -> Run | None:
+            run = self.store.runs.get(run_id)
+            parked = run.status is RunStatus.WAITING and run.owner == ""
+            return run if run.status.ended or parked else None
+
+        found = await self._at.changes.until(look, {run_id}, PATIENCE_S)
+        assert found is not None, f"still {self.store.runs.get(run_id).status}"
+        return found
+
+    async def result(self, run_id: RunId) -> dict[str, Any]:
+        run = await self.settled(run_id)
+        kept = self.store.checkpoints.get(run_id, RESULT)
+        assert kept is not None, f"{run.status}: {run.error}"
+        output: Any = kept.output
+        return output
+
+    def questions(self, run_id: RunId) -> list[str]:
+        return [message.question for message in self.store.messages.pending(run_id)]
+
+    def answer(self, run_id: RunId, *answers: str) -> None:
+        for message, answer in zip(self.store.messages.pending(run_id), answers, strict=True):
+            self.store.messages.reply(message.id, answer)
+        self.engine.resume_all()
+
+    def decisions(self, run_id: RunId) -> list[dict[str, Any]]:
+        events = self.store.events.of_run(run_id)
+        return [dict(event.data) for event in events if event.kind in ("decision", "checks")]
+
+
+@asynccontextmanager
+async def bench(
+    folder: Path,
+    agents: Mapping[str, Scripted] | None = None,
+    checks: Mapping[str, Scripted] | None = None,
+    slots: int = 4,
+    queued: int = 100,
+) -> AsyncGenerator[Bench]:
+    async with server(folder, slots, queued) as at, Supervisor(at.store, at.pool, REDACTOR) as supervisor:
+        yield Bench(at, supervisor, agents or {}, checks or {})
