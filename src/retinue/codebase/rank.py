@@ -29,15 +29,15 @@ FIRST = {"words": 0.33, "name": 0.12, "folder": 0.05, "said": 0.05, "traced": 0.
 WEIGHTS = {
     "words": 0.08,
     "chunk": 0.17,
-    "chunks": 0.17,
-    "name": 0.10,
+    "chunks": 0.12,
+    "name": 0.09,
     "folder": 0.06,
     "symbols": 0.11,
-    "defined": 0.07,
+    "defined": 0.06,
     "compound": 0.08,
     "said": 0.06,
     "traced": 0.10,
-    "history": 0.08,
+    "history": 0.06,
 }
 NEAR = {"imports": 0.04, "imported": 0.05, "beside": 0.03}
 _FAIR_SHARE = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
@@ -49,7 +49,7 @@ STANDING: dict[Standing, float] = {
     "test": 0.35,
     "vendored": 0.5,
     "example": 0.5,
-    "docs": 0.3,
+    "docs": 0.35,
     "config": 0.5,
     "package": 0.85,
 }

@@ -22,7 +22,7 @@ Sort = Literal["type", "function", "value", "module"]
 
 LARGEST = 500_000
 """Bytes; a larger text is data or generated."""
-_MICROSECONDS = 200_000
+_MICROSECONDS = 500_000
 """For each of the two steps: hostile text of this size can take minutes, ordinary text a few milliseconds."""
 _MOST = 4_000
 _DECLARATORS = ("pointer_declarator", "reference_declarator", "parenthesized_declarator")
