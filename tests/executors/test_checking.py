@@ -1,4 +1,4 @@
-"""A project's own checks may change the project, use the user's tools, and read none of the user's keys (P6)."""
+"""A project's own checks may change the project and use the user's tools, and see none of the keys (P6)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_check_changes_the_project_and_caches_and_reads_tools(home: Path) 
     said = await checked(
         home, "cat ../tools/check; echo new > made && echo new > ../.cache/made && echo done"
     )
-    assert said == "in tools/checkdone"
+    assert said.strip() == "in tools/checkdone"
     assert (home / "project/made").read_text() == "new\n"
     assert (home / ".cache/made").exists()
 
