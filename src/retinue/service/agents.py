@@ -88,13 +88,15 @@ class Agents:
 
     def prompt(self) -> str:
         """The section about its subagents for a main agent's system prompt."""
-        return self.redactor.redact(agent_views.prompt_section(list(self._offered())))
+        return self.redactor.redact(agent_views.prompt_section([agent for agent, _ in self._offered()]))
 
     def instructions(self) -> str:
         """The same for a host, within bounds. What a project says that is not trusted is not in it: a host
-        believes us. Not redacted, because the start would wait for all the rules: names and descriptions
-        here are the user's own words."""
-        return agent_views.instructions(list(self._offered()), INSTRUCTION_TOKENS)
+        believes us."""
+        offered = list(self._offered())
+        told = agent_views.instructions([agent for agent, _ in offered], INSTRUCTION_TOKENS)
+        # Our own words hold no secrets, and a start with nothing else need not wait for all the rules.
+        return told if all(built_in for _, built_in in offered) else self.redactor.redact(told)
 
     def names(self, beginning: str = "") -> list[str]:
         """Of those that can be run."""
@@ -187,12 +189,12 @@ class Agents:
             self.trusted.add(project)
         return {"trusted": self.trusted.paths()}
 
-    def _offered(self) -> Iterator[Agent]:
-        """Whom a host is told of: what runs, and what the user has a word in."""
+    def _offered(self) -> Iterator[tuple[Agent, bool]]:
+        """Whom a host is told of: what runs, and what the user has a word in; and whether it is our own."""
         for definition in self.catalog.agents().values():
             runs = definition.trusted and self.refusal(definition) is None
             if definition.agent is not None and runs and _may_call(definition.agent, self.host):
-                yield definition.agent
+                yield definition.agent, definition.scope == "built in"
 
     def _definition(self, name: str) -> Definition:
         known = self.catalog.agents()
