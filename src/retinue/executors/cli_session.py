@@ -38,7 +38,7 @@ class InSession:
             file = self._folder / f"{name}.json"
             before = _read(file)
             outcome = await self._executor.run(task, replace(ctx, resume=before))
-            if before is not None and _is_lost(outcome):
+            if before is not None and is_lost(outcome):
                 lost = f"the last session could not be resumed, so a new one began: {outcome.error}"
                 before = None
                 outcome = await self._executor.run(task, ctx)
@@ -59,7 +59,7 @@ async def _held(path: Path) -> AsyncGenerator[None]:
         lock.close()
 
 
-def _is_lost(outcome: Outcome) -> bool:
+def is_lost(outcome: Outcome) -> bool:
     """It failed before the model was asked anything."""
     return isinstance(outcome.error, ProgramFailed) and not outcome.usage.get("steps")
 

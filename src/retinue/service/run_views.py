@@ -106,8 +106,9 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
 
 def spawned(seen: dict[str, Any], usage: Usage) -> dict[str, Any]:
     """An outcome in the words of `spawn_agent`: the answer, and what it took."""
+    answer = seen.get("result") or seen.get("summary") or ""
     view: dict[str, Any] = {
-        "output": seen.get("result") or seen.get("summary") or "",
+        "output": answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
         "steps": usage.get(BudgetKind.STEPS),
         "tokens": usage.get(BudgetKind.TOKENS),
     }
