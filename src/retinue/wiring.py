@@ -25,7 +25,9 @@ from retinue.definitions.places import around, tilde
 from retinue.definitions.workflow_catalog import WorkflowCatalog
 from retinue.redaction import Redactor
 from retinue.service.agents import Agents
+from retinue.service.kept import Kept
 from retinue.service.service import Service
+from retinue.store.agent_memory import AgentMemory
 from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
 
@@ -34,6 +36,7 @@ CLIS = ("claude", "codex", "gemini", "opencode", "acp")
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
+    from retinue.core.run import Run
     from retinue.executors.cli_setting import CliSetting
     from retinue.executors.enclosure import Sandbox
     from retinue.models.tiers import Models
@@ -202,8 +205,8 @@ def lifetime(
     return of
 
 
-def own_run(loaded: Loaded) -> tuple[RunId, int]:
-    """Which run this process belongs to, proved by its token, and how many runs it may start."""
+def own_run(loaded: Loaded) -> Run:
+    """The run that this process belongs to, proved by its token."""
     from retinue.store.store import Store
 
     given = os.environ.get(CHILD_TOKEN)
@@ -213,8 +216,7 @@ def own_run(loaded: Loaded) -> tuple[RunId, int]:
             hint="`retinue child` is started by the programs that a run starts",
         )
     with Store.open(loaded.settings.data_dir) as store:
-        run_id = store.child_tokens.run_of(given)
-        return run_id, store.runs.get(run_id).spec.limits.budget.spawns or 0
+        return store.runs.get(store.child_tokens.run_of(given))
 
 
 def is_child() -> bool:
@@ -247,6 +249,7 @@ def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Mode
         trusted=trusted,
         redactor=clean,
         tokens=settings.limits.max_response_tokens,
+        kept=Kept(_cli_state(settings.data_dir), AgentMemory(settings.data_dir / "memory"), clean),
         host=settings.agents.caller,
     )
 
@@ -315,7 +318,7 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     from retinue.executors.worktree import InWorktree
 
     folder = data_dir.resolve()
-    setting = CliSetting(os.environ, folder / "clis", (folder,), _sandbox(agent))
+    setting = CliSetting(os.environ, _cli_state(data_dir), (folder,), _sandbox(agent))
     executor = _validated(partial(_cli, setting), agent)
     if agent.session:
         executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
@@ -324,6 +327,10 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     if agent.isolation == "worktree":
         executor = InWorktree(executor, folder / "worktrees", os.environ)
     return executor
+
+
+def _cli_state(data_dir: Path) -> Path:
+    return data_dir.resolve() / "clis"
 
 
 def _cli(setting: CliSetting, agent: Agent) -> Executor:

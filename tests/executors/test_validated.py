@@ -1,4 +1,4 @@
-"""Answers that must be JSON: parsed, held to their schema, sent back twice at most, then refused (P2, P3, P8)."""
+"""Answers that must be JSON: held to their schema, sent back twice at most, then refused (P2, P3, P8)."""
 
 from __future__ import annotations
 
@@ -248,10 +248,13 @@ import json, sys
 told = sys.stdin.read()
 with open("calls.jsonl", "a") as file:
     file.write(json.dumps({"argv": sys.argv[1:], "told": told}) + "\\n")
-answer = '{"n": 7}' if "--resume" in sys.argv else "seven"
+again = "--resume" in sys.argv
+answer = '{"n": 7}' if again else "seven"
 print(json.dumps({"type": "system", "subtype": "init", "session_id": "s9", "model": "m", "tools": []}))
-print(json.dumps({"type": "result", "subtype": "success", "result": answer, "session_id": "s9", "num_turns": 1,
-    "usage": {"input_tokens": 3, "output_tokens": 4}, "total_cost_usd": 0.000005 * (1 + ("--resume" in sys.argv))}))
+print(json.dumps({
+    "type": "result", "subtype": "success", "result": answer, "session_id": "s9", "num_turns": 1,
+    "usage": {"input_tokens": 3, "output_tokens": 4}, "total_cost_usd": 0.00001 if again else 0.000005,
+}))
 """
 
 
