@@ -192,5 +192,5 @@ async def test_answer_under_a_schema_is_asked_for(words: Words, make_world: Make
     async with make_world(words, script, schema) as world:
         outcome = await world.run()
         assert outcome["status"] == "success"
-        assert outcome["result"] in ({"n": 7}, '{"n": 7}')
+        assert outcome["result"] == {"n": 7}
         assert '"n"' in str(world.stub.requests[0]).replace("'", '"')
