@@ -24,6 +24,7 @@ from retinue.definitions.trust import beyond_reading
 from retinue.executors.template import Template
 from retinue.models.tiers import Models
 from retinue.service import agent_views
+from retinue.service.kept import Kept, remembers
 from retinue.store.trust import TrustedProjects
 
 INSTRUCTION_TOKENS = 500
@@ -45,6 +46,8 @@ class Agents:
     redactor: Redactor
     tokens: int
     """Tokens that one answer may have."""
+    kept: Kept
+    """What agents keep from run to run."""
     host: str = HOST
     """The name under which the host calls."""
 
@@ -120,7 +123,16 @@ class Agents:
                 f"agent {name} may not be called by {caller}",
                 hint=f"its allowed_callers are: {', '.join(agent.allowed_callers or ()) or 'nobody'}",
             )
-        return agent
+        return self.kept.reminded(definition, agent)
+
+    def remembers(self, name: str) -> bool:
+        """Whether an agent has a memory to add to."""
+        definition = self.catalog.agents().get(name)
+        return definition is not None and remembers(definition)
+
+    def append_memory(self, name: str, note: str) -> dict[str, Any]:
+        """Note something for the agent's later runs."""
+        return self.kept.note(self.catalog.agents().get(name), note)
 
     def executor(self, agent: Agent) -> Executor:
         """What performs the agent's tasks."""

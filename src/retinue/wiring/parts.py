@@ -17,10 +17,12 @@ from retinue.definitions.definition import Definition
 from retinue.definitions.places import around, tilde
 from retinue.redaction import Redactor
 from retinue.service.agents import Agents
+from retinue.service.kept import Kept
 from retinue.service.service import Service
+from retinue.store.agent_memory import AgentMemory
 from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
-from retinue.wiring.executors import executors
+from retinue.wiring.executors import cli_state_folder, executors
 
 if TYPE_CHECKING:
     from retinue.models.tiers import Models
@@ -84,6 +86,7 @@ def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Mode
         trusted=trusted,
         redactor=clean,
         tokens=settings.limits.max_response_tokens,
+        kept=Kept(cli_state_folder(settings.data_dir), AgentMemory(settings.data_dir / "memory"), clean),
         host=settings.agents.caller,
     )
 
