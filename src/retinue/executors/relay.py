@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import sys
+
+import _socket as socket  # the public module takes 6 ms more, for its enumerations
 
 CHUNK = 1 << 16
 
