@@ -78,7 +78,7 @@ def cpu_s() -> float:
 
 
 def bare(words: Words, url: str, home: Path, *, with_server: bool) -> None:
-    """With the variables that ours passes on too: to read a bundle of certificates takes a CLI 30 ms."""
+    """With the variables that ours passes on too: to read a bundle of certificates takes claude 20 ms."""
     env = child_environment(os.environ, run_id="bare", inherit=(words.key, *words.env(url)))
     env |= {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     env |= {"CLAUDE_CONFIG_DIR": str(home / "claude"), "CODEX_HOME": str(home / "codex")}
