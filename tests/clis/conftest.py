@@ -17,6 +17,7 @@ from retinue import wiring
 from retinue.core.ids import RunId
 from retinue.executors.environment import MARK
 from retinue.service.runs import Runs
+from retinue.service.service import Service
 from tests.clis import echo_server
 from tests.clis.install import PROGRAMS
 from tests.clis.replies import Reply
@@ -41,8 +42,12 @@ class World:
 
     words: Words
     stub: StubApi
-    runs: Runs
+    service: Service
     workspace: Path
+
+    @property
+    def runs(self) -> Runs:
+        return self.service.running
 
     def start(self, prompt: str = "please work") -> RunId:
         return self.runs.start("worker", prompt, person=True).id
@@ -111,6 +116,6 @@ def make_world(tmp_path: Path, own_folders: Path, monkeypatch: pytest.MonkeyPatc
             (agents / "worker.md").write_text(text, encoding="utf-8")
             loaded = wiring.read_settings({"roots": (str(workspace),)})
             async with wiring.running(loaded, wiring.build_service(loaded)) as service:
-                yield World(words, stub, service.running, workspace)
+                yield World(words, stub, service, workspace)
 
     return make

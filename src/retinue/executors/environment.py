@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cache
 
 from retinue.core.errors import ConfigInvalid
 
@@ -76,7 +77,13 @@ def _passed(source: Mapping[str, str], allowed: Sequence[str]) -> Iterator[tuple
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name.upper(), pattern) for pattern in patterns)
+    return _any_of(tuple(patterns)).match(name.upper()) is not None
+
+
+@cache
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all of them: every run looks at every variable."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 def expanded(name: str, value: str, source: Mapping[str, str]) -> str:

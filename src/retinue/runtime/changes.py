@@ -91,13 +91,17 @@ class Changes:
             self._watches.remove(watch)
 
     async def until(
-        self, check: Callable[[], T | None], run_ids: Collection[RunId], wait_s: float | None = None
+        self,
+        check: Callable[[], T | None],
+        run_ids: Collection[RunId],
+        wait_s: float | None = None,
+        poll_s: float | None = POLL_S,
     ) -> T | None:
         """Wait until the check gives something; it is made now and after every change of the runs.
 
         None when the time is over.
         """
-        with self.watch(run_ids) as watch, suppress(TimeoutError):
+        with self.watch(run_ids, poll_s) as watch, suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 while (found := check()) is None:
                     await watch.next()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from retinue.core.errors import PathDenied
@@ -14,61 +16,92 @@ from retinue.server.patience import signs_of_life
 from retinue.server.request import RequestService
 from retinue.service.service import Service
 
+MEMORY = "append_memory"
 OwnRun = Annotated[str | None, Field(description="May be left out: it is your own run.")]
 
 
-def register(server: MCPServer[Service], own: RunId, *, remembers: bool) -> None:
-    """`append_memory` is for agents that keep a memory, and for nobody else to see."""
+class Speaking:
+    """Speaks for one run."""
 
-    def check_own(given: str | None) -> None:
-        if given is not None and given != own:
-            raise PathDenied("a run can only speak for itself", hint="leave runId out")
+    def __init__(self, own: RunId) -> None:
+        self._own = own
 
     async def ask_parent(
+        self,
         question: str,
         service: RequestService,
         ctx: Context[Service, Any],
         runId: OwnRun = None,
         wait_s: float | None = None,
     ) -> dict[str, Any]:
-        check_own(runId)
+        self._check_own(runId)
         async with signs_of_life(ctx, "waiting for the answer"):
-            return await service.running.ask_parent(own, question, wait_s)
+            return await service.running.ask_parent(self._own, question, wait_s)
 
     async def check_message_status(
-        messageId: str, service: RequestService, runId: OwnRun = None, wait_s: float | None = None
+        self, messageId: str, service: RequestService, runId: OwnRun = None, wait_s: float | None = None
     ) -> dict[str, Any]:
-        check_own(runId)
-        return await service.running.check_message(own, messageId, wait_s)
+        self._check_own(runId)
+        return await service.running.check_message(self._own, messageId, wait_s)
 
     async def update_subagent_status(
+        self,
         status: Literal["running", "success", "error"],
         service: RequestService,
         runId: OwnRun = None,
         summary: str | None = None,
     ) -> dict[str, Any]:
-        check_own(runId)
-        return service.running.report(own, status, summary)
+        self._check_own(runId)
+        return service.running.report(self._own, status, summary)
 
     async def request_permission(
-        tool_name: str, input: dict[str, Any], service: RequestService, tool_use_id: str | None = None
+        self, tool_name: str, input: dict[str, Any], service: RequestService, tool_use_id: str | None = None
     ) -> str:
-        return json.dumps(await service.running.request_permission(own, tool_name, input))
+        return json.dumps(await service.running.request_permission(self._own, tool_name, input))
 
-    async def append_memory(note: str, service: RequestService) -> dict[str, Any]:
-        return await service.running.append_memory(own, note)
+    async def append_memory(self, note: str, service: RequestService) -> dict[str, Any]:
+        return await service.running.append_memory(self._own, note)
 
-    server.add_tool(
-        ask_parent, description="Ask whoever started you, and wait for the answer. No polling needed."
+    def _check_own(self, given: str | None) -> None:
+        if given is not None and given != self._own:
+            raise PathDenied("a run can only speak for itself", hint="leave runId out")
+
+
+def tools_of(own: RunId, *, remembers: bool) -> list[Tool]:
+    """The tools of one run. Each run has a server of its own, and to describe them anew takes 35 ms.
+
+    `append_memory` is for agents that keep a memory, and for nobody else to see.
+    """
+    speaking = Speaking(own)
+    return [
+        tool.model_copy(update={"fn": getattr(speaking, tool.name)})
+        for tool in _described()
+        if remembers or tool.name != MEMORY
+    ]
+
+
+@cache
+def _described() -> tuple[Tool, ...]:
+    """The same for every run; these speak for one that never was."""
+    nobody = Speaking(RunId.new())
+    return (
+        Tool.from_function(
+            nobody.ask_parent,
+            description="Ask whoever started you, and wait for the answer. No polling needed.",
+        ),
+        Tool.from_function(
+            nobody.check_message_status,
+            description="The answer to a question that was not answered in time.",
+        ),
+        Tool.from_function(
+            nobody.request_permission,
+            description="Whether you may make a call; asked of whoever started you.",
+            structured_output=False,  # Claude Code takes its answers as text alone
+        ),
+        Tool.from_function(
+            nobody.update_subagent_status, description="Say how far you are, or that you failed."
+        ),
+        Tool.from_function(
+            nobody.append_memory, description="Note a short fact for your later runs. No secrets."
+        ),
     )
-    server.add_tool(
-        check_message_status, description="The answer to a question that was not answered in time."
-    )
-    server.add_tool(
-        request_permission,
-        description="Whether you may make a call; asked of whoever started you.",
-        structured_output=False,  # Claude Code takes its answers as text alone
-    )
-    server.add_tool(update_subagent_status, description="Say how far you are, or that you failed.")
-    if remembers:
-        server.add_tool(append_memory, description="Note a short fact for your later runs. No secrets.")

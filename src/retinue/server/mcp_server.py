@@ -10,6 +10,7 @@ import anyio
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, InputRequiredResult
 
@@ -44,12 +45,10 @@ class RetinueServer(MCPServer[Service]):
     """Set when everything the server had started has ended."""
 
     def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
-        """Without the titles that are made from the names: a host would pay for each name twice (P4)."""
         super().add_tool(fn, *args, **options)
         tool = self._tool_manager.get_tool(options.get("name") or fn.__name__)
         if tool is not None:
-            for schema in (tool.parameters, *tool.parameters["properties"].values()):
-                schema.pop("title", None)
+            drop_titles(tool)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
@@ -68,6 +67,12 @@ class RetinueServer(MCPServer[Service]):
         server = self._lowlevel_server
         async with stdio_server(reading, writing) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def drop_titles(tool: Tool) -> None:
+    """Those that are made from the names: a host would pay for each name twice (P4)."""
+    for schema in (tool.parameters, *tool.parameters["properties"].values()):
+        schema.pop("title", None)
 
 
 def build_server(
@@ -116,16 +121,22 @@ def build_child_server(
 ) -> RetinueServer:
     """A server for the processes of one run: the `child` group alone, and agents only if it may start any."""
     about = "You are a subagent. ask_parent asks whoever started you."
-    server, calls = _bare_server(service, lifetime, about)
-    child_tools.register(server, run_id, remembers=remembers)
+    tools = child_tools.tools_of(run_id, remembers=remembers)
+    server, calls = _bare_server(service, lifetime, about, tools=tools)
     if spawns:
         agent_tools.register(server, calls, Refusals(), parent=run_id)
     return server
 
 
 def _bare_server(
-    service: Service, lifetime: Lifetime, about: str, extensions: Sequence[Extension] = ()
+    service: Service,
+    lifetime: Lifetime,
+    about: str,
+    extensions: Sequence[Extension] = (),
+    tools: Sequence[Tool] = (),
 ) -> tuple[RetinueServer, StartedCalls]:
+    for tool in tools:
+        drop_titles(tool)
     up: list[Service] = []
     is_down = anyio.Event()
 
@@ -147,6 +158,7 @@ def _bare_server(
         lifespan=lifespan,
         middleware=[Door(service.redactor), calls],
         extensions=extensions,
+        tools=list(tools),
     )
     server.is_down = is_down
     return server, calls

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from retinue.core.ids import RunId
+from retinue.core.ids import OwnerId, RunId
 from retinue.core.message import Message
 from retinue.core.run import Run, RunStatus
-from retinue.runtime.changes import Changes
+from retinue.runtime.changes import POLL_S, Changes
 from retinue.store.store import Store
 
 Mode = Literal["any", "all"]
@@ -39,9 +39,10 @@ NOBODY = Nobody()
 
 
 class Waiting:
-    def __init__(self, store: Store, changes: Changes) -> None:
+    def __init__(self, store: Store, changes: Changes, owner: OwnerId) -> None:
         self._store = store
         self._changes = changes
+        self._owner = owner
 
     async def until(
         self, run_ids: Sequence[RunId], mode: Mode, seconds: float, asker: Asker = NOBODY
@@ -59,12 +60,22 @@ class Waiting:
                 run.status.ended or messages for run, messages in zip(runs, asked, strict=True)
             )
 
+        pace = None if all(map(self._is_ours, run_ids)) else POLL_S
         while True:
             rest = max(0.0, end - time.monotonic())
-            await self._changes.until(lambda: any(look()) or None, run_ids, rest)
+            await self._changes.until(lambda: any(look()) or None, run_ids, rest, pace)
             taken, _ = look()
             if not taken or not await asker.ask(taken, max(0.0, end - time.monotonic())):
                 return
+
+    def _is_ours(self, run_id: RunId) -> bool:
+        """Whether only this process ends the run: then we hear of it without looking for it.
+
+        What others ask of such a run, to end for example, the pool looks for, at its own slower pace. A run
+        that can be resumed may be taken over by another process.
+        """
+        run = self._store.runs.get(run_id)
+        return run.owner == self._owner and not run.spec.resumable
 
     async def until_settled(self, message: Message) -> None:
         """Until somebody has answered it, or its run has ended."""

@@ -116,7 +116,7 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
                 store=store,
                 changes=changes,
                 mailroom=mailroom,
-                waiting=Waiting(store, changes),
+                waiting=Waiting(store, changes, owner.id),
                 supervisor=supervisor,
                 agents=service.known,
                 cwd=service.roots[0].path if service.roots else Path.cwd(),

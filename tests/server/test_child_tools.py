@@ -1,0 +1,40 @@
+"""What a run's processes may say: the tools are described once, and yet each run's are its own (P1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from retinue.core.ids import RunId
+from retinue.server.child_tools import tools_of
+from retinue.server.mcp_server import build_child_server
+from retinue.wiring import build_service, lifetime, read_settings
+from tests.server.conftest import call, host
+from tests.service.agent_support import write_agent
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_servers_of_two_runs_speak_each_for_its_own_P1() -> None:
+    write_agent(Path.home(), ".config/retinue/agents/cat.md", "description: d\ncommand: cat")
+    async with host() as client:
+        runs = [await call(client, "run_subagent", agent_name="cat", prompt="x", wait_s=20) for _ in "ab"]
+    one, two = (RunId.parse(run["run_id"]) for run in runs)
+    loaded = read_settings({})
+    servers = [
+        build_child_server(build_service(loaded), run_id, lifetime(loaded), spawns=0) for run_id in (one, two)
+    ]
+    async with Client(servers[0]) as of_one, Client(servers[1]) as of_two:
+        for client, own, other in ((of_one, one, two), (of_two, two, one)):
+            refused = await call(client, "update_subagent_status", status="running", runId=other)
+            assert refused["error"]["code"] == "path_denied"
+            said = await call(client, "update_subagent_status", status="running", runId=own)
+            assert said.get("error", {}).get("code") != "path_denied"
+
+
+def test_tools_of_one_run_are_not_those_of_another_P1() -> None:
+    for mine, theirs in zip(tools_of(RunId.new()), tools_of(RunId.new()), strict=True):
+        assert mine.name == theirs.name
+        assert mine.fn != theirs.fn
