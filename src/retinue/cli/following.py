@@ -30,7 +30,7 @@ def with_workflows(use: Callable[[Workflows], Awaitable[T]]) -> T:
 
     async def inside() -> T | RetinueError:
         loaded = wiring.read_settings({})
-        async with wiring.running(loaded, wiring.build_service(loaded)) as service:
+        async with wiring.running(loaded, wiring.build_service(loaded, at_hand=True)) as service:
             try:
                 return await use(service.flows)
             except RetinueError as error:  # raised through task groups it would arrive wrapped in groups

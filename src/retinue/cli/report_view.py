@@ -33,7 +33,7 @@ def print_report(answer: dict[str, Any]) -> None:
         for role, title in TITLES.items():
             if role in answer:
                 lines += ["", *_role(title, answer[role], answer[role].get("value", {}), links)]
-        lines += _notes(answer.get("notes", ()))
+        lines += _notes([*answer.get("notes", ()), *_notes_of_roles(answer)])
         if "artifactPath" in answer:
             lines += ["", f"Memo: {answer['artifactPath']}"]
         lines += ["", click.style(_footer(answer), dim=True)]
@@ -80,8 +80,14 @@ def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Lin
             yield f"  {links.to(reference)}"
 
 
+def _notes_of_roles(answer: dict[str, Any]) -> Iterator[str | None]:
+    """Such as that there is no word of the model in it."""
+    return (answer[role].get("value", {}).get("notes") for role in TITLES if role in answer)
+
+
 def _notes(notes: Iterable[str | None]) -> list[str]:
-    told = [f"Note: {note}" for note in notes if note]
+    """Each once: roles may have the same to say."""
+    told = [f"Note: {note}" for note in dict.fromkeys(notes) if note]
     return ["", *told] if told else []
 
 

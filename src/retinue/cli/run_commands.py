@@ -30,7 +30,7 @@ def with_runs(use: Callable[[Runs], Awaitable[T]]) -> T:
 
     async def inside() -> T | RetinueError:
         loaded = wiring.read_settings({})
-        async with wiring.running(loaded, wiring.build_service(loaded)) as service:
+        async with wiring.running(loaded, wiring.build_service(loaded, at_hand=True)) as service:
             try:
                 return await use(service.running)
             except RetinueError as error:  # raised through task groups it would arrive wrapped in groups
