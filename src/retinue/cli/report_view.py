@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from retinue.cli.terminal import has_links, is_plain
+from retinue.cli.terminal import harmless, has_links, is_plain
 from retinue.core.reference import Reference
 
 TITLES = {
@@ -24,6 +24,7 @@ TITLES = {
 
 def print_report(answer: dict[str, Any]) -> None:
     """A whole report, or one role's result alone."""
+    answer = harmless(answer)
     is_tty = sys.stdout.isatty()
     links = Links(answer, enabled=has_links(os.environ, is_tty=is_tty))
     if "status" in answer:
@@ -67,7 +68,8 @@ def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Lin
         yield f"  {outcome['status']}: {outcome['error']['message']}"
         return
     if not title:
-        yield f"{value['summary']} (confidence: {value['confidence']})"
+        sure = f"{value['confidence']} confidence"
+        yield value["summary"] if sure in value["summary"] else f"{value['summary']} ({sure})"
     references: list[str] = value["references"]
     for finding in value["key_findings"]:
         first, *more = finding.split("\n")
