@@ -97,18 +97,34 @@ def measure() -> Figures:
     )
 
 
-def main() -> None:
+LEAST = {"recall": 1.0, "megabytes_per_second": 5.0}
+MOST = {"false_positives": 0.01}
+
+
+def missed(figures: dict[str, object]) -> list[str]:
+    """The figures on the wrong side of their limit."""
+    low = [f"{name} below {limit}" for name, limit in LEAST.items() if float(str(figures[name])) < limit]
+    return low + [
+        f"{name} above {limit}" for name, limit in MOST.items() if float(str(figures[name])) > limit
+    ]
+
+
+def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", action="store_true", help="print the figures as JSON")
     figures = asdict(measure())
     if options.parse_args().json:
         print(json.dumps(figures, indent=2))
-        return
+        return int(bool(missed(figures)))
     for name, value in figures.items():
         print(
             f"{name.replace('_', ' '):28} {value if isinstance(value, str | int) else format(value, '.4g')}"
         )
 
+    for limit in missed(figures):
+        print(f"missed: {limit}")
+    return int(bool(missed(figures)))
+
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

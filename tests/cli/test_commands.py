@@ -46,6 +46,12 @@ def test_config_lists_every_setting_with_its_origin(monkeypatch: pytest.MonkeyPa
     assert "limits.max_files_read" in run("config").output
 
 
+def test_config_says_where_the_users_own_file_is() -> None:
+    told = run("config").stderr
+    assert "retinue.toml (not there yet)" in told
+    assert str(Path.home()) in told
+
+
 def test_config_check_tells_a_good_file_from_a_bad_one(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
     good.write_text("log_level = 'info'\n")

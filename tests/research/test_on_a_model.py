@@ -23,7 +23,7 @@ from retinue.wiring import build_service, read_settings, recording
 
 pytestmark = pytest.mark.anyio
 
-SURE = "how long is waited between attempts?"
+SURE = "what does RetryPolicy.should_retry decide?"
 VAGUE = "what happens when a call fails?"
 """Found with high confidence, and with less."""
 

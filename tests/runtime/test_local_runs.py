@@ -61,6 +61,7 @@ async def test_a_run_records_its_answer_its_steps_and_its_spending(tmp_path: Pat
             "output": "In src/app.py:4 and src/app.py:99 [not there].",
             "cut": False,
             "notes": ["references that do not hold: 1 of 2 (src/app.py:99)"],
+            "model": "scripted",
         }
         usage = ended.usage.as_dict()
         assert usage["steps"] == 2 and usage["files"] == 1 and usage["tokens"] > 100 and usage["bytes"] > 0

@@ -40,3 +40,5 @@ def config(file: Path | None, as_json: bool) -> None:
         print_json([dataclasses.asdict(setting) for setting in settings])
     else:
         print_table([(setting.key, json.dumps(setting.value), setting.origin) for setting in settings])
+        own, is_there = configuration.own_file()
+        click.echo(f"your own file: {own}{'' if is_there else ' (not there yet)'}", err=True)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from retinue.cli.opened import with_service
 from retinue.cli.output import print_json, print_table
 from retinue.cli.run_commands import exit_code
 from retinue.cli.terminal import harmless
-from retinue.core.errors import InvalidInput, RetinueError, Unauthorized
+from retinue.core.errors import InvalidInput, Unauthorized
 
 if TYPE_CHECKING:
     from retinue.core.ids import RunId
@@ -21,26 +22,12 @@ T = TypeVar("T")
 
 
 def with_workflows(use: Callable[[Workflows], Awaitable[T]]) -> T:
-    """Open the data folder, use it, close it. Not for a run of ours: workflows are its parent's business."""
-    import asyncio  # imported here because `--help` must not wait for it
-
+    """Not for a run of ours: workflows are its parent's business."""
     from retinue import wiring
 
     if wiring.is_child():
         raise Unauthorized("a run cannot use workflows", hint="ask_parent asks whoever started the run")
-
-    async def inside() -> T | RetinueError:
-        loaded = wiring.read_settings({})
-        async with wiring.running(loaded, wiring.build_service(loaded, at_hand=True)) as service:
-            try:
-                return await use(service.flows)
-            except RetinueError as error:  # raised through task groups it would arrive wrapped in groups
-                return error
-
-    done = asyncio.run(inside())
-    if isinstance(done, RetinueError):
-        raise done
-    return done
+    return with_service(lambda service: use(service.flows))
 
 
 async def follow(flows: Workflows, run_id: RunId) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from retinue.cli.opened import with_service
 from retinue.cli.output import Screen, json_option, print_json
 from retinue.cli.terminal import harmless
-from retinue.core.errors import RetinueError
 
 if TYPE_CHECKING:
     from retinue.service.runs import Runs
@@ -24,23 +24,7 @@ EXIT_ACTIVE = 4
 
 
 def with_runs(use: Callable[[Runs], Awaitable[T]]) -> T:
-    """Open the data folder, use it, close it."""
-    import asyncio  # imported here because `--help` must not wait for it
-
-    from retinue import wiring
-
-    async def inside() -> T | RetinueError:
-        loaded = wiring.read_settings({})
-        async with wiring.running(loaded, wiring.build_service(loaded, at_hand=True)) as service:
-            try:
-                return await use(service.running)
-            except RetinueError as error:  # raised through task groups it would arrive wrapped in groups
-                return error
-
-    done = asyncio.run(inside())
-    if isinstance(done, RetinueError):
-        raise done
-    return done
+    return with_service(lambda service: use(service.running))
 
 
 def exit_code(views: list[dict[str, Any]]) -> int:

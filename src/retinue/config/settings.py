@@ -172,6 +172,10 @@ class WorkflowSettings:
     check_timeout_ms: int = setting(600_000, at_least=1)
     """Milliseconds after which one of the project's checks is ended, and counts as failed."""
 
+    sandbox: Literal["auto", "none"] = setting("auto", user_only=True)
+    """Whether checks run under bubblewrap where there is one: they may change the project and caches alone,
+    and read no keys of yours."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSettings:

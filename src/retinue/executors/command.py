@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -17,6 +17,8 @@ from retinue.executors.program import Program
 from retinue.executors.template import Template
 
 FLUSH_SECONDS = 1.0
+
+Enclosed = Callable[[Program], Program]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,14 @@ class Command:
 
 
 class CommandExecutor:
-    def __init__(self, command: Command, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Command, environment: Mapping[str, str], enclosed: Enclosed | None = None
+    ) -> None:
+        """`enclosed` puts the program into a sandbox."""
         self._command = command
         self._environment = environment
         """The server's own, of which the program sees only what is allowed."""
+        self._enclosed = enclosed
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         command = self._command
@@ -86,7 +92,8 @@ class CommandExecutor:
             self._environment, run_id=ctx.run_id, inherit=command.inherit, explicit=command.env
         )
         environment |= ctx.env
-        return Program(command.template.fill(values), environment, ctx.cwd, command.grace)
+        program = Program(command.template.fill(values), environment, ctx.cwd, command.grace)
+        return program if self._enclosed is None else self._enclosed(program)
 
 
 def _late(program: Program, seconds: float | None) -> DeadlineExceeded:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retinue.config.load import Loaded, Problem, check_file, invalid
+from retinue.config.load import Loaded, Problem, check_file, invalid, user_file
 from retinue.config.schema import values_of
 
 
@@ -26,6 +26,12 @@ def describe(loaded: Loaded) -> list[Setting]:
         Setting(key, _plain(value), loaded.origins.get(key, "default"), row.allowed)
         for key, row, value in values_of(loaded.settings)
     ]
+
+
+def own_file() -> tuple[Path, bool]:
+    """The user's own file, and whether it is there."""
+    file = user_file()
+    return file, file.is_file()
 
 
 def check(path: Path) -> None:

@@ -16,27 +16,20 @@ from retinue.core.message import Message, MessageStatus
 from retinue.core.permission import Asked, Verdict
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Limits, Run, RunSpec, RunStatus
-from retinue.core.tokens import estimate_tokens
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.permissions import PermissionBroker
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.service import run_views
 from retinue.service.agents import Agents
+from retinue.service.log_pages import log_page
 from retinue.service.waiting import NOBODY, Asker, Mode, Waiting
-from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
 from retinue.store.store import Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
 
 REPORTED = ("running", "success", "error")
-TAIL_LINES = 200
-LONGEST_LINE = 400
-MAX_LETTERS_PER_TOKEN = 4
-"""A line alone may be longer than all that fits: then its end is shown."""
-BYTES_PER_TOKEN = 2
-"""Of a log, at the least: a page of so many bytes fits."""
 MAX_PROMPT_LETTERS = 1_000_000
 PERSON = "person"
 """The caller of what is started at a terminal."""
@@ -241,33 +234,9 @@ class Runs:
     ) -> dict[str, Any]:
         """The end of a run's log, or what follows a cursor; as much as fits."""
         run = self.store.runs.get(RunId.parse(run_id))
-        if stream not in ("all", *Stream):
-            names = ", ".join(("all", *(each.value for each in Stream)))
-            raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
-        streams = ALL_STREAMS if stream == "all" else frozenset({Stream(stream)})
         room = min(tokens or self.tokens, 20 * self.tokens)
-        if room < 1:
-            raise InvalidInput(f"no log fits into {tokens} tokens", hint="leave it out for the default")
-        path = self.store.folder.log(run.id)
-        if cursor is None:
-            page = tail(path, TAIL_LINES, streams)
-            kept = _fitting(page.lines[::-1], room)[::-1]
-        else:
-            page = read(path, cursor, room * BYTES_PER_TOKEN, streams)
-            kept = page.lines
-        left_out = len(page.lines) - len(kept)
-        text = "\n".join(run_views.line(each, streams=len(streams) > 1) for each in kept)
-        most = max(LONGEST_LINE, room * MAX_LETTERS_PER_TOKEN)
-        view: dict[str, Any] = {
-            "runId": run.id,
-            "status": run.status.value,
-            "log": text if len(text) <= most else run_views.CUT + text[-most:],
-            "cursor": page.cursor,
-            "more": not page.at_end,
-        }
-        if left_out:
-            view["cut"] = f"{left_out} lines did not fit; ask with a larger `tokens`, or read the log's file"
-        return view
+        page = log_page(self.store.folder.log(run.id), stream, cursor, room)
+        return {"runId": run.id, "status": run.status.value, **page}
 
     def has_ended(self, run_id: str) -> bool:
         return self.store.runs.get(RunId.parse(run_id)).status.ended
@@ -322,12 +291,3 @@ def _task(prompt: str, context: str | None) -> str:
     if len(task) > MAX_PROMPT_LETTERS:
         raise InvalidInput(f"a task of {len(task)} characters is too long", hint="put it into a file")
     return task
-
-
-def _fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
-    """As many from the beginning as fit, one at least."""
-    for number, each in enumerate(lines):
-        tokens -= estimate_tokens(each.text) + 2
-        if tokens < 0:
-            return lines[: max(1, number)]
-    return lines

@@ -8,20 +8,16 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
-from retinue.core.budget import Budget, Usage
+from retinue.core.budget import Usage
 from retinue.core.errors import Conflict, RunUnknown
 from retinue.core.executor import Identity
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.json_value import Json
 from retinue.core.run import (
     CHANGES,
     ENDED,
     Ending,
-    Endpoint,
-    Limits,
     Run,
     RunSpec,
     RunStatus,
@@ -29,8 +25,9 @@ from retinue.core.run import (
     check_change,
 )
 from retinue.store import ledgers, queue
-from retinue.store.database import Database, Row, Transaction
+from retinue.store.database import Database, Transaction
 from retinue.store.queue import Capacity
+from retinue.store.run_rows import columns, run_of, to_json
 from retinue.store.text import storable
 
 NOBODY = OwnerId("")
@@ -52,7 +49,7 @@ class Runs:
             request = run_id if spec.parent is None else _request_of_active(tx, spec.parent)
             queue_s = spec.limits.queue_s
             timing = Timing(enqueued_at=tx.now, deadline_at=None if queue_s is None else tx.now + queue_s)
-            values = _columns(spec) | {
+            values = columns(spec) | {
                 "id": run_id,
                 "request": request,
                 "owner": owner,
@@ -80,7 +77,7 @@ class Runs:
         row = self._database.row("SELECT * FROM runs WHERE id = ?", (run_id,))
         if row is None:
             raise _unknown(run_id)
-        return _run(row)
+        return run_of(row)
 
     def list(
         self,
@@ -106,7 +103,7 @@ class Runs:
             f"SELECT * FROM runs {where} ORDER BY seq DESC LIMIT ?",
             [*(value for values in conditions.values() for value in values), limit],
         )
-        return [_run(row) for row in rows]
+        return [run_of(row) for row in rows]
 
     def start(self, run_id: RunId) -> None:
         """Begin a run that needs no slot; the others are begun by the queue."""
@@ -230,8 +227,8 @@ def end(tx: Transaction, run_id: RunId, outcome: Ending) -> bool:
         "id": run_id,
         "status": outcome.status.value,
         "now": tx.now,
-        "result": _to_json(outcome.result),
-        "error": _to_json(outcome.error),
+        "result": to_json(outcome.result),
+        "error": to_json(outcome.error),
         "exit_code": outcome.exit_code,
         "summary": summary,
         "usage": usage,
@@ -268,85 +265,3 @@ def _request_of_active(tx: Transaction, parent: RunId) -> RunId:
 
 def _unknown(run_id: RunId) -> RunUnknown:
     return RunUnknown(f"no such run: {run_id}", hint="list the runs to see their ids", run_id=run_id)
-
-
-def _to_json(value: Json) -> str | None:
-    return None if value is None else json.dumps(value)
-
-
-def _from_json(text: str | None) -> Json:
-    return None if text is None else json.loads(text)
-
-
-# One agent's runs share their tools and their budget, so these are mostly asked the same again.
-@lru_cache(maxsize=64)
-def _tools_to_json(tools: tuple[str, ...]) -> str:
-    return json.dumps(tools)
-
-
-@lru_cache(maxsize=64)
-def _budget_to_json(budget: Budget) -> str:
-    return json.dumps(budget.as_dict())
-
-
-def _columns(spec: RunSpec) -> dict[str, Any]:
-    return {
-        "parent": spec.parent,
-        "agent": storable(spec.agent),
-        "caller": storable(spec.caller),
-        "task": storable(spec.task),
-        "executor": spec.executor,
-        "command": None if spec.command is None else storable(spec.command),
-        "model": spec.model,
-        "tools": _tools_to_json(spec.tools),
-        "queue_s": spec.limits.queue_s,
-        "run_s": spec.limits.run_s,
-        "budget": _budget_to_json(spec.limits.budget),
-        "endpoint": None if spec.endpoint is None else spec.endpoint.key,
-        "endpoint_slots": None if spec.endpoint is None else spec.endpoint.slots,
-        "needs_slot": spec.needs_slot,
-        "resumable": spec.resumable,
-    }
-
-
-def _spec(row: Row) -> RunSpec:
-    return RunSpec(
-        agent=row["agent"],
-        task=row["task"],
-        executor=row["executor"],
-        caller=row["caller"],
-        parent=None if row["parent"] is None else RunId(row["parent"]),
-        model=row["model"],
-        tools=tuple(json.loads(row["tools"])),
-        limits=Limits(row["queue_s"], row["run_s"], Budget(**json.loads(row["budget"]))),
-        endpoint=None if row["endpoint"] is None else Endpoint(row["endpoint"], row["endpoint_slots"]),
-        needs_slot=bool(row["needs_slot"]),
-        command=row["command"],
-        resumable=bool(row["resumable"]),
-    )
-
-
-def _run(row: Row) -> Run:
-    pid = row["pid"]
-    return Run(
-        id=RunId(row["id"]),
-        request=RunId(row["request"]),
-        spec=_spec(row),
-        status=RunStatus(row["status"]),
-        timing=Timing(
-            enqueued_at=row["enqueued_at"],
-            started_at=row["started_at"],
-            ended_at=row["ended_at"],
-            deadline_at=row["deadline_at"],
-        ),
-        owner=OwnerId(row["owner"]),
-        host=row["host"],
-        holds_slot=bool(row["slot"]),
-        cancel_requested=row["cancel_requested_at"] is not None,
-        process=None if pid is None else Identity(pid, row["pid_started_at"]),
-        usage=Usage.of(**json.loads(row["usage"])),
-        result=_from_json(row["result"]),
-        error=_from_json(row["error"]),
-        summary=row["summary"],
-        exit_code=row["exit_code"],
-    )

@@ -1,0 +1,34 @@
+"""The service for the length of one command: the data folder is opened, used and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from retinue.core.errors import RetinueError
+
+if TYPE_CHECKING:
+    from retinue.service.service import Service
+
+T = TypeVar("T")
+
+
+def with_service(use: Callable[[Service], Awaitable[T]]) -> T:
+    import asyncio  # imported here because `--help` must not wait for it
+
+    from retinue import wiring
+
+    async def inside() -> T | RetinueError:
+        loaded = wiring.read_settings({})
+        async with wiring.running(
+            loaded, wiring.build_service(loaded, at_hand=not wiring.is_child())
+        ) as service:
+            try:
+                return await use(service)
+            except RetinueError as error:  # raised through task groups it would arrive wrapped in groups
+                return error
+
+    done = asyncio.run(inside())
+    if isinstance(done, RetinueError):
+        raise done
+    return done

@@ -1,0 +1,117 @@
+"""Every way there is to perform an agent's tasks, with its concrete classes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from retinue.config.settings import Settings
+from retinue.core.agent import Agent
+from retinue.core.ports import Executor, Redactor
+from retinue.core.root import Root
+
+if TYPE_CHECKING:
+    from retinue.executors.enclosure import Sandbox
+    from retinue.models.tiers import Models
+
+CLIS = ("claude", "codex", "gemini", "opencode", "acp")
+
+
+def executors(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models
+) -> Mapping[str, Callable[[Agent], Executor]]:
+    """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
+    local = {"local": partial(_local_executor, settings, roots, clean, models)}
+    clis = dict.fromkeys(CLIS, partial(cli_executor, settings.data_dir))
+    return {"command": command_executor, **clis, **(local if models.plan.configured else {})}
+
+
+def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
+    """What runs a project's own checks: in a sandbox where there is one, unless the user wants none."""
+
+    def of(agent: Agent) -> Executor:
+        from retinue.executors.bubblewrap import find_bubblewrap
+        from retinue.executors.checking import enclosed_check
+        from retinue.executors.command import Command, CommandExecutor
+        from retinue.executors.template import Template
+
+        sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
+        enclosed = sandbox and partial(enclosed_check, sandbox, Path.home(), settings.data_dir.resolve())
+        return CommandExecutor(Command(Template(agent.command)), os.environ, enclosed)
+
+    return of
+
+
+def command_executor(agent: Agent) -> Executor:
+    from retinue.executors.command import Command, CommandExecutor
+    from retinue.executors.preamble import Preamble
+    from retinue.executors.template import Template
+
+    command = Command(Template(agent.command), env=agent.env)
+    return Preamble(agent.prompt, CommandExecutor(command, os.environ))
+
+
+def cli_executor(data_dir: Path, agent: Agent) -> Executor:
+    """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
+    from retinue.executors.acceptance import Accepted
+    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
+    from retinue.executors.acp_process import AcpExecutor
+    from retinue.executors.claude import ClaudeCli
+    from retinue.executors.cli_process import CliExecutor
+    from retinue.executors.cli_session import InSession
+    from retinue.executors.cli_setting import CliSetting
+    from retinue.executors.cli_state import session_folder
+    from retinue.executors.codex import CodexCli
+    from retinue.executors.worktree import InWorktree
+
+    folder = data_dir.resolve()
+    setting = CliSetting(os.environ, folder / "clis", (folder,), _sandbox(agent))
+    executor: Executor
+    if agent.executor in ("claude", "codex"):
+        native = ClaudeCli() if agent.executor == "claude" else CodexCli()
+        executor = CliExecutor(native, agent, setting)
+    else:
+        spoken = {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)
+        executor = AcpExecutor(spoken(), agent, setting)
+    if agent.session:
+        executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
+    if agent.acceptance:
+        executor = Accepted(executor, agent.acceptance, partial(setting.command, agent))
+    if agent.isolation == "worktree":
+        executor = InWorktree(executor, folder / "worktrees", os.environ)
+    return executor
+
+
+def _sandbox(agent: Agent) -> Sandbox:
+    """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
+    from retinue.executors.bubblewrap import demand_bubblewrap, find_bubblewrap
+    from retinue.executors.container import find_engine
+    from retinue.executors.enclosure import NoSandbox
+
+    if agent.container:
+        return find_engine(agent.container, os.environ)
+    if agent.sandbox == "bwrap":
+        return demand_bubblewrap(os.environ)
+    found = None if agent.sandbox == "none" else find_bubblewrap(os.environ)
+    return found or NoSandbox()
+
+
+def _local_executor(
+    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models, agent: Agent
+) -> Executor:
+    from retinue.codebase.codebase import Codebase
+    from retinue.executors.local.executor import LocalExecutor
+    from retinue.service.research import policy_of
+
+    model = models.named(agent.model or "default")
+    return LocalExecutor(
+        agent=agent,
+        model=model,
+        codebase=Codebase(roots, policy_of(settings)),
+        redactor=clean,
+        estimator=model.tokens,
+        environment=os.environ,
+    )

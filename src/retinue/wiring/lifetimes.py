@@ -1,0 +1,163 @@
+"""What lives only while a server or a command is up: the store, the runs, the work behind the answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded
+from retinue.core.ids import RunId
+from retinue.definitions.workflow_catalog import WorkflowCatalog
+from retinue.service.service import Service
+from retinue.wiring.executors import check_executor
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+
+    from retinue.service.runs import Runs
+    from retinue.service.workflows import Workflows
+    from retinue.store.recovery import Orphan
+    from retinue.store.store import Store
+
+
+@asynccontextmanager
+async def running(loaded: Loaded, service: Service, *, takes_over: bool = False) -> AsyncGenerator[Service]:
+    """The service with everything that lives only while a server or a command is up.
+
+    A server takes over the workflows that others leave; a command minds its own business.
+    """
+    # Imported here because `retinue config` and its like need neither a database nor processes.
+    from retinue.runtime.background import Background
+    from retinue.runtime.recovery import recovering
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with (
+            recovering(store, _end_orphans),
+            _performing(loaded, service, store) as runs,
+            Background() as background,
+        ):
+            workflows = _workflows(loaded, service, runs)
+            async with workflows.going_on() if takes_over else nullcontext():
+                yield replace(service, runs=runs, workflows=workflows, later=background.later)
+
+
+@asynccontextmanager
+async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
+    """The service with runs and nothing else: no recovery, no work behind the answer.
+
+    For a command that ends in a moment and would spend much of it on the rest.
+    """
+    from retinue.store.store import Store
+
+    with Store.open(loaded.settings.data_dir) as store:
+        async with _performing(loaded, service, store) as runs:
+            yield replace(service, runs=runs)
+
+
+def lifetime(
+    loaded: Loaded, *, takes_over: bool = True
+) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
+    """`running` for a server that takes the service alone; old runs go meanwhile."""
+
+    @asynccontextmanager
+    async def of(service: Service) -> AsyncGenerator[Service]:
+        from retinue.store.pruning import prune
+
+        days = loaded.settings.runtime.keep_runs_days
+        async with running(loaded, service, takes_over=takes_over) as up:
+            if days and up.later is not None:
+                up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
+            yield up
+
+    return of
+
+
+@asynccontextmanager
+async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGenerator[Runs]:
+    from anyio import CapacityLimiter
+
+    from retinue.runtime.changes import Changes
+    from retinue.runtime.child_socket import child_socket
+    from retinue.runtime.mailroom import Mailroom
+    from retinue.runtime.permissions import PermissionBroker
+    from retinue.runtime.pool import Pool
+    from retinue.runtime.supervisor import Supervisor
+    from retinue.service.runs import Runs
+    from retinue.service.waiting import Waiting
+    from retinue.store.owners import Owner
+    from retinue.store.queue import Capacity
+
+    up: list[Service] = []
+
+    async def serve_child(run_id: RunId, reader: StreamReader, writer: StreamWriter) -> None:
+        from retinue.server.child_session import serve_child_session  # the MCP library takes a second
+
+        await serve_child_session(up[0], run_id, reader, writer)
+
+    settings = loaded.settings
+    capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
+    with Owner.register(store.folder) as owner:
+        async with (
+            service.known.models,
+            Changes(store) as changes,
+            Pool(store, changes, owner.id, capacity) as pool,
+            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask) as supervisor,
+            child_socket(store.child_tokens.run_of, serve_child) as socket,
+        ):
+            mailroom = Mailroom(store, changes)
+            runs = Runs(
+                store=store,
+                changes=changes,
+                mailroom=mailroom,
+                waiting=Waiting(store, changes),
+                supervisor=supervisor,
+                agents=service.known,
+                cwd=service.roots[0].path if service.roots else Path.cwd(),
+                child_env=lambda run_id: {
+                    CHILD_TOKEN: store.child_tokens.issue(run_id),
+                    DATA_DIR: str(settings.data_dir),
+                    **({} if socket is None else {CHILD_SOCKET: str(socket)}),
+                },
+                patience_s=settings.runtime.patience_s,
+                tokens=settings.limits.max_response_tokens,
+                workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
+                broker=PermissionBroker(
+                    store, mailroom, service.redactor, settings.runtime.permission_wait_s
+                ),
+                redactor=service.redactor,
+            )
+            up.append(replace(service, runs=runs))
+            yield runs
+
+
+def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
+    from retinue.service.workflows import Workflows
+    from retinue.store.confirmed_checks import ConfirmedChecks
+
+    settings = loaded.settings
+    return Workflows(
+        runs=runs,
+        catalog=WorkflowCatalog(service.known.catalog.sources),
+        confirmed=ConfirmedChecks(settings.data_dir),
+        max_runs=settings.workflows.max_runs,
+        check_timeout_s=settings.workflows.check_timeout_ms / 1000,
+        checker=check_executor(settings),
+    )
+
+
+def _end_orphans(orphans: Sequence[Orphan]) -> None:
+    if not orphans:
+        return
+    from retinue.executors.process_tree import end_processes
+
+    known = [orphan.process for orphan in orphans if orphan.process is not None]
+    survivors = end_processes(known, [str(orphan.run_id) for orphan in orphans], 1.0)
+    if survivors:
+        print(f"retinue: {len(survivors)} processes of dead runs could not be ended", file=sys.stderr)

@@ -1,0 +1,129 @@
+"""The service and what it is made of, as the settings say. Starts nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from retinue.config.load import CHILD_TOKEN, Loaded, load, user_file
+from retinue.config.settings import Settings
+from retinue.core.agent import HOST, Agent
+from retinue.core.errors import ConfigInvalid
+from retinue.core.root import Root
+from retinue.definitions.catalog import Catalog, Sources
+from retinue.definitions.definition import Definition
+from retinue.definitions.places import around, tilde
+from retinue.redaction import Redactor
+from retinue.service.agents import Agents
+from retinue.service.service import Service
+from retinue.store.token import new_token, token_of
+from retinue.store.trust import TrustedProjects
+from retinue.wiring.executors import executors
+
+if TYPE_CHECKING:
+    from retinue.models.tiers import Models
+
+
+def read_settings(flags: Mapping[str, Any]) -> Loaded:
+    """The settings in force for this process; flags that were not given are None."""
+    return load(flags={key: value for key, value in flags.items() if value not in (None, ())})
+
+
+def redactor(settings: Settings | None = None) -> Redactor:
+    """For everything that leaves this process; a run's own token and the models' keys are hidden wherever
+    they occur."""
+    endpoints = settings.models.endpoints.values() if settings is not None else ()
+    secret = {CHILD_TOKEN, *(endpoint.api_key_env for endpoint in endpoints)}
+    return Redactor([value for name, value in os.environ.items() if name in secret and value])
+
+
+def build_service(loaded: Loaded, *, at_hand: bool = False) -> Service:
+    """`at_hand` for a person at a terminal: without a root, their agents may read where they stand."""
+    settings = loaded.settings
+    roots, clean = _roots(loaded), redactor(settings)
+    return Service(
+        roots=roots,
+        redactor=clean,
+        allow_host_roots=settings.allow_host_roots,
+        settings=settings,
+        agents=_agents(loaded, roots, clean, open_models(loaded), at_hand=at_hand),
+    )
+
+
+def open_models(loaded: Loaded) -> Models:
+    """The models that the settings lead to: `async with`, for the lines to their servers."""
+    from retinue.models.tiers import Models
+    from retinue.service.model_plan import model_plan
+
+    return Models(model_plan(loaded.settings), os.environ)
+
+
+def token(loaded: Loaded, *, new: bool = False) -> str:
+    """The bearer token of the data folder."""
+    return (new_token if new else token_of)(loaded.settings.data_dir)
+
+
+def _agents(
+    loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Models, *, at_hand: bool
+) -> Agents:
+    settings = loaded.settings
+    home, trusted = Path.home(), TrustedProjects(settings.data_dir)
+    projects = tuple(root.path for root in roots) or around(Path.cwd(), home)
+    readable = roots or ((Root.at(Path.cwd()),) if at_hand else ())
+    sources = Sources(
+        projects=projects,
+        config=user_file().parent,
+        home=home,
+        given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
+        is_trusted=lambda project: project in trusted,
+        executor=settings.agents.executor,
+        reserved=frozenset({HOST, settings.agents.caller}),
+    )
+    return Agents(
+        catalog=Catalog(sources),
+        executors=executors(settings, readable, clean, models),
+        models=models,
+        trusted=trusted,
+        redactor=clean,
+        tokens=settings.limits.max_response_tokens,
+        host=settings.agents.caller,
+    )
+
+
+def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
+    """A `[commands.NAME]` table as a definition among the others."""
+    given = loaded.settings.commands[name]
+    fields = {"argv": "command", "timeout_ms": "timeout_s"}
+    origins = {
+        fields.get(key, key): loaded.origins[f"commands.{name}.{key}"]
+        for key in ("argv", "description", "timeout_ms", "env", "spawns")
+        if f"commands.{name}.{key}" in loaded.origins
+    }
+    file = origins.get("command", "settings")
+    agent = Agent(
+        name=name,
+        description=given.description,
+        executor="command",
+        command=given.argv,
+        env=given.env,
+        timeout_s=given.timeout_ms / 1000,
+        spawns=given.spawns,
+        source=f"commands.{name}",
+    )
+    source = f"{tilde(Path(file), home)} [commands.{name}]"
+    return Definition(name=name, scope="settings", source=source, file=file, agent=agent, origins=origins)
+
+
+def _roots(loaded: Loaded) -> tuple[Root, ...]:
+    roots: list[Root] = []
+    for path in loaded.settings.roots:
+        try:
+            root = Root.at(path)
+        except ConfigInvalid as error:
+            origin = loaded.origins.get("roots", "roots")
+            raise ConfigInvalid(f"{origin}: roots: {error.message}", hint=error.hint) from None
+        if root not in roots:
+            roots.append(root)
+    return tuple(roots)

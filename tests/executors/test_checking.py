@@ -1,0 +1,64 @@
+"""A project's own checks may change the project and use the user's tools, and see none of the keys (P6)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from retinue.core.executor import Identity, OutputLine, RunContext, Task
+from retinue.executors.bubblewrap import find_bubblewrap
+from retinue.executors.checking import enclosed_check
+from retinue.executors.command import Command, CommandExecutor
+from retinue.executors.program import Program
+from retinue.executors.template import Template
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with tools, keys, a cache and our own folder; the project lies in it, as most do."""
+    home = tmp_path / "home"
+    for name in ("tools/check", ".ssh/id", ".netrc", ".cache/old", "data/other-run", "project/file"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(f"in {name}", encoding="utf-8")
+    return home
+
+
+async def checked(home: Path, script: str) -> str:
+    sandbox = find_bubblewrap(os.environ)
+    if sandbox is None:
+        pytest.skip("bubblewrap is not here, or may not make a sandbox")
+
+    def enclosed(program: Program) -> Program:
+        return enclosed_check(sandbox, home, home / "data", program)
+
+    async def ignore(_: OutputLine | Identity) -> None: ...
+
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    executor = CommandExecutor(Command(Template(("/bin/sh", "-c", script))), environment, enclosed)
+    context = RunContext("test-check", home / "project", 30, ignore, ignore)
+    outcome = await executor.run(Task("check", ""), context)
+    assert outcome.exit_code is not None
+    return outcome.output
+
+
+async def test_check_changes_the_project_and_caches_and_reads_tools(home: Path) -> None:
+    said = await checked(
+        home, "cat ../tools/check; echo new > made && echo new > ../.cache/made && echo done"
+    )
+    assert said.strip() == "in tools/checkdone"
+    assert (home / "project/made").read_text() == "new\n"
+    assert (home / ".cache/made").exists()
+
+
+@pytest.mark.parametrize("path", [".ssh/id", ".netrc", "data/other-run"])
+async def test_check_sees_no_keys_and_nothing_of_other_runs_P6(home: Path, path: str) -> None:
+    assert "in " not in await checked(home, f"cat ../{path} 2>&1; true")
+
+
+async def test_check_changes_nothing_else(home: Path) -> None:
+    await checked(home, "echo planted > ../tools/check; true")
+    assert (home / "tools/check").read_text() == "in tools/check"
