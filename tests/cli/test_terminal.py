@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from retinue.cli.progress import line
-from retinue.cli.terminal import has_links, is_plain
+from retinue.cli.terminal import harmless, has_links, is_plain
 from tests.conftest import RETINUE
+from tests.service.agent_support import write_agent
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,31 @@ def test_report_on_a_terminal_is_bold_and_linked_unless_it_is_to_be_plain(
     assert ("\x1b" in shown) is not plain
     assert (f"file://{tmp_path}/a.py#1" in shown) is not plain
     assert "a.py:1" in shown
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("a\tb\r\nc", "a\tb\nc"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;owned\x07title", "title"),
+        ("\x1b]8;;http://x\x1b\\link", "link"),
+        ("\x1bcreset \x9b2J\x08", "reset 2J"),
+        ("\x1b]0;never ended\nmore", "\nmore"),
+        ("größe 日本 😀", "größe 日本 😀"),
+    ],
+)
+def test_what_would_command_a_terminal_is_not_shown(said: str, shown: str) -> None:
+    assert harmless(said) == shown
+    assert harmless({"key": [said, 1, None]}) == {"key": [shown, 1, None]}
+
+
+def test_a_program_cannot_command_the_terminal_of_who_runs_it(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    header = "description: loud\ncommand: [printf, '\\033]0;owned\\007hi']"
+    write_agent(Path.home(), ".config/retinue/agents/loud.md", header)
+    done = subprocess.run(
+        [*RETINUE, "agent", "loud", "go"], capture_output=True, cwd=tmp_path, env=environment, timeout=30
+    )
+    assert done.stdout == b"hi\n", done.stderr

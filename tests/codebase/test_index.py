@@ -23,6 +23,7 @@ QUESTIONS = [
     "how are widgets cached?",
     "which test covers the retry delay?",
     "größe",
+    "Result",
 ]
 
 
@@ -33,7 +34,11 @@ def project(tmp_path: Path) -> Path:
         write(
             root, f"lib/part_{number}.py", f"def widget_{number}():\n    return cache['widget', {number}]\n"
         )
-    write(root, "net/retry.py", "# Größe\nclass RetryPolicy:\n    def delay(self):\n        return 1\n")
+    write(
+        root,
+        "net/retry.py",
+        "# Größe\nclass Result: pass\nclass RetryPolicy:\n    def delay(self):\n        return 1\n",
+    )
     write(root, "billing/invoice.py", "def parse_invoice(text):\n    total = compute_total(text)\n")
     write(root, "tests/test_retry.py", "def test_retry_delay():\n    pass\n")
     write(root, "data.bin.txt", "a\0b")

@@ -100,6 +100,34 @@ def test_a_named_definition_says_so(project: Path) -> None:
     assert "defines RetryPolicy" in best.why
 
 
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        ("Version", 1),
+        ("where is Version defined?", 1),
+        ("how is `Result` made?", 5),
+        ("the Result class", 5),
+        ("explain()", 8),
+        ("find", 11),
+    ],
+)
+def test_what_is_named_like_an_everyday_word_is_found(project: Path, question: str, line: int) -> None:
+    """Such words say nothing in most questions, and are what these are about."""
+    (project / "core/release.py").write_text(
+        "class Version:\n    pass\n\n\nclass Result:\n    pass\n\n"
+        "def explain(it):\n    pass\n\ndef find(it):\n    pass\n"
+    )
+    first = ask(project, question).places[0]
+    assert (first.path, first.line) == ("core/release.py", line)
+
+
+def test_an_everyday_word_beside_others_is_no_name(project: Path) -> None:
+    (project / "version.py").write_text("version = 'the version of this project'\n")
+    paths = [place.path for place in ask(project, "in which version do retries have a delay?").places]
+    assert paths[0] == "app/net/retry.py"
+    assert "version.py" not in paths
+
+
 def test_a_path_and_a_stack_trace_in_a_report_point_to_their_files(project: Path) -> None:
     frame = '  File "/site-packages/app/store/cache.py", line 3, in x'
     report = f"It fails\n\nTraceback (most recent call last):\n{frame}\n"

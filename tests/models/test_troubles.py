@@ -277,3 +277,12 @@ async def test_a_connection_that_the_server_was_just_closing_is_replaced() -> No
         async with Models(plan, {}) as models:
             replies = [(await models.named().reply(ask())).text for _ in range(3)]
     assert replies == ["hi"] * 3
+
+
+async def test_a_server_that_never_stops_is_stopped_at_the_length_that_was_asked_for() -> None:
+    """P2: some servers ignore `max_tokens`, and some models never end."""
+    for endless in (chunk(content="blah " * 50), chunk(reasoning_content="hm " * 50)):
+        async with answering(SSE + chunk(content="So: "), endless) as client:
+            reply = await client.reply(ask(max_tokens=100))
+        assert reply.finish == "length"
+        assert len(reply.text + reply.reasoning) < 2_000

@@ -27,7 +27,7 @@ def call(
 
 
 def calls_from(*deltas: list[Piece]) -> list[tuple[str, str]]:
-    assembly = Assembly()
+    assembly = Assembly(most=10_000)
     for delta in deltas:
         assembly.add({"choices": [{"delta": {"tool_calls": delta}}]})
     assembly.finish = "tool_calls"
@@ -92,7 +92,7 @@ def test_the_same_tool_called_twice_is_two_calls() -> None:
 
 
 def test_halves_of_characters_do_not_get_further() -> None:
-    assembly = Assembly()
+    assembly = Assembly(most=10_000)
     pieces = [
         assembly.add({"choices": [{"delta": {"content": half}}]}) for half in ("\ud83c", "\udfbb", "\ud83c")
     ]
@@ -133,7 +133,7 @@ PIECE = st.fixed_dictionaries(
 
 @given(st.lists(PIECE, max_size=3))
 def test_no_piece_of_json_breaks_the_assembly(pieces: list[Piece]) -> None:
-    assembly = Assembly()
+    assembly = Assembly(most=10_000)
     for piece in pieces:
         assembly.add(piece)
     with contextlib.suppress(EmptyReply):

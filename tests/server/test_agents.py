@@ -53,7 +53,6 @@ async def test_agent_of_a_file_is_listed_told_of_and_run(project: Path) -> None:
             "executor": "local",
             "from": "~/.config/retinue/agents/reader.md",
         }
-        assert "unavailable" not in listed["writer"]
         assert "- reader: reads for you" in str(client.instructions)
         done = await call(client, "run_subagent", agent_name="reader", prompt="hello")
         assert done["result"] == "reader: hello"

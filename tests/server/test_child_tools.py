@@ -35,6 +35,7 @@ async def test_servers_of_two_runs_speak_each_for_its_own_P1() -> None:
 
 
 def test_tools_of_one_run_are_not_those_of_another_P1() -> None:
-    for mine, theirs in zip(tools_of(RunId.new()), tools_of(RunId.new()), strict=True):
+    one, two = (tools_of(RunId.new(), remembers=True) for _ in "ab")
+    for mine, theirs in zip(one, two, strict=True):
         assert mine.name == theirs.name
         assert mine.fn != theirs.fn

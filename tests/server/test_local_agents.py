@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES
+from retinue.models.fake_profiles import PROFILES, State
 from retinue.models.scripted import Line, Scripted, calls
 from retinue.server.mcp_server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
@@ -26,11 +26,11 @@ READER = "description: reads for you\ntools: [Read]"
 
 @asynccontextmanager
 async def host_with_model(
-    project: Path, script: Iterable[Line], kind: str = "lmstudio"
+    project: Path, script: Iterable[Line], kind: str = "lmstudio", state: State | None = None
 ) -> AsyncGenerator[tuple[Client, Scripted]]:
     write_agent(Path.home(), ".config/retinue/agents/reader.md", READER)
     scripted = Scripted(script)
-    async with serving(FakeEndpoint(scripted, PROFILES[kind])) as url:
+    async with serving(FakeEndpoint(scripted, PROFILES[kind], state)) as url:
         loaded = read_settings({"roots": (str(project),), "models.endpoint": url})
         service = build_service(loaded)
         async with Client(build_server(service, loaded.settings.tools.groups, lifetime(loaded))) as client:
@@ -65,6 +65,14 @@ async def test_the_run_says_where_it_ran_and_what_it_took(project: Path) -> None
     assert done["model"] == "scripted"
     assert status["usage"]["steps"] == 1
     assert "model scripted at" in log["log"]
+
+
+async def test_the_model_that_really_answered_is_named(project: Path) -> None:
+    """P8: nobody asked for a model by name, and the server listed another than it answers with."""
+    script = ["All is well."]
+    async with host_with_model(project, script, state=State(answers_as="tiny")) as (client, _):
+        done = await call(client, "run_subagent", agent_name="reader", prompt="check")
+    assert done["model"] == "tiny"
 
 
 async def test_no_more_runs_at_once_than_the_server_has_slots(project: Path) -> None:

@@ -311,3 +311,20 @@ def test_agent_without_sessions_or_without_a_file_notes_nothing(project: Path) -
         assert not known.remembers(name)
         with pytest.raises(Unauthorized):
             known.append_memory(name, "x")
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_an_agent_whose_program_is_not_installed_is_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    """P8: a host that is told of it would choose it, and fail."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if installed:
+        (programs / "claude").write_text("#!/bin/sh\n")
+        (programs / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    known = service(tmp_path).known
+    writer = next(each for each in known.listed()["agents"] if each["name"] == "writer")
+    assert ("needs the program claude" in writer.get("unavailable", "")) is not installed
+    assert ("- writer: " in known.instructions()) is installed

@@ -11,6 +11,7 @@ import click
 
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.run_commands import exit_code, told, with_runs
+from retinue.cli.terminal import harmless
 from retinue.core.errors import InvalidInput, Unauthorized
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
                 page = runs.logs(run_id, cursor=cursor)
                 cursor, more = page["cursor"], page["more"]
                 if page["log"]:
-                    click.echo(page["log"], err=True)
+                    click.echo(harmless(page["log"]), err=True)
             if ended:
                 return
             if not more:
@@ -198,7 +199,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        answer = told(done) or done["status"]
+        answer = harmless(told(done)) or done["status"]
         click.echo(answer, nl=not answer.endswith("\n"))
     sys.exit(exit_code([done]))
 

@@ -11,6 +11,7 @@ import click
 from retinue.cli.opened import with_service
 from retinue.cli.output import print_json, print_table
 from retinue.cli.run_commands import exit_code
+from retinue.cli.terminal import harmless
 from retinue.core.errors import InvalidInput, Unauthorized
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def tell(view: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(view)
     else:
-        _print_result(view)
+        _print_result(harmless(view))
     sys.exit(exit_code([view]))
 
 

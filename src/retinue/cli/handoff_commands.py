@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.output import json_option, print_json
+from retinue.cli.terminal import harmless
 
 if TYPE_CHECKING:
     from retinue.service.service import Service
@@ -99,6 +100,7 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json(view)
         return
+    view = harmless(view)
     click.echo(f"{view['question']}\n\n{view['summary']}".rstrip())
     for key, title in TITLES.items():
         if view.get(key):

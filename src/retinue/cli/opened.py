@@ -20,7 +20,9 @@ def with_service(use: Callable[[Service], Awaitable[T]]) -> T:
 
     async def inside() -> T | RetinueError:
         loaded = wiring.read_settings({})
-        async with wiring.running(loaded, wiring.build_service(loaded)) as service:
+        async with wiring.running(
+            loaded, wiring.build_service(loaded, at_hand=not wiring.is_child())
+        ) as service:
             try:
                 return await use(service)
             except RetinueError as error:  # raised through task groups it would arrive wrapped in groups

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from retinue.cli.terminal import harmless
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 JSON_WANTED = "retinue.json"
 
@@ -45,6 +47,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as their widest cell; the last one runs free."""
     if not rows:
         return
+    rows = harmless(rows)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in rows:

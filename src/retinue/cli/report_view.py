@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from retinue.cli.terminal import has_links, is_plain
+from retinue.cli.terminal import harmless, has_links, is_plain
 from retinue.core.reference import Reference
 
 TITLES = {
@@ -24,6 +24,7 @@ TITLES = {
 
 def print_report(answer: dict[str, Any]) -> None:
     """A whole report, or one role's result alone."""
+    answer = harmless(answer)
     is_tty = sys.stdout.isatty()
     links = Links(answer, enabled=has_links(os.environ, is_tty=is_tty))
     if "status" in answer:
@@ -33,7 +34,7 @@ def print_report(answer: dict[str, Any]) -> None:
         for role, title in TITLES.items():
             if role in answer:
                 lines += ["", *_role(title, answer[role], answer[role].get("value", {}), links)]
-        lines += _notes(answer.get("notes", ()))
+        lines += _notes([*answer.get("notes", ()), *_notes_of_roles(answer)])
         if "artifactPath" in answer:
             lines += ["", f"Memo: {answer['artifactPath']}"]
         lines += ["", click.style(_footer(answer), dim=True)]
@@ -67,7 +68,8 @@ def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Lin
         yield f"  {outcome['status']}: {outcome['error']['message']}"
         return
     if not title:
-        yield f"{value['summary']} (confidence: {value['confidence']})"
+        sure = f"{value['confidence']} confidence"
+        yield value["summary"] if sure in value["summary"] else f"{value['summary']} ({sure})"
     references: list[str] = value["references"]
     for finding in value["key_findings"]:
         first, *more = finding.split("\n")
@@ -80,8 +82,14 @@ def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Lin
             yield f"  {links.to(reference)}"
 
 
+def _notes_of_roles(answer: dict[str, Any]) -> Iterator[str | None]:
+    """Such as that there is no word of the model in it."""
+    return (answer[role].get("value", {}).get("notes") for role in TITLES if role in answer)
+
+
 def _notes(notes: Iterable[str | None]) -> list[str]:
-    told = [f"Note: {note}" for note in notes if note]
+    """Each once: roles may have the same to say."""
+    told = [f"Note: {note}" for note in dict.fromkeys(notes) if note]
     return ["", *told] if told else []
 
 

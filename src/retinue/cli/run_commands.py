@@ -11,6 +11,7 @@ import click
 
 from retinue.cli.opened import with_service
 from retinue.cli.output import Screen, json_option, print_json
+from retinue.cli.terminal import harmless
 
 if TYPE_CHECKING:
     from retinue.service.runs import Runs
@@ -96,7 +97,7 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
         if as_json:
             print_json(page)
         elif page["log"]:
-            click.echo(page["log"])
+            click.echo(harmless(page["log"]))
 
     async def show(known: Runs) -> None:
         page = known.logs(run_id, stream=stream)
@@ -179,5 +180,5 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     else:
         for view in done["runs"]:
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            click.echo(f"{view['run_id']} {view['status']}{asks}\n{told(view)}".rstrip())
+            click.echo(f"{view['run_id']} {view['status']}{asks}\n{harmless(told(view))}".rstrip())
     sys.exit(exit_code(done["runs"]))

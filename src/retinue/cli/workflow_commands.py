@@ -10,6 +10,7 @@ import click
 
 from retinue.cli.following import about, follow, said, task_text, tell, with_workflows
 from retinue.cli.output import json_option, print_json, print_table
+from retinue.cli.terminal import harmless
 from retinue.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def show(run_id: str, as_json: bool) -> None:
     if as_json:
         print_json(view)
         return
+    view = harmless(view)
     from retinue.service.workflow_views import savings_table, timeline
 
     click.echo(f"{view['run_id']} {view['workflow']} {view['status']}\n{view['task']}\n")

@@ -125,6 +125,8 @@ class Locator:
 
     def _from_index(self, asked: Question, limit: int, stop: Stop) -> Located | None:
         """None if there is no index yet, it cannot be used, or much would have to be read again."""
+        if asked.kept:
+            return None  # no index holds stop terms: they would be the largest part of it
         try:
             index = self._open()
             if index is None:

@@ -6,10 +6,11 @@ Knows nothing of files: whether a mentioned name exists is for the ranker to fin
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from retinue.codebase.terms import STOP_TERMS, Vocabulary, parts, stem, words
+from retinue.codebase.terms import CHATTER_TERMS, STOP_TERMS, Vocabulary, parts, stem, words
 from retinue.codebase.traces import Frame, frames
 
 MOST_CHARACTERS = 20_000
@@ -56,6 +57,8 @@ class Question:
     paths: tuple[str, ...]
     dotted: tuple[str, ...]
     frames: tuple[Frame, ...]
+    kept: frozenset[str]
+    """Terms among those looked for that say nothing in other questions, but name something in this one."""
     is_report: bool
     """More than one line: a bug report or a request with a title."""
     is_question: bool
@@ -71,20 +74,25 @@ def parse(text: str) -> Question:
     text = text[:MOST_CHARACTERS].replace("\r", "").strip()
     title, _, body = text.partition("\n")
     places = _places(title, body)
-    terms, spoken = _terms(places)
     traced = tuple(frames(text))
+    is_report = bool(body.strip())
+    names = _names(places, traced, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
+    terms, spoken = _terms(places)
+    if kept := frozenset[str]() if is_report else _kept(names, title, alone=not terms):
+        terms, spoken = _terms(places, kept)
     return Question(
         text=text,
         terms=terms,
         spoken=spoken,
         needles=_needles(places, terms),
         compounds=_compounds(title),
-        names=_names(places, traced),
+        names=names,
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
         frames=traced,
-        is_report=bool(body.strip()),
-        is_question=not body.strip() and _ASKS.search(title) is not None,
+        kept=kept,
+        is_report=is_report,
+        is_question=not is_report and _ASKS.search(title) is not None,
     )
 
 
@@ -96,8 +104,20 @@ def _places(title: str, body: str) -> list[tuple[str, float]]:
     return [(title, _TITLE), (_CODE_BLOCK.sub(" ", body), _PROSE), (code, _CODE)]
 
 
-def _terms(places: list[tuple[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
-    vocabulary = Vocabulary()
+def _kept(names: Iterable[str], title: str, *, alone: bool) -> frozenset[str]:
+    """What is written like a name, or else all there is if the question says nothing more."""
+    named = _chatter(names)
+    return _chatter(_WORD.findall(title)) if alone and not named else named
+
+
+def _chatter(found: Iterable[str]) -> frozenset[str]:
+    return frozenset(stem(word.lower()) for word in found) & CHATTER_TERMS
+
+
+def _terms(
+    places: list[tuple[str, float]], kept: frozenset[str] = frozenset()
+) -> tuple[dict[str, float], dict[str, str]]:
+    vocabulary = Vocabulary(kept)
     found: dict[str, float] = {}
     spoken: dict[str, str] = {}
     for text, weight in places:
@@ -126,14 +146,16 @@ def _compounds(title: str) -> frozenset[str]:
     return frozenset(pairs | triples)
 
 
-def _names(places: list[tuple[str, float]], traced: tuple[Frame, ...]) -> dict[str, float]:
+def _names(
+    places: list[tuple[str, float]], traced: tuple[Frame, ...], stopped: frozenset[str]
+) -> dict[str, float]:
     found: dict[str, float] = {}
     for text, weight in places:
         named = [*_IDENTIFIER.findall(text), *_CALLED.findall(text)]
         for run in (*_QUOTED.findall(text), *_DOTTED.findall(text)):
             named += _WORD.findall(run)
         for name in named:
-            if len(name) > 2 and name.lower() not in STOP_TERMS:
+            if len(name) > 2 and name.lower() not in stopped:
                 found.setdefault(name, weight)
     head, weight = places[0]
     for name in _CAPITALISED.findall(head):

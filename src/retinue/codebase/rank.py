@@ -238,7 +238,7 @@ def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -
     weights = ranking.weights
     found = sorted(detail.hits.keys() & weights.keys(), key=lambda term: (-weights[term], term))
     if found:
-        spoken = ", ".join(question.spoken[term] for term in found[:4])
+        spoken = ", ".join(dict.fromkeys(question.spoken[term] for term in found[:4]))
         reasons.append(f"{len(found)} of {len(weights)} terms: {spoken}")
     if file in signals["name"]:
         reasons.append("its name fits")

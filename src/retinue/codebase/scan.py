@@ -30,7 +30,7 @@ class Scan:
     def __init__(self, codebase: Codebase, question: Question, ripgrep: Ripgrep | None, stop: Stop) -> None:
         self._codebase = codebase
         self._stop = stop
-        self._asked = Asked(question.terms)
+        self._asked = Asked(question.terms, question.kept)
         self._entries = [entry for entry in codebase.files(stop).entries if worth_reading(entry.path)]
         self.paths = [entry.path for entry in self._entries]
         self.counts: dict[str, dict[int, int]] = {term: {} for term in question.terms}

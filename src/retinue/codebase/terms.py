@@ -64,7 +64,7 @@ def _undoubled(word: str) -> str:
     return word
 
 
-_STOP_WORDS = """
+_EVERYWHERE = """
 a an the and or but if then else when while for of to in on at by with from into onto as is are was were
 be been being am do does did done doing have has had having i you he she it we they me him her us them my
 your his its our their this that these those there here what which who whom whose why how where not no
@@ -73,13 +73,24 @@ again all any because before below between both down during each few more most o
 some such through under until up get gets got make makes made use uses used using want wants need needs
 see say says like doesn don didn isn wasn won cannot via within without instead per etc eg ie vs yes ok
 one two first second def class return import self none true false null var let const function public
-private static void new try except catch finally elif pass lambda please thanks hello hi think know find
-found seem seems look looks currently actually really still even though however since way case thing
-things something happen happens happened work works working expected actual behavior behaviour result
-results following example issue bug problem describe description version reproduce steps file line code
-project repository repo codebase http https www com org github html explain mechanism
+private static void new try except catch finally elif pass lambda please thanks hi think know
+seem seems look looks currently actually really still even though however since way thing things something
+http https www com org github html
 """
-STOP_TERMS = frozenset(_STOP_WORDS.split()) | {stem(word) for word in _STOP_WORDS.split()}
+_CHATTER = """
+hello find found case happen happens happened work works working expected actual behavior behaviour result
+results following example issue bug problem describe description version reproduce steps file line code
+project repository repo codebase explain mechanism
+"""
+
+
+def _with_stems(text: str) -> frozenset[str]:
+    return frozenset(text.split()) | {stem(word) for word in text.split()}
+
+
+CHATTER_TERMS = _with_stems(_CHATTER)
+"""What people say around a question, and also what they call things: `Version`, `Result`, `find`."""
+STOP_TERMS = _with_stems(_EVERYWHERE) | CHATTER_TERMS
 """Found nowhere and looked for nowhere: they would match everything."""
 
 
@@ -91,9 +102,13 @@ def parts(identifier: str) -> list[str]:
 class _Stems(dict[str, str]):
     """Part in lower case to its stem; one that says nothing has none."""
 
+    def __init__(self, kept: Collection[str]) -> None:
+        super().__init__()
+        self._dropped = STOP_TERMS.difference(kept)
+
     def __missing__(self, part: str) -> str:
         found = stem(part) if len(part) > 1 else ""
-        self[part] = found = "" if found in STOP_TERMS else found
+        self[part] = found = "" if found in self._dropped else found
         return found
 
 
@@ -103,9 +118,10 @@ class Vocabulary(dict[bytes, str]):
     The terms are the stems of the word's parts and, when there are several, the whole; space between.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Collection[str] = ()) -> None:
+        """`kept` are stop terms that count nonetheless."""
         super().__init__()
-        self._stems = _Stems()
+        self._stems = _Stems(kept)
 
     def __missing__(self, word: bytes) -> str:
         identifier = word.decode(errors="replace") if len(word) <= _LONGEST_WORD else ""
@@ -146,10 +162,10 @@ def words(data: bytes) -> bytes:
 class Asked(dict[bytes, tuple[str, ...]]):
     """A word as it stands in a file to those of its terms that a question has; for most words none."""
 
-    def __init__(self, terms: Collection[str]) -> None:
+    def __init__(self, terms: Collection[str], kept: Collection[str] = ()) -> None:
         super().__init__()
         self._asked = frozenset(terms)
-        self.vocabulary = Vocabulary()
+        self.vocabulary = Vocabulary(kept)
         self._any = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
         self._any_bytes = re.compile(self._any.pattern.encode())
 

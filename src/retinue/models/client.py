@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 LOADING_POLL_S = 0.25
 CLOSING_S = 0.5
 """For the end of the stream behind the last event: a connection that ended cleanly serves again."""
+LONGEST_TOKEN = 16
+"""Characters: no reply has longer ones on average, so one that goes on is none that was asked for."""
 CUT_BELOW = 0.6
 """A server that counts less than this part of what was sent has dropped some of it."""
 NEARLY_FULL = 0.8
@@ -58,7 +60,8 @@ class Client:
         if served.kind.cuts_front and served.certain and estimate > served.facts.context:
             raise overflow(self._where, estimate, served.facts.context)
         try:
-            assembly = await self._hear(wire.request(prompt, served.wire_name), on_text)
+            assembly = wire.Assembly(most=prompt.max_tokens * LONGEST_TOKEN)
+            await self._hear(wire.request(prompt, served.wire_name), assembly, on_text)
             reply = assembly.reply(served.wire_name)
         except Unavailable:
             self.server.forget()
@@ -92,8 +95,7 @@ class Client:
         except TimeoutError:
             raise self._silence(begun=False) from None
 
-    async def _hear(self, body: wire.Body, on_text: Piece | None) -> wire.Assembly:
-        assembly = wire.Assembly()
+    async def _hear(self, body: wire.Body, assembly: wire.Assembly, on_text: Piece | None) -> None:
         clock = asyncio.timeout(self._patience.first_s)
         try:
             async with clock:
@@ -106,7 +108,6 @@ class Client:
                 raise self._silence(begun=assembly.begun) from None
         if not (assembly.done or assembly.finish):
             raise self._broken_off()
-        return assembly
 
     async def _listen(
         self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: Piece | None

@@ -80,9 +80,12 @@ class _Call:
 class Assembly:
     """Puts a reply together from the pieces that a server streams, or from one that it sends whole."""
 
+    most: int
+    """Characters after which it ends, whatever the server thinks: some never stop by themselves (P2)."""
     model: str = ""
     finish: str = ""
     done: bool = False
+    _size: int = 0
     usage: dict[str, object] = field(default_factory=dict[str, object])
     _text: list[str] = field(default_factory=list[str])
     _reasoning: list[str] = field(default_factory=list[str])
@@ -115,12 +118,16 @@ class Assembly:
         added = text(delta.get("content"))
         if added:
             self._text.append(added)
+        self._size += len(added) + len(reasoning)
+        if self._size > self.most:
+            self.finish, self.done = "length", True
         return clean(added)
 
     def _add_call(self, place: int, piece: dict[str, object]) -> None:
         function = table(piece.get("function"))
         name, given_id, given = text(function.get("name")), text(piece.get("id")), function.get("arguments")
         arguments = given if isinstance(given, str) else json.dumps(given) if given else ""
+        self._size += len(arguments)
         given_index = piece.get("index")
         index = given_index if isinstance(given_index, int) else place
         current = self._open.get(index)

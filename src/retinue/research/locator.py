@@ -180,7 +180,7 @@ def _not_found(inquiry: Inquiry, located: Located, stop: Stop) -> RoleResult:
     """What was searched, and where; and what looks like it."""
     asked = inquiry.asked
     wanted = asked.names or [asked.parsed.spoken.get(aim, aim) for aim in asked.aims[:8]]
-    shown = ", ".join(wanted) or f"`{clip(asked.text, LONGEST_SHOWN)}`"
+    shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(asked.text, LONGEST_SHOWN)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(inquiry.scope.folders), 'root')}"
     near = _near(inquiry, wanted or asked.text.split(), located, stop)
     return RoleResult(

@@ -5,6 +5,7 @@ Knows nothing of runs, MCP or terminals.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,9 @@ INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
 
 LOCAL, DEFAULT_TIER = "local", "default"
+
+PROGRAMS = frozenset(("claude", "codex", "gemini", "opencode"))
+"""Executors that are a program of the same name."""
 
 EVERYONE_TOKENS = 1_000_000
 """More than any list has."""
@@ -183,6 +187,11 @@ class Agents:
             return Unavailable(
                 f"agent {agent.name} needs the executor {agent.executor}, which is not there",
                 hint=f"there are: {', '.join(sorted(self.executors))}",
+            )
+        if agent.executor in PROGRAMS and not agent.container and shutil.which(agent.executor) is None:
+            return Unavailable(
+                f"agent {agent.name} needs the program {agent.executor}, which is not installed",
+                hint="install it, or set `agents.executor` to another; `retinue doctor` lists what there is",
             )
         if missing := not_honoured(agent):
             return Unavailable(

@@ -41,7 +41,8 @@ def redactor(settings: Settings | None = None) -> Redactor:
     return Redactor([value for name, value in os.environ.items() if name in secret and value])
 
 
-def build_service(loaded: Loaded) -> Service:
+def build_service(loaded: Loaded, *, at_hand: bool = False) -> Service:
+    """`at_hand` for a person at a terminal: without a root, their agents may read where they stand."""
     settings = loaded.settings
     roots, clean = _roots(loaded), redactor(settings)
     return Service(
@@ -49,7 +50,7 @@ def build_service(loaded: Loaded) -> Service:
         redactor=clean,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agents=_agents(loaded, roots, clean, open_models(loaded)),
+        agents=_agents(loaded, roots, clean, open_models(loaded), at_hand=at_hand),
     )
 
 
@@ -66,10 +67,13 @@ def token(loaded: Loaded, *, new: bool = False) -> str:
     return (new_token if new else token_of)(loaded.settings.data_dir)
 
 
-def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Models) -> Agents:
+def _agents(
+    loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Models, *, at_hand: bool
+) -> Agents:
     settings = loaded.settings
     home, trusted = Path.home(), TrustedProjects(settings.data_dir)
     projects = tuple(root.path for root in roots) or around(Path.cwd(), home)
+    readable = roots or ((Root.at(Path.cwd()),) if at_hand else ())
     sources = Sources(
         projects=projects,
         config=user_file().parent,
@@ -81,7 +85,7 @@ def _agents(loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Mode
     )
     return Agents(
         catalog=Catalog(sources),
-        executors=executors(settings, roots, clean, models),
+        executors=executors(settings, readable, clean, models),
         models=models,
         trusted=trusted,
         redactor=clean,

@@ -57,6 +57,8 @@ class Asker:
         """Of the largest request."""
         self.free = 0
         """Tokens that the conversation may still grow by."""
+        self.model = facts.model
+        """That answered last, or is asked first (P8)."""
         self.substitute: str | None = None
         """Another model that answered in place of the one that was asked (P8)."""
         self.heard: list[str] = []
@@ -137,6 +139,7 @@ class Asker:
             said = reply.reply_tokens or estimate_tokens(reply.text + reply.reasoning)
             self._count(read, said)
             tokens.settle(read + said)
+        self.model = reply.model or self.model
         if reply.substituted:
             self.substitute = reply.model
         self.heard.clear()

@@ -88,8 +88,12 @@ class _Work:
         self._ctx = ctx
         self._loop: Loop | None = None
         self._notes: list[str] = []
-        self.model: str | None = None
-        """As the server calls it, once it has been asked; a substitute is noted (P8)."""
+        self._asker: Asker | None = None
+
+    @property
+    def model(self) -> str | None:
+        """As the server calls it, once it has been asked: whichever really answered (P8)."""
+        return None if self._asker is None else self._asker.model
 
     async def perform(self) -> LoopResult:
         """Never raises but when it is cancelled: what goes wrong is in the result."""
@@ -110,12 +114,11 @@ class _Work:
         of, ctx = self._of, self._ctx
         schema = None if of.agent.output_schema is None else OutputSchema(of.agent.output_schema)
         facts = await of.model.facts()
-        self.model = facts.model
         tools = await self._tools(scope)
         caps = Caps.of(facts.context)
         await self._announce(facts, caps, tools)
         toolbox = Toolbox(tools, of.redactor, of.allows)
-        asker = Asker(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
+        self._asker = asker = Asker(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
         loop = Loop(
             asker=asker,
             conversation=Conversation(system_prompt(of.agent.prompt, tools=bool(tools)), self._task.prompt),
