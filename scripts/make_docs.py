@@ -141,7 +141,8 @@ def tools_page() -> str:
     lines = ["# Tools", "", 'What a host sees when every group is switched on (`tools.groups = ["all"]`).']
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
     lines += ["", "# Tools of a run's own processes", "", "What `retinue child` serves, of that run alone."]
-    lines += tool_sections(anyio.run(listed, build_child_server(service, RunId.new(), not_up, spawns=0)))
+    child = build_child_server(service, RunId.new(), not_up, spawns=0, remembers=True)
+    lines += tool_sections(anyio.run(listed, child))
     return "\n".join(lines) + "\n"
 
 

@@ -192,5 +192,24 @@ async def test_answer_under_a_schema_is_asked_for(words: Words, make_world: Make
     async with make_world(words, script, schema) as world:
         outcome = await world.run()
         assert outcome["status"] == "success"
-        assert outcome["result"] in ({"n": 7}, '{"n": 7}')
+        assert outcome["result"] == {"n": 7}
         assert '"n"' in str(world.stub.requests[0]).replace("'", '"')
+
+
+@every_cli
+async def test_answer_that_does_not_fit_goes_back_with_what_is_wrong(
+    words: Words, make_world: MakeWorld
+) -> None:
+    """Without `session`: all of them can still go on, or get the whole task again."""
+    header = (
+        "output_schema:\n  type: object\n  properties:\n    n: {type: integer, maximum: 9}\n  required: [n]\n"
+    )
+    script: Sequence[Reply] = [Say("it is seven"), Say('{"n": 70}'), Say('{"n": 7}')]
+    async with make_world(words, script, header) as world:
+        outcome = await world.run()
+        assert (outcome["status"], outcome["result"]) == ("success", {"n": 7})
+        last = str(world.stub.requests[-1])
+        assert "That is no valid answer" in last
+        assert "70" in last, "it sees what it said"
+        if words.name != "gemini":  # which does not find sessions again in their first minute
+            assert "it is seven" in last, "it went on in its session"

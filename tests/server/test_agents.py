@@ -215,3 +215,12 @@ async def test_group_that_is_off_tells_of_no_agents() -> None:
     async with host(groups=("core",)) as client:
         assert "cat" not in str(client.instructions)
         assert not client.server_capabilities.prompts or not (await client.list_prompts()).prompts
+
+
+async def test_secret_in_an_agents_description_stays_out_of_the_instructions_P6(project: Path) -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    write_agent(Path.home(), ".config/retinue/agents/mine.md", f"description: uses {key}\ntools: [Read]")
+    async with host_of(project) as client:
+        told = str(client.instructions)
+    assert "- mine: uses" in told
+    assert key not in told

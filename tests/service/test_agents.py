@@ -268,3 +268,63 @@ def test_an_agent_whose_program_is_not_installed_is_not_offered(
     writer = next(each for each in known.listed()["agents"] if each["name"] == "writer")
     assert ("needs the program claude" in writer.get("unavailable", "")) is not installed
     assert ("- writer: " in known.instructions()) is installed
+
+
+KEEPS = "description: d\nexecutor: claude\nsession: true"
+
+
+def test_memory_beside_an_agents_file_is_told_with_its_prompt(project: Path) -> None:
+    file = write_agent(project, "agents/web/agent.md", KEEPS, "You search.")
+    known = agents(project)
+    known.trust(str(project))
+    assert known.runnable("web", "main").prompt == "You search."
+    (file.parent / "memory.md").write_text("- use the API\n")
+    prompt = known.runnable("web", "main").prompt
+    assert prompt.startswith("You search.\n\n# Your memory\n") and prompt.endswith("- use the API")
+
+
+def test_memory_of_an_agent_without_a_prompt_leaves_its_clis_own_in_place(project: Path) -> None:
+    file = write_agent(project, "agents/web/agent.md", KEEPS, "")
+    (file.parent / "memory.md").write_text("- use the API\n")
+    known = agents(project)
+    known.trust(str(project))
+    agent = known.runnable("web", "main")
+    assert agent.prompt_mode == "append"
+    assert "use the API" in agent.prompt
+
+
+def test_told_memory_is_bounded_and_without_secrets(project: Path) -> None:
+    """P2, P6."""
+    secret = "ghp_" + "x9Kq2LmZ7tRw4VbN8cYd3FgH6jPs1A5eUoIl"
+    file = write_agent(project, "agents/web/agent.md", KEEPS, "You search.")
+    (file.parent / "memory.md").write_text("- old\n" * 4_000 + f"- token {secret}\n- newest\n")
+    known = agents(project)
+    known.trust(str(project))
+    prompt = known.runnable("web", "main").prompt
+    assert len(prompt) < 8_300
+    assert "older was left out" in prompt and prompt.endswith("- newest")
+    assert secret not in prompt
+
+
+def test_agent_of_a_project_that_is_not_trusted_has_no_memory(project: Path) -> None:
+    """P7: nor can it be run; but what it notes must not speak to another either."""
+    file = write_agent(project, "agents/web/agent.md", KEEPS)
+    known = agents(project)
+    assert not known.remembers("web")
+    with pytest.raises(Unauthorized, match="keeps no memory"):
+        known.append_memory("web", "x")
+    assert not (file.parent / "memory.md").exists()
+    known.trust(str(project))
+    assert known.remembers("web")
+    assert known.append_memory("web", "x")["noted"] is True
+    assert (file.parent / "memory.md").read_text().endswith(": x\n")
+
+
+def test_agent_without_sessions_or_without_a_file_notes_nothing(project: Path) -> None:
+    write_agent(project, "agents/web/agent.md", "description: d\nexecutor: claude")
+    known = agents(project)
+    known.trust(str(project))
+    for name in ("web", "nobody"):
+        assert not known.remembers(name)
+        with pytest.raises(Unauthorized):
+            known.append_memory(name, "x")

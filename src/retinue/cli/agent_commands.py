@@ -167,7 +167,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
     from retinue import wiring
 
     # A run that types our command is still that run: its children are counted and its name is checked.
-    parent = wiring.own_run(wiring.read_settings({}))[0] if wiring.is_child() else None
+    parent = wiring.own_run(wiring.read_settings({})).id if wiring.is_child() else None
 
     async def perform(runs: Runs) -> dict[str, Any]:
         from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for

@@ -63,16 +63,16 @@ def serve_child() -> None:
 
     from retinue import wiring
     from retinue.server.logs import start_logging
-    from retinue.server.mcp_server import build_child_server
+    from retinue.server.mcp_server import child_server_of
     from retinue.server.stdio import serve_stdio
 
     loaded = wiring.read_settings({})
-    run_id, spawns = wiring.own_run(loaded)
+    run = wiring.own_run(loaded)
     service = wiring.build_service(loaded)
     start_logging(loaded.settings.log_level, loaded.settings.log_format, service.redactor.redact)
     anyio.run(
         serve_stdio,
-        build_child_server(service, run_id, wiring.lifetime(loaded, takes_over=False), spawns=spawns),
+        child_server_of(service, run, wiring.lifetime(loaded, takes_over=False)),
     )
 
 

@@ -103,6 +103,10 @@ class Agent:
     """The file, variable or flag that defined it."""
 
     @property
+    def answers_json(self) -> bool:
+        return self.output_format == "json" or self.output_schema is not None
+
+    @property
     def program(self) -> str | None:
         """What is started to perform its tasks, without arguments: they may hold secrets."""
         return self.command[0] if self.command else None

@@ -22,12 +22,12 @@ ALWAYS = frozenset(
 _CLI = frozenset(
     {
         *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
-        *("env", "folders", "settings", "output_schema", "container", "sandbox", "network", "isolation"),
-        *("acceptance", "session", "budget.steps"),
+        *("env", "folders", "settings", "container", "sandbox", "network", "isolation", "acceptance"),
+        *("output_format", "output_schema", "session", "budget.steps"),
     }
 )
 BY_EXECUTOR: Mapping[str, frozenset[str]] = {
-    "command": frozenset({"command", "env", "prompt"}),
+    "command": frozenset({"command", "env", "prompt", "output_format", "output_schema"}),
     "local": frozenset(
         {
             *("prompt", "model", "tools", "mcp_servers", "output_schema"),

@@ -57,7 +57,7 @@ def _basics(job: Job) -> Iterator[str]:
         yield from ("--add-dir", folder)
     if job.resume:
         yield from ("--resume", job.resume.session_id, "--system-prompt-snapshot", "off")
-    elif not job.agent.session:
+    elif not (job.agent.session or job.agent.answers_json):  # an answer may go back to it
         yield "--no-session-persistence"
 
 

@@ -6,11 +6,9 @@ A session that the CLI has lost begins anew, and the result says so.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -18,8 +16,9 @@ import anyio
 from retinue.core.errors import ProgramFailed
 from retinue.core.executor import Outcome, Resumed, RunContext, Task
 from retinue.core.ports import Executor
-from retinue.executors.loose import number, table, text
+from retinue.executors.loose import text
 from retinue.store.file_lock import FileLock
+from retinue.store.sessions import SessionNote
 
 PAUSE_S = 0.05
 
@@ -33,17 +32,16 @@ class InSession:
         self._folder = folder
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        name = hashlib.sha256(str(ctx.cwd.resolve()).encode()).hexdigest()[:16]
-        async with _held(self._folder / f"{name}.lock"):
-            file = self._folder / f"{name}.json"
-            before = _read(file)
+        note = SessionNote.of(self._folder, ctx.cwd)
+        async with _held(note.lock):
+            before = note.read()
             outcome = await self._executor.run(task, replace(ctx, resume=before))
-            if before is not None and _is_lost(outcome):
+            if before is not None and is_lost(outcome):
                 lost = f"the last session could not be resumed, so a new one began: {outcome.error}"
                 before = None
                 outcome = await self._executor.run(task, ctx)
                 outcome = replace(outcome, notes=(lost, *outcome.notes))
-            _keep(file, outcome, before)
+            _keep(note, outcome, before, task.agent, ctx.cwd)
             return outcome
 
 
@@ -59,31 +57,16 @@ async def _held(path: Path) -> AsyncGenerator[None]:
         lock.close()
 
 
-def _is_lost(outcome: Outcome) -> bool:
+def is_lost(outcome: Outcome) -> bool:
     """It failed before the model was asked anything."""
     return isinstance(outcome.error, ProgramFailed) and not outcome.usage.get("steps")
 
 
-def _read(file: Path) -> Resumed | None:
-    try:
-        kept = table(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return None
-    session = text(kept.get("session_id"))
-    return Resumed(session, number(kept.get("cost_micros")), number(kept.get("tokens"))) if session else None
-
-
-def _keep(file: Path, outcome: Outcome, before: Resumed | None) -> None:
+def _keep(note: SessionNote, outcome: Outcome, before: Resumed | None, agent: str, cwd: Path) -> None:
     """Totals too: some CLIs tell what the whole session has used."""
     session = text(outcome.facts.get("session_id"))
     if not session:
         return
     spent = before or Resumed(session)
-    kept = Resumed(
-        session,
-        spent.cost_micros + outcome.usage.get("cost_micros", 0),
-        spent.tokens + outcome.usage.get("tokens", 0),
-    )
-    draft = file.with_suffix(".new")
-    draft.write_text(json.dumps(asdict(kept)), encoding="utf-8")
-    draft.replace(file)
+    cost = spent.cost_micros + outcome.usage.get("cost_micros", 0)
+    note.write(Resumed(session, cost, spent.tokens + outcome.usage.get("tokens", 0)), agent, cwd)

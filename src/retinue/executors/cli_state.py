@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retinue.executors.cli_profiles import CliProfile
+from retinue.store.sessions import SUFFIX
 
 _PLAIN = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 
@@ -56,7 +57,7 @@ def _linked(profile: CliProfile, own: Path, home: Path) -> list[Path]:
 
 def session_folder(folder: Path, cli: str, agent: str) -> Path:
     """Beside the CLI's own state: what to resume."""
-    return folder / cli / f"{_file_name(agent)}.sessions"
+    return folder / cli / f"{_file_name(agent)}{SUFFIX}"
 
 
 def _file_name(agent: str) -> str:

@@ -10,7 +10,7 @@ from typing import cast
 import anyio
 
 from retinue.core.ids import RunId
-from retinue.server.mcp_server import build_child_server
+from retinue.server.mcp_server import child_server_of
 from retinue.service.service import Service
 
 
@@ -42,8 +42,7 @@ async def serve_child_session(
     service: Service, run_id: RunId, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Until the run's process closes the connection."""
-    spawns = service.running.store.runs.get(run_id).spec.limits.budget.spawns or 0
-    server = build_child_server(service, run_id, _is_up, spawns=spawns)
+    server = child_server_of(service, service.running.store.runs.get(run_id), _is_up)
     lines = cast("anyio.AsyncFile[str]", _Lines(reader, writer))
     await server.serve_on(lines, lines)
 

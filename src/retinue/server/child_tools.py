@@ -17,7 +17,9 @@ from retinue.service.service import Service
 OwnRun = Annotated[str | None, Field(description="May be left out: it is your own run.")]
 
 
-def register(server: MCPServer[Service], own: RunId) -> None:
+def register(server: MCPServer[Service], own: RunId, *, remembers: bool) -> None:
+    """`append_memory` is for agents that keep a memory, and for nobody else to see."""
+
     def check_own(given: str | None) -> None:
         if given is not None and given != own:
             raise PathDenied("a run can only speak for itself", hint="leave runId out")
@@ -53,6 +55,9 @@ def register(server: MCPServer[Service], own: RunId) -> None:
     ) -> str:
         return json.dumps(await service.running.request_permission(own, tool_name, input))
 
+    async def append_memory(note: str, service: RequestService) -> dict[str, Any]:
+        return await service.running.append_memory(own, note)
+
     server.add_tool(
         ask_parent, description="Ask whoever started you, and wait for the answer. No polling needed."
     )
@@ -65,3 +70,5 @@ def register(server: MCPServer[Service], own: RunId) -> None:
         structured_output=False,  # Claude Code takes its answers as text alone
     )
     server.add_tool(update_subagent_status, description="Say how far you are, or that you failed.")
+    if remembers:
+        server.add_tool(append_memory, description="Note a short fact for your later runs. No secrets.")

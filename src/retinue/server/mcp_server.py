@@ -16,6 +16,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from retinue import __version__
 from retinue.core.groups import GROUPS
 from retinue.core.ids import RunId
+from retinue.core.run import Run
 from retinue.server import (
     agent_tools,
     child_tools,
@@ -99,11 +100,24 @@ def build_server(
     return server
 
 
-def build_child_server(service: Service, run_id: RunId, lifetime: Lifetime, *, spawns: int) -> RetinueServer:
+def child_server_of(service: Service, run: Run, lifetime: Lifetime) -> RetinueServer:
+    """The server for this run's processes, with what its agent grants."""
+    return build_child_server(
+        service,
+        run.id,
+        lifetime,
+        spawns=run.spec.limits.budget.spawns or 0,
+        remembers=service.known.remembers(run.spec.agent),
+    )
+
+
+def build_child_server(
+    service: Service, run_id: RunId, lifetime: Lifetime, *, spawns: int, remembers: bool = False
+) -> RetinueServer:
     """A server for the processes of one run: the `child` group alone, and agents only if it may start any."""
     about = "You are a subagent. ask_parent asks whoever started you."
     server, calls = _bare_server(service, lifetime, about)
-    child_tools.register(server, run_id)
+    child_tools.register(server, run_id, remembers=remembers)
     if spawns:
         agent_tools.register(server, calls, Refusals(), parent=run_id)
     return server

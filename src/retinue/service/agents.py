@@ -5,7 +5,6 @@ Knows nothing of runs, MCP or terminals.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from retinue.definitions.trust import beyond_reading
 from retinue.executors.template import Template
 from retinue.models.tiers import Models
 from retinue.service import agent_views
+from retinue.service.kept import Kept, remembers
 from retinue.store.trust import TrustedProjects
 
 INSTRUCTION_TOKENS = 500
@@ -49,6 +49,10 @@ class Agents:
     redactor: Redactor
     tokens: int
     """Tokens that one answer may have."""
+    kept: Kept
+    """What agents keep from run to run."""
+    is_installed: Callable[[str], bool]
+    """Whether there is a program of that name."""
     host: str = HOST
     """The name under which the host calls."""
 
@@ -92,13 +96,15 @@ class Agents:
 
     def prompt(self) -> str:
         """The section about its subagents for a main agent's system prompt."""
-        return self.redactor.redact(agent_views.prompt_section(list(self._offered())))
+        return self.redactor.redact(agent_views.prompt_section([agent for agent, _ in self._offered()]))
 
     def instructions(self) -> str:
         """The same for a host, within bounds. What a project says that is not trusted is not in it: a host
-        believes us. Not redacted, because the start would wait for all the rules: names and descriptions
-        here are the user's own words."""
-        return agent_views.instructions(list(self._offered()), INSTRUCTION_TOKENS)
+        believes us."""
+        offered = list(self._offered())
+        told = agent_views.instructions([agent for agent, _ in offered], INSTRUCTION_TOKENS)
+        # Our own words hold no secrets, and a start with nothing else need not wait for all the rules.
+        return told if all(built_in for _, built_in in offered) else self.redactor.redact(told)
 
     def names(self, beginning: str = "") -> list[str]:
         """Of those that can be run."""
@@ -122,7 +128,16 @@ class Agents:
                 f"agent {name} may not be called by {caller}",
                 hint=f"its allowed_callers are: {', '.join(agent.allowed_callers or ()) or 'nobody'}",
             )
-        return agent
+        return self.kept.reminded(definition, agent)
+
+    def remembers(self, name: str) -> bool:
+        """Whether an agent has a memory to add to."""
+        definition = self.catalog.agents().get(name)
+        return definition is not None and remembers(definition)
+
+    def append_memory(self, name: str, note: str) -> dict[str, Any]:
+        """Note something for the agent's later runs."""
+        return self.kept.note(self.catalog.agents().get(name), note)
 
     def executor(self, agent: Agent) -> Executor:
         """What performs the agent's tasks."""
@@ -174,7 +189,7 @@ class Agents:
                 f"agent {agent.name} needs the executor {agent.executor}, which is not there",
                 hint=f"there are: {', '.join(sorted(self.executors))}",
             )
-        if agent.executor in PROGRAMS and not agent.container and shutil.which(agent.executor) is None:
+        if agent.executor in PROGRAMS and not agent.container and not self.is_installed(agent.executor):
             return Unavailable(
                 f"agent {agent.name} needs the program {agent.executor}, which is not installed",
                 hint="install it, or set `agents.executor` to another; `retinue doctor` lists what there is",
@@ -196,12 +211,12 @@ class Agents:
             self.trusted.add(project)
         return {"trusted": self.trusted.paths()}
 
-    def _offered(self) -> Iterator[Agent]:
-        """Whom a host is told of: what runs, and what the user has a word in."""
+    def _offered(self) -> Iterator[tuple[Agent, bool]]:
+        """Whom a host is told of: what runs, and what the user has a word in; and whether it is our own."""
         for definition in self.catalog.agents().values():
             runs = definition.trusted and self.refusal(definition) is None
             if definition.agent is not None and runs and _may_call(definition.agent, self.host):
-                yield definition.agent
+                yield definition.agent, definition.scope == "built in"
 
     def _definition(self, name: str) -> Definition:
         known = self.catalog.agents()

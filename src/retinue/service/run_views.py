@@ -72,7 +72,7 @@ def full(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
         "elapsed_ms": elapsed_ms(run),
         "usage": run.usage.as_dict(),
         "error": run.error,
-        "result": run.result,
+        "result": cuttable(run, tokens),
     }
     if questions := open_questions(messages):
         view["questions"] = questions
@@ -87,7 +87,7 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
     view: dict[str, Any] = {"run_id": run.id, "agent": run.spec.agent, "status": run.status.value}
     view["duration_ms"] = elapsed_ms(run)
     if run.status is RunStatus.SUCCESS:
-        result: Any = run.result
+        result = cuttable(run, tokens)
         view["result"] = result.get("value", result["output"])
         if result["cut"]:
             view["note"] = "the beginning was cut; get_subagent_logs has all of it"
@@ -104,10 +104,24 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
     return fitted(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) has the whole output")
 
 
+def cuttable(run: Run, tokens: int) -> Any:
+    """The result. An agent's JSON that does not fit is a text, which can be cut (P4); a report was made to
+    fit."""
+    result: Any = run.result
+    if run.spec.executor == "deterministic" or not isinstance(result, Mapping) or "value" not in result:
+        return cast("Any", result)
+    kept = dict(cast("Mapping[str, Any]", result))
+    text = json.dumps(kept["value"], ensure_ascii=False)
+    if estimate_tokens(text) > tokens:
+        kept["value"] = text
+    return kept
+
+
 def spawned(seen: dict[str, Any], usage: Usage) -> dict[str, Any]:
     """An outcome in the words of `spawn_agent`: the answer, and what it took."""
+    answer = seen.get("result") or seen.get("summary") or ""
     view: dict[str, Any] = {
-        "output": seen.get("result") or seen.get("summary") or "",
+        "output": answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
         "steps": usage.get(BudgetKind.STEPS),
         "tokens": usage.get(BudgetKind.TOKENS),
     }

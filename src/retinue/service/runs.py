@@ -212,6 +212,13 @@ class Runs:
             return {"behavior": "allow", "updatedInput": dict(arguments)}
         return {"behavior": "deny", "message": verdict.reason}
 
+    async def append_memory(self, own: RunId, note: str) -> dict[str, Any]:
+        """A run's note for the later runs of its agent."""
+        run = self.store.runs.get(own)
+        if run.status.ended:
+            raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
+        return await asyncio.to_thread(self.agents.append_memory, run.spec.agent, note)
+
     def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
         """Note what somebody says of a run. Only what happened decides its status; a failure is believed."""
         if status not in REPORTED:

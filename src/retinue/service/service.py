@@ -52,14 +52,14 @@ class Service:
             raise Unavailable("the server is not up yet", hint="try again")
         return self.runs
 
-    workflows: Workflows | None = None
-    """There while the server is up."""
+    workflows: Callable[[], Workflows] | None = None
+    """There while the server is up; loaded when somebody asks."""
 
     @property
     def flows(self) -> Workflows:
         if self.workflows is None:
             raise Unavailable("the server is not up yet", hint="try again")
-        return self.workflows
+        return self.workflows()
 
     @property
     def known(self) -> Agents:

@@ -5,16 +5,15 @@ The engine is imported where it is used: most commands, and most starts of a ser
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shlex
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from retinue.core.errors import ConfigInvalid, Conflict, InvalidInput, RetinueError, Unauthorized
+from retinue.core.errors import ConfigInvalid, Conflict, InvalidInput, Unauthorized
 from retinue.core.ids import RunId
 from retinue.core.run import Run, RunStatus
 from retinue.core.workflow import Assignment, Workflow
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EVERY_S = 1.0
-"""How often to look for workflows that a server left, if nothing else happens."""
 MOST_LETTERS = 100_000
 """Of an assignment: every phase is told all of it."""
 LEFT_S = 3.0
@@ -116,29 +113,9 @@ class Workflows:
             raise Conflict(f"workflow {run.id} has ended: {run.status.value}", hint="run it again")
         return run.status is RunStatus.QUEUED and self._engine().resume(run.id)
 
-    @asynccontextmanager
-    async def going_on(self) -> AsyncGenerator[None]:
-        """Within the block: go on with what dead servers and answered questions leave, as it comes."""
-
-        async def keep_going_on() -> None:
-            with self.runs.changes.watch(poll_s=None) as watch:
-                while True:
-                    try:
-                        if self.runs.store.runs.adoptable():
-                            self._engine().resume_all()
-                    except RetinueError as error:
-                        # What was left by others must not end the server for all who wait for something else.
-                        log.warning("workflows that were left cannot be taken up: %s", error.message)
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(EVERY_S):
-                            await watch.next()
-
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(keep_going_on())
-            try:
-                yield
-            finally:
-                task.cancel()
+    def take_over(self) -> None:
+        """Go on with whatever nobody performs."""
+        self._engine().resume_all()
 
     async def finish(
         self, run_id: RunId, wait_s: float | None = None, asker: Asker = NOBODY

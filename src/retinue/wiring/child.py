@@ -6,11 +6,11 @@ import os
 
 from retinue.config.load import CHILD_TOKEN, Loaded
 from retinue.core.errors import Unauthorized
-from retinue.core.ids import RunId
+from retinue.core.run import Run
 
 
-def own_run(loaded: Loaded) -> tuple[RunId, int]:
-    """Which run this process belongs to, proved by its token, and how many runs it may start."""
+def own_run(loaded: Loaded) -> Run:
+    """The run that this process belongs to, proved by its token."""
     from retinue.store.store import Store
 
     given = os.environ.get(CHILD_TOKEN)
@@ -20,8 +20,7 @@ def own_run(loaded: Loaded) -> tuple[RunId, int]:
             hint="`retinue child` is started by the programs that a run starts",
         )
     with Store.open(loaded.settings.data_dir) as store:
-        run_id = store.child_tokens.run_of(given)
-        return run_id, store.runs.get(run_id).spec.limits.budget.spawns or 0
+        return store.runs.get(store.child_tokens.run_of(given))
 
 
 def is_child() -> bool:

@@ -14,6 +14,7 @@ from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
 
 if TYPE_CHECKING:
+    from retinue.executors.cli_setting import CliSetting
     from retinue.executors.enclosure import Sandbox
     from retinue.models.tiers import Models
 
@@ -46,6 +47,19 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
 
 
 def command_executor(agent: Agent) -> Executor:
+    return _validated(_command, agent)
+
+
+def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
+    """What performs the agent's tasks, and holds its answers to what it promises."""
+    if not agent.answers_json:
+        return perform(agent)
+    from retinue.executors.validated import Validated
+
+    return Validated(perform, agent)
+
+
+def _command(agent: Agent) -> Executor:
     from retinue.executors.command import Command, CommandExecutor
     from retinue.executors.preamble import Preamble
     from retinue.executors.template import Template
@@ -57,25 +71,14 @@ def command_executor(agent: Agent) -> Executor:
 def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
     from retinue.executors.acceptance import Accepted
-    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
-    from retinue.executors.acp_process import AcpExecutor
-    from retinue.executors.claude import ClaudeCli
-    from retinue.executors.cli_process import CliExecutor
     from retinue.executors.cli_session import InSession
     from retinue.executors.cli_setting import CliSetting
     from retinue.executors.cli_state import session_folder
-    from retinue.executors.codex import CodexCli
     from retinue.executors.worktree import InWorktree
 
     folder = data_dir.resolve()
-    setting = CliSetting(os.environ, folder / "clis", (folder,), _sandbox(agent))
-    executor: Executor
-    if agent.executor in ("claude", "codex"):
-        native = ClaudeCli() if agent.executor == "claude" else CodexCli()
-        executor = CliExecutor(native, agent, setting)
-    else:
-        spoken = {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)
-        executor = AcpExecutor(spoken(), agent, setting)
+    setting = CliSetting(os.environ, cli_state_folder(data_dir), (folder,), _sandbox(agent))
+    executor = _validated(partial(_cli, setting), agent)
     if agent.session:
         executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
     if agent.acceptance:
@@ -83,6 +86,31 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     if agent.isolation == "worktree":
         executor = InWorktree(executor, folder / "worktrees", os.environ)
     return executor
+
+
+def cli_state_folder(data_dir: Path) -> Path:
+    """Where coding CLIs keep their state when agents use them."""
+    return data_dir.resolve() / "clis"
+
+
+def _cli(setting: CliSetting, agent: Agent) -> Executor:
+    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
+    from retinue.executors.acp_process import AcpExecutor
+    from retinue.executors.claude import ClaudeCli
+    from retinue.executors.cli_process import CliExecutor
+    from retinue.executors.codex import CodexCli
+    from retinue.executors.preamble import Preamble
+    from retinue.executors.validated import JSON_ALONE
+
+    executor: Executor
+    if agent.executor in ("claude", "codex"):
+        native = ClaudeCli() if agent.executor == "claude" else CodexCli()
+        executor = CliExecutor(native, agent, setting)
+    else:
+        spoken = {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)
+        executor = AcpExecutor(spoken(), agent, setting)
+    is_told = agent.output_schema is not None or not agent.answers_json
+    return executor if is_told else Preamble(JSON_ALONE, executor)
 
 
 def _sandbox(agent: Agent) -> Sandbox:

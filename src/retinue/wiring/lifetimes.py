@@ -7,13 +7,12 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded
 from retinue.core.ids import RunId
-from retinue.definitions.workflow_catalog import WorkflowCatalog
 from retinue.service.service import Service
 from retinue.wiring.executors import check_executor
 
@@ -35,6 +34,7 @@ async def running(loaded: Loaded, service: Service, *, takes_over: bool = False)
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
     from retinue.runtime.recovery import recovering
+    from retinue.service.taking_over import taking_over
     from retinue.store.store import Store
 
     with Store.open(loaded.settings.data_dir) as store:
@@ -43,8 +43,8 @@ async def running(loaded: Loaded, service: Service, *, takes_over: bool = False)
             _performing(loaded, service, store) as runs,
             Background() as background,
         ):
-            workflows = _workflows(loaded, service, runs)
-            async with workflows.going_on() if takes_over else nullcontext():
+            workflows = cache(partial(_workflows, loaded, service, runs))
+            async with taking_over(runs, workflows) if takes_over else nullcontext():
                 yield replace(service, runs=runs, workflows=workflows, later=background.later)
 
 
@@ -138,6 +138,7 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
 
 
 def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
+    from retinue.definitions.workflow_catalog import WorkflowCatalog
     from retinue.service.workflows import Workflows
     from retinue.store.confirmed_checks import ConfirmedChecks
 

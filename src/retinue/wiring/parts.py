@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,12 @@ from retinue.definitions.definition import Definition
 from retinue.definitions.places import around, tilde
 from retinue.redaction import Redactor
 from retinue.service.agents import Agents
+from retinue.service.kept import Kept
 from retinue.service.service import Service
+from retinue.store.agent_memory import AgentMemory
 from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
-from retinue.wiring.executors import executors
+from retinue.wiring.executors import cli_state_folder, executors
 
 if TYPE_CHECKING:
     from retinue.models.tiers import Models
@@ -87,7 +90,9 @@ def _agents(
         models=models,
         trusted=trusted,
         redactor=clean,
+        is_installed=lambda program: shutil.which(program) is not None,
         tokens=settings.limits.max_response_tokens,
+        kept=Kept(cli_state_folder(settings.data_dir), AgentMemory(settings.data_dir / "memory"), clean),
         host=settings.agents.caller,
     )
 

@@ -1,0 +1,312 @@
+"""Answers that must be JSON: held to their schema, sent back twice at most, then refused (P2, P3, P8)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from retinue.core.agent import Agent
+from retinue.core.budget import Budget
+from retinue.core.errors import InvalidInput, LimitExceeded, ModelFailed, OutputInvalid, ProgramFailed
+from retinue.core.executor import Identity, Outcome, Resumed, RunContext, Task
+from retinue.core.json_value import Json
+from retinue.executors.acp_clis import AcpProgram
+from retinue.executors.acp_process import AcpExecutor
+from retinue.executors.claude import ClaudeCli
+from retinue.executors.cli_process import CliExecutor
+from retinue.executors.cli_session import InSession
+from retinue.executors.command import Command, CommandExecutor
+from retinue.executors.template import Template
+from retinue.executors.validated import MOST_TRIES, Validated
+from tests.executors import acp_agent
+from tests.executors.cli_fakes import TASK, Stage, worker
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+}
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+class Speaker:
+    """Says one thing after another, and keeps what it was told, asked to resume and allowed to spend."""
+
+    def __init__(self, *answers: str | Outcome, session: str | None = None, forgets: bool = False) -> None:
+        self._answers = list(answers)
+        self._session = session
+        self._forgets = forgets
+        self.prompts: list[str] = []
+        self.resumed: list[Resumed | None] = []
+        self.seconds: list[float | None] = []
+        self.agents: list[Agent] = []
+
+    def perform(self, agent: Agent) -> Speaker:
+        self.agents.append(agent)
+        return self
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        self.prompts.append(task.prompt)
+        self.resumed.append(ctx.resume)
+        self.seconds.append(ctx.seconds)
+        if ctx.resume is not None and self._forgets:
+            return Outcome("", error=ProgramFailed("no such session"), usage={"duration_ms": 1})
+        answer = self._answers.pop(0) if self._answers else "no idea"
+        if isinstance(answer, Outcome):
+            return answer
+        usage = {"duration_ms": 10, "steps": 2, "tokens": 7, "cost_micros": 5}
+        facts: dict[str, Json] = {"denials": [f"call {len(self.prompts)}"]}
+        return Outcome(
+            answer, usage=usage, facts=facts | ({"session_id": self._session} if self._session else {})
+        )
+
+
+async def validate(stage: Stage, speaker: Speaker, ctx: RunContext | None = None, **agent: Any) -> Outcome:
+    agent = {"output_schema": SCHEMA, "output_format": "json", **agent}
+    validated = Validated(speaker.perform, worker("claude", **agent))
+    return await validated.run(TASK, ctx or stage.context())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"n": 7}',
+        '```json\n{"n": 7}\n```',
+        'Here it is, as in [1]:\n\n```json\n{"n": 7,}\n```\nAsk if {anything} is unclear.',
+        'For example {"n": 1}. My answer is {"n": 7}, see [2].',
+    ],
+)
+async def test_json_is_found_in_fences_and_between_words(stage: Stage, said: str) -> None:
+    outcome = await validate(stage, Speaker(said))
+    assert (outcome.error, outcome.value, outcome.output) == (None, {"n": 7}, said)
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [("[1, 2]", [1, 2]), ("7", 7), ('"x"', "x"), ('It is {"a": [1]}.', {"a": [1]})],
+)
+async def test_json_without_a_schema_is_any_value(stage: Stage, said: str, value: Json) -> None:
+    outcome = await validate(stage, Speaker(said), output_schema=None)
+    assert outcome.value == value
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I looked at [1] and it is fine.",
+        '{"items": [{"a": 1}, {"a": 2}, {"a"',
+        '[{"a": 1}, {"a": 2}',
+        "",
+        "[" + '{"a": 1},' * 8_000 + '{"a": 1}]',
+    ],
+    ids=["a citation", "cut off", "never closed", "empty", "too long"],
+)
+async def test_what_only_holds_pieces_of_json_is_no_answer_P3(stage: Stage, said: str) -> None:
+    outcome = await validate(stage, Speaker(said, said, said), output_schema=None)
+    assert isinstance(outcome.error, OutputInvalid)
+    assert outcome.value is None
+
+
+async def test_value_that_the_cli_checked_itself_is_checked_again(stage: Stage) -> None:
+    good = Outcome("done", value={"n": 7})
+    assert (await validate(stage, Speaker(good))).value == {"n": 7}
+    outcome = await validate(stage, Speaker(Outcome("done", value={"n": "7"}), good))
+    assert outcome.value == {"n": 7}
+
+
+async def test_wrong_answer_goes_back_into_its_session_with_what_is_wrong(stage: Stage) -> None:
+    speaker = Speaker('{"n": "seven"}', '{"m": 7}', '{"n": 7}', session="s1")
+    outcome = await validate(stage, speaker)
+    assert outcome.value == {"n": 7}
+    assert speaker.resumed == [None, Resumed("s1", 5, 7), Resumed("s1", 10, 14)]
+    assert "$.n" in speaker.prompts[1] and TASK.prompt not in speaker.prompts[1]
+    assert '"n" is a required property' in speaker.prompts[2]
+    assert [line for line in stage.lines if "not valid" in line] != []
+
+
+async def test_usage_and_denials_of_all_tries_are_told_P2(stage: Stage) -> None:
+    outcome = await validate(stage, Speaker("a", "b", '{"n": 7}'))
+    assert outcome.usage == {"duration_ms": 30, "steps": 6, "tokens": 21, "cost_micros": 15}
+    assert outcome.facts["denials"] == ["call 1", "call 2", "call 3"]
+
+
+async def test_whole_task_is_given_again_where_nothing_can_be_resumed(stage: Stage) -> None:
+    speaker = Speaker("seven", '{"n": 7}')
+    outcome = await validate(stage, speaker)
+    assert outcome.value == {"n": 7}
+    assert speaker.resumed == [None, None]
+    assert speaker.prompts[1].startswith(TASK.prompt)
+    assert "seven" in speaker.prompts[1] and "not JSON" in speaker.prompts[1]
+
+
+async def test_session_that_is_lost_meanwhile_costs_no_try(stage: Stage) -> None:
+    speaker = Speaker("a", "b", '{"n": 7}', session="s1", forgets=True)
+    outcome = await validate(stage, speaker)
+    assert outcome.value == {"n": 7}
+    assert [resume is not None for resume in speaker.resumed] == [False, True, False, True, False]
+    assert speaker.prompts[4].startswith(TASK.prompt)
+
+
+async def test_after_two_retries_it_is_an_error_with_the_raw_text_P3(stage: Stage) -> None:
+    speaker = Speaker("a", "b", "the last\nwords", '{"n": 7}')
+    outcome = await validate(stage, speaker)
+    assert len(speaker.prompts) == MOST_TRIES == 3
+    assert isinstance(outcome.error, OutputInvalid)
+    assert (outcome.error.code, outcome.error.data["tries"]) == ("output_invalid", 3)
+    assert "in 3 tries" in outcome.error.message
+    assert (outcome.output, outcome.value) == ("the last\nwords", None)
+    assert stage.lines[-2:] == ["the last", "words"]
+
+
+@pytest.mark.parametrize("error", [ModelFailed("no"), LimitExceeded("steps", 3, 2)])
+async def test_try_that_fails_ends_the_run_as_it_is_P8(stage: Stage, error: ModelFailed) -> None:
+    speaker = Speaker("a", Outcome("b", error=error, usage={"steps": 1}))
+    outcome = await validate(stage, speaker)
+    assert outcome.error is error
+    assert outcome.usage["steps"] == 3
+    assert len(speaker.prompts) == 2
+
+
+async def test_each_try_may_spend_what_the_others_left_P2(stage: Stage) -> None:
+    speaker = Speaker("a", "b", "c")
+    outcome = await validate(stage, speaker, budget=Budget(steps=4, wall_ms=9))
+    assert [agent.budget for agent in speaker.agents] == [
+        Budget(steps=4, wall_ms=9),
+        Budget(steps=2, wall_ms=9),
+    ]
+    assert isinstance(outcome.error, OutputInvalid)
+    assert "in 2 tries, and nothing is left to spend on another" in outcome.error.message
+
+
+async def test_deadline_is_one_for_all_tries_P2(stage: Stage) -> None:
+    speaker = Speaker("a", '{"n": 7}')
+    await validate(stage, speaker, stage.context(seconds=60))
+    first, second = speaker.seconds
+    assert first is not None and second is not None and second < first == 60
+
+
+async def test_session_of_the_agent_counts_all_tries(stage: Stage) -> None:
+    speaker = Speaker("a", '{"n": 7}', '{"n": 8}', session="s1")
+    agent = worker("claude", output_schema=SCHEMA)
+    executor = InSession(Validated(speaker.perform, agent), stage.folder / "sessions")
+    await executor.run(TASK, stage.context())
+    await executor.run(TASK, stage.context())
+    assert speaker.resumed[2] == Resumed("s1", 10, 14)
+
+
+def test_schema_that_is_none_is_told_before_anything_starts() -> None:
+    with pytest.raises(InvalidInput, match="not an output schema"):
+        Validated(Speaker().perform, worker("claude", output_schema={"type": 7}))
+
+
+async def test_answer_that_was_cut_is_not_taken_for_a_whole_one(stage: Stage) -> None:
+    cut = Outcome('{"n": 7}', cut=True)
+    outcome = await validate(stage, Speaker(cut, cut, cut))
+    assert isinstance(outcome.error, OutputInvalid)
+
+
+COUNTS = """
+import sys
+from pathlib import Path
+tries = Path("tries")
+tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
+told = sys.stdin.read()
+Path("told").write_text(told)
+print('{"n": %s}' % (7 if "not valid" in told or "no valid answer" in told else '"seven"'))
+"""
+
+
+async def test_program_is_started_again_with_its_task_and_what_was_wrong(stage: Stage) -> None:
+    def perform(agent: Agent) -> CommandExecutor:
+        code = COUNTS.replace("{", "{{").replace("}", "}}")
+        return CommandExecutor(Command(Template((sys.executable, "-I", "-S", "-c", code))), os.environ)
+
+    agent = worker("command", output_schema=SCHEMA)
+    outcome = await Validated(perform, agent).run(TASK, stage.context())
+    assert (outcome.error, outcome.value) == (None, {"n": 7})
+    assert (stage.workspace / "tries").read_text() == "xx"
+    assert (stage.workspace / "told").read_text().startswith(TASK.prompt)
+
+
+CLAUDE = """
+import json, sys
+told = sys.stdin.read()
+with open("calls.jsonl", "a") as file:
+    file.write(json.dumps({"argv": sys.argv[1:], "told": told}) + "\\n")
+again = "--resume" in sys.argv
+answer = '{"n": 7}' if again else "seven"
+print(json.dumps({"type": "system", "subtype": "init", "session_id": "s9", "model": "m", "tools": []}))
+print(json.dumps({
+    "type": "result", "subtype": "success", "result": answer, "session_id": "s9", "num_turns": 1,
+    "usage": {"input_tokens": 3, "output_tokens": 4}, "total_cost_usd": 0.00001 if again else 0.000005,
+}))
+"""
+
+
+async def test_claude_goes_on_in_its_session_though_the_agent_keeps_none(stage: Stage) -> None:
+    stage.program("claude", CLAUDE)
+    agent = worker("claude", output_schema=SCHEMA, output_format="json")
+    outcome = await Validated(lambda agent: CliExecutor(ClaudeCli(), agent, stage.setting()), agent).run(
+        TASK, stage.context()
+    )
+    assert (outcome.error, outcome.value) == (None, {"n": 7})
+    assert (outcome.usage["steps"], outcome.usage["tokens"], outcome.usage["cost_micros"]) == (2, 14, 10)
+    first, second = map(json.loads, (stage.workspace / "calls.jsonl").read_text().splitlines())
+    assert "--no-session-persistence" not in first["argv"]
+    assert second["argv"][second["argv"].index("--resume") + 1] == "s9"
+    assert "no valid answer" in second["told"]
+
+
+async def test_agent_on_acp_that_knows_no_sessions_gets_the_whole_task(stage: Stage) -> None:
+    """The fake loads no session, and does what the last line of its prompt says."""
+    agent = worker("acp", command=(sys.executable, acp_agent.__file__), output_schema=SCHEMA)
+
+    def perform(agent: Agent) -> AcpExecutor:
+        return AcpExecutor(AcpProgram(), agent, stage.setting())
+
+    outcome = await Validated(perform, agent).run(Task("worker", 'say {"n": "x"}'), stage.context())
+    assert isinstance(outcome.error, ModelFailed)  # the fake knows no word "That"
+    assert outcome.usage["steps"] == 1
+    assert [line for line in stage.lines if "not valid" in line] != []
+
+
+async def test_cancel_between_tries_leaves_nothing_behind_P5(stage: Stage) -> None:
+    """The second try hangs; whoever cancels gets a prompt end, and no process stays (see conftest)."""
+    code = "import sys, time\nprint('no', flush=True)\nif 'valid' in sys.stdin.read(): time.sleep(1000)"
+    started = 0
+    second = anyio.Event()
+
+    def perform(agent: Agent) -> CommandExecutor:
+        return CommandExecutor(
+            Command(Template((sys.executable, "-I", "-S", "-c", code)), grace=0.1), os.environ
+        )
+
+    async def count(_: Identity) -> None:
+        nonlocal started
+        started += 1
+        if started == 2:
+            second.set()
+
+    context = replace(stage.context(), started=count)
+    run = partial(Validated(perform, worker("command", output_format="json")).run, TASK, context)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            await second.wait()
+            group.cancel_scope.cancel()
+    assert started == 2

@@ -1,0 +1,127 @@
+"""An agent's memory: beside its file or in the data folder, bounded, whole at any instant, never through a
+link (P2, P5, P6)."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from retinue.core.errors import InvalidInput, LimitExceeded, Unavailable
+from retinue.store.agent_memory import LONGEST_NOTE, MOST_BYTES, AgentMemory
+
+needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> AgentMemory:
+    return AgentMemory(tmp_path.resolve() / "data" / "memory")
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """An agent with a folder of its own."""
+    file = tmp_path.resolve() / "project" / "agents" / "web" / "agent.md"
+    file.parent.mkdir(parents=True)
+    return file
+
+
+def test_memory_lies_beside_an_agent_that_has_a_folder_of_its_own(memory: AgentMemory, own: Path) -> None:
+    assert memory.read("web", own) == ""
+    memory.append("web", own, "the API is at /v2\nand slow")
+    memory.append("web", own, "second")
+    noted = (own.parent / "memory.md").read_text()
+    assert noted == memory.read("web", own)
+    first, more, second = noted.splitlines()
+    assert first.endswith(": the API is at /v2") and first.startswith("- 20")
+    assert (more, second.partition(": ")[2]) == ("  and slow", "second")
+    assert [file.name for file in own.parent.iterdir()] == ["memory.md"], "no draft and no lock is left there"
+
+
+@pytest.mark.parametrize("path", [".claude/agents/web.md", ".retinue/agents/agent.md"])
+def test_memory_of_files_that_share_a_folder_is_not_among_them(
+    memory: AgentMemory, tmp_path: Path, path: str
+) -> None:
+    """There it would be read as an agent. Two projects with agents of one name share nothing."""
+    here, there = (tmp_path.resolve() / project / path for project in ("a", "b"))
+    here.parent.mkdir(parents=True)
+    memory.append("web", here, "of a")
+    assert list(here.parent.iterdir()) == []
+    assert "of a" in memory.read("web", here)
+    assert memory.read("web", there) == ""
+
+
+def test_what_a_person_wrote_stays_to_the_byte(memory: AgentMemory, own: Path) -> None:
+    (own.parent / "memory.md").write_bytes(b"# Mine \xff\nno newline")
+    memory.append("web", own, "note")
+    kept = (own.parent / "memory.md").read_bytes()
+    assert kept.startswith(b"# Mine \xff\nno newline\n- ")
+
+
+@pytest.mark.parametrize("note", ["", " \n ", "x" * (LONGEST_NOTE + 1)])
+def test_note_that_says_nothing_or_too_much_is_refused(memory: AgentMemory, own: Path, note: str) -> None:
+    with pytest.raises(InvalidInput):
+        memory.append("web", own, note)
+    assert not (own.parent / "memory.md").exists()
+
+
+def test_full_memory_takes_no_more_and_loses_nothing_P2(memory: AgentMemory, own: Path) -> None:
+    with pytest.raises(LimitExceeded, match="memory_bytes"):
+        for _ in range(MOST_BYTES):
+            memory.append("web", own, "é" * LONGEST_NOTE)
+    full = (own.parent / "memory.md").read_bytes()
+    assert MOST_BYTES - 2 * LONGEST_NOTE - 20 < len(full) <= MOST_BYTES
+    assert full.count(b"- ") == len(full.splitlines())
+
+
+def test_memory_that_a_person_made_too_large_is_read_from_its_end(memory: AgentMemory, own: Path) -> None:
+    (own.parent / "memory.md").write_text("old\n" * MOST_BYTES + "new\n")
+    assert len(memory.read("web", own)) == MOST_BYTES
+    assert memory.read("web", own).endswith("new\n")
+    with pytest.raises(LimitExceeded):
+        memory.append("web", own, "x")
+    assert (own.parent / "memory.md").stat().st_size == 4 * MOST_BYTES + 4
+
+
+def test_notes_of_many_writers_are_all_there_P5(memory: AgentMemory, own: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(40):
+            pool.submit(memory.append, "web", own, f"note {number}!")
+    noted = memory.read("web", own)
+    assert all(f"note {number}!" in noted for number in range(40))
+
+
+@needs_links
+@pytest.mark.parametrize("kind", ["symlink", "hard link", "folder"])
+def test_link_in_its_place_is_not_followed_P6(memory: AgentMemory, own: Path, kind: str) -> None:
+    """A run that may write there could else have any file of the user's told to the next one."""
+    secret = own.parents[3] / "secret"
+    secret.write_text("s3cret")
+    place = own.parent / "memory.md"
+    match kind:
+        case "symlink":
+            place.symlink_to(secret)
+        case "hard link":
+            place.hardlink_to(secret)
+        case _:
+            place.mkdir()
+    for act in (lambda: memory.read("web", own), lambda: memory.append("web", own, "x")):
+        with pytest.raises(Unavailable, match=r"memory\.md of agent web cannot be used"):
+            act()
+    assert secret.read_text() == "s3cret"
+
+
+@needs_links
+def test_folder_that_became_a_link_is_not_entered_P6(memory: AgentMemory, own: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "memory.md").write_text("s3cret")
+    own.parent.rmdir()
+    own.parent.symlink_to(elsewhere)
+    with pytest.raises(Unavailable):
+        memory.read("web", own)
+    with pytest.raises(Unavailable):
+        memory.append("web", own, "planted")
+    assert (elsewhere / "memory.md").read_text() == "s3cret"
