@@ -38,7 +38,8 @@ def service(*projects: Path, executors: dict[str, Callable[[Agent], Executor]] |
     known = built.known
     if executors is None:
         return built
-    known = replace(known, executors={**known.executors, **executors}, is_installed=lambda _: True)
+    scripted = {**known.executors, **executors}
+    known = replace(known, executors=scripted, is_installed=scripted.__contains__)
     return replace(built, agents=known)
 
 
