@@ -90,8 +90,11 @@ async def test_nonsense_leaves_the_answer_as_it_was_and_is_told_P8(
     assert why in after["notes"]
 
 
-async def test_a_server_that_is_not_there_leaves_a_whole_report_that_says_so_P10(project: Path) -> None:
-    flags = {"roots": (str(project),), "models.endpoint": "http://127.0.0.1:9/v1"}
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9/v1", "nowhere", "ftp://x"])
+async def test_a_server_that_is_not_there_leaves_a_whole_report_that_says_so_P10(
+    project: Path, endpoint: str
+) -> None:
+    flags = {"roots": (str(project),), "models.endpoint": endpoint}
     loaded = read_settings(flags)
     async with recording(loaded, build_service(loaded)) as service:
         report: dict[str, Any] = await research(service, Ask(question=VAGUE))

@@ -36,7 +36,11 @@ def service(*projects: Path, executors: dict[str, Callable[[Agent], Executor]] |
     """As `wiring` builds it, with these executors besides `command`."""
     built = build_service(read_settings({"roots": tuple(map(str, projects))}))
     known = built.known
-    return replace(built, agents=replace(known, executors={**known.executors, **(executors or {})}))
+    if executors is None:
+        return built
+    scripted = {**known.executors, **executors}
+    known = replace(known, executors=scripted, is_installed=scripted.__contains__)
+    return replace(built, agents=known)
 
 
 def write_agent(folder: Path, path: str, header: str, body: str = "Do it.") -> Path:

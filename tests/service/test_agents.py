@@ -253,6 +253,23 @@ def test_check_of_a_file_anywhere_reads_it_as_its_folder_says(tmp_path: Path) ->
     assert agents().catalog.read(folder).name == "web"
 
 
+@pytest.mark.parametrize("installed", [False, True])
+def test_an_agent_whose_program_is_not_installed_is_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    """P8: a host that is told of it would choose it, and fail."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    if installed:
+        (programs / "claude").write_text("#!/bin/sh\n")
+        (programs / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    known = service(tmp_path).known
+    writer = next(each for each in known.listed()["agents"] if each["name"] == "writer")
+    assert ("needs the program claude" in writer.get("unavailable", "")) is not installed
+    assert ("- writer: " in known.instructions()) is installed
+
+
 KEEPS = "description: d\nexecutor: claude\nsession: true"
 
 
@@ -311,20 +328,3 @@ def test_agent_without_sessions_or_without_a_file_notes_nothing(project: Path) -
         assert not known.remembers(name)
         with pytest.raises(Unauthorized):
             known.append_memory(name, "x")
-
-
-@pytest.mark.parametrize("installed", [False, True])
-def test_an_agent_whose_program_is_not_installed_is_not_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
-) -> None:
-    """P8: a host that is told of it would choose it, and fail."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    if installed:
-        (programs / "claude").write_text("#!/bin/sh\n")
-        (programs / "claude").chmod(0o755)
-    monkeypatch.setenv("PATH", str(programs))
-    known = service(tmp_path).known
-    writer = next(each for each in known.listed()["agents"] if each["name"] == "writer")
-    assert ("needs the program claude" in writer.get("unavailable", "")) is not installed
-    assert ("- writer: " in known.instructions()) is installed

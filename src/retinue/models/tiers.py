@@ -75,7 +75,9 @@ class ModelPlan:
 
     @property
     def configured(self) -> bool:
-        return bool(self.servers())
+        """Whether the user named any server, rightly or not: what is wrong is told to whoever wants it."""
+        named = (self.endpoint, *(tier.endpoint for tier in self.tiers.values()))
+        return bool(self.endpoints) or any(named)
 
     def _server(self, given: str) -> EndpointPlan:
         if known := self.endpoints.get(given):

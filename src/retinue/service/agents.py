@@ -5,7 +5,6 @@ Knows nothing of runs, MCP or terminals.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +51,8 @@ class Agents:
     """Tokens that one answer may have."""
     kept: Kept
     """What agents keep from run to run."""
+    is_installed: Callable[[str], bool]
+    """Whether there is a program of that name."""
     host: str = HOST
     """The name under which the host calls."""
 
@@ -188,7 +189,7 @@ class Agents:
                 f"agent {agent.name} needs the executor {agent.executor}, which is not there",
                 hint=f"there are: {', '.join(sorted(self.executors))}",
             )
-        if agent.executor in PROGRAMS and not agent.container and shutil.which(agent.executor) is None:
+        if agent.executor in PROGRAMS and not agent.container and not self.is_installed(agent.executor):
             return Unavailable(
                 f"agent {agent.name} needs the program {agent.executor}, which is not installed",
                 hint="install it, or set `agents.executor` to another; `retinue doctor` lists what there is",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,7 @@ def _agents(
         models=models,
         trusted=trusted,
         redactor=clean,
+        is_installed=lambda program: shutil.which(program) is not None,
         tokens=settings.limits.max_response_tokens,
         kept=Kept(cli_state_folder(settings.data_dir), AgentMemory(settings.data_dir / "memory"), clean),
         host=settings.agents.caller,
