@@ -6,7 +6,6 @@ it was not shown is left out (P3). Knows nothing of roles, runs or servers.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +59,6 @@ _NAME = re.compile(
     r"`[^`]+`|\w{2,}(?:[./:\\]+\w+)+|\w*[a-z]_\w+|_\w+|\w+(?=\()|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*"
 )
 """What can only be the name of something: a path, a place, an identifier, whatever stands in backticks."""
-_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +80,9 @@ async def advise(model: Model, question: str, finds: Sequence[str], spending: Sp
     """Raises `ModelFailed` if the reply cannot be used, and whatever the model or the budget raises."""
     shown = _shown(await model.facts(), question, finds)
     reply = await _reply(model, _prompt(question, shown), spending)
-    try:
-        said = _parsed(reply.text)
-    except (ValueError, RecursionError):
-        raise ModelFailed(f"{reply.model} did not answer with the JSON it was asked for") from None
+    said = _parsed(reply.text)
+    if said is None:
+        raise ModelFailed(f"{reply.model} did not answer with the JSON it was asked for")
     first = _numbers(said.get("order"), len(shown))
     sentences = [_sentence(one, question, shown) for one in _list(said.get("explanation"))[:SENTENCES]]
     explanation = tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
@@ -134,11 +131,14 @@ def _prompt(question: str, shown: Sequence[str]) -> Prompt:
     )
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """The object in it: small models put fences and words around what they are asked for."""
-    text = _THOUGHTS.sub("", text)
-    said = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    return cast(dict[str, Any], said)
+def _parsed(text: str) -> dict[str, Any] | None:
+    """The object in it: small models put thoughts, fences and words around what they are asked for."""
+    # Imported here because most questions are answered without a model.
+    from retinue.executors.local.lenient_json import first_value
+    from retinue.executors.local.moves import without_thoughts
+
+    found = first_value(without_thoughts(text))
+    return cast("dict[str, Any]", found[0]) if found is not None and isinstance(found[0], dict) else None
 
 
 def _list(value: object) -> list[object]:
