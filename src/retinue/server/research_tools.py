@@ -5,7 +5,8 @@ The verbs are imported by the first question: they bring the roles with them, a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
@@ -71,29 +72,20 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {}, limit=limit)
         return await answer(ctx, research.locate, service, ask)
 
-    async def analyze_component(
-        service: RequestService,
-        ctx: Context[Service, Any],
-        question: str,
-        roots: Roots = None,
-        constraints: Constraints = None,
-    ) -> dict[str, object]:
-        from retinue.service import research
+    def one_role(verb: Literal["analyze", "find_patterns"]) -> Callable[..., Awaitable[dict[str, object]]]:
+        async def tool(
+            service: RequestService,
+            ctx: Context[Service, Any],
+            question: str,
+            roots: Roots = None,
+            constraints: Constraints = None,
+        ) -> dict[str, object]:
+            from retinue.service import research
 
-        ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
-        return await answer(ctx, research.analyze, service, ask)
+            ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
+            return await answer(ctx, getattr(research, verb), service, ask)
 
-    async def find_patterns(
-        service: RequestService,
-        ctx: Context[Service, Any],
-        question: str,
-        roots: Roots = None,
-        constraints: Constraints = None,
-    ) -> dict[str, object]:
-        from retinue.service import research
-
-        ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
-        return await answer(ctx, research.find_patterns, service, ask)
+        return tool
 
     server.add_tool(
         research_codebase,
@@ -106,12 +98,14 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         annotations=READ_ONLY,
     )
     server.add_tool(
-        analyze_component,
+        one_role("analyze"),
+        name="analyze_component",
         description="How a component works: where defined, who uses it, what it calls and reads.",
         annotations=READ_ONLY,
     )
     server.add_tool(
-        find_patterns,
+        one_role("find_patterns"),
+        name="find_patterns",
         description="2-6 distinct examples of how something is done, with short snippets.",
         annotations=READ_ONLY,
     )
