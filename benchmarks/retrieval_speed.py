@@ -7,8 +7,8 @@ shared. Limits are checked; one that is missed makes the exit code 1.
 
 - cold: an answer without an index against one `rg --count --ignore-case` for the question's words.
 - build: making the index against tantivy (one thread) over the same files, walk and reads included on both
-  sides. The limit is for tantivy fed with the words that we find code by, because by itself it does not find
-  `retry` in `RetryPolicy`; what its default tokenizer costs is printed beside.
+  sides; and, printed beside, against tantivy fed with the words that we find code by: by itself it does not
+  find `retry` in `RetryPolicy`.
 - warm: an answer with the index, in process, and as the whole `retinue locate` command.
 - change: what a question costs more after some files were edited, and what taking in many edits costs, each
   against those files' share by size of a build.
@@ -110,8 +110,8 @@ def build(checks: Checks, tree: Path, folder: Path, rounds: int) -> None:
     size = sum(file.stat().st_size for file in (folder / "0").iterdir()) / 1e6
     checks.say(f"build {min(ours):.2f} s, tantivy {min(rival):.2f} s, index {size:.0f} MB")
     checks.say(f"the commits' files, taken in at the next update: {commits:.2f} s")
-    checks.ratio("index build / tantivy build of the same words", min(ours) / min(alike), 3)
-    checks.say(f"index build / tantivy build of its own words: {min(ours) / min(rival):.1f} x")
+    checks.ratio("index build / tantivy build", min(ours) / min(rival), 3)
+    checks.say(f"index build / tantivy build of the same words: {min(ours) / min(alike):.1f} x")
 
 
 def warm(checks: Checks, tree: Path, folder: Path, questions: Sequence[str]) -> None:
