@@ -103,6 +103,23 @@ def test_a_system_folder_inside_a_root_is_hidden_whatever_is_allowed() -> None:
     assert not rules.hides("media/disk/a.py")
 
 
+def test_a_closed_folder_inside_a_root_is_hidden_whatever_is_allowed(tmp_path: Path) -> None:
+    """P6: its name may hold what globs take for signs."""
+    root = plant(tmp_path, {"a.py": "", "x/[own] data/runs.db": "", "x/[own] data/b/c.md": "", "own/d.py": ""})
+    policy = Policy(allow=("**", "*"), closed=(tmp_path.resolve() / "x/[own] data",))
+    assert shown_files(root, policy) == ["a.py", "own/d.py"]
+    rules = policy.rules_for(Root.at(tmp_path))
+    assert rules.hides("x/[own] data", folder=True)
+    assert rules.hides("X/[OWN] Data/b/c.md")
+
+
+def test_a_closed_folder_cannot_be_a_root(tmp_path: Path) -> None:
+    """P6"""
+    with pytest.raises(ConfigInvalid) as refused:
+        Policy(closed=(tmp_path.resolve(),)).rules_for(Root.at(tmp_path))
+    assert str(tmp_path) not in str(refused.value.as_dict())
+
+
 @pytest.mark.parametrize(
     "name", ["con", "aux.txt", "nul", "com1", "lpt9.log", "file.txt:stream", "a:b", "envfil~1", "env~1.loc"]
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from retinue.codebase.view import View
 from retinue.config.settings import PolicySettings
-from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, RootUnknown
+from retinue.core.errors import ConfigInvalid, InvalidInput, PathDenied, RetinueError, RootUnknown
+from retinue.core.stop import Stop
 from retinue.core.tokens import estimate_tokens
 from retinue.research.constraints import MOST_TOKENS, Constraints
-from retinue.service.research import Ask, analyze, find_patterns, locate, research
+from retinue.service.research import Ask, analyze, find_patterns, locate, policy_of, research
 from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 
@@ -218,3 +222,23 @@ async def test_historical_document_with_the_path_of_a_file_of_the_code_is_told_a
     service = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
     answer: dict[str, Any] = await research(service, Ask(question="where is with_retry described?"))
     assert answer["thoughtsLocator"]["value"]["references"] == ["../thoughts/docs/retry.md:1"]
+
+
+@pytest.mark.parametrize("index", [True, False])
+async def test_data_folder_inside_a_root_is_never_searched(project: Path, index: bool) -> None:
+    """P6: its logs and reports quote what was asked, and would be found again. With an index and without."""
+    own = project / "var"
+    write(own, {"logs/with_retry.py": "def with_retry(): ...\n", "artifacts/with_retry.md": "# with_retry\n"})
+
+    def at_once(_: Hashable, work: Callable[[Stop], object]) -> bool:
+        return bool(work(Stop()))
+
+    service = replace(service_for(project, data_dir=own, index=index), later=at_once)
+    for _ in range(2):
+        answer = await locate(service, Ask(question="where is with_retry?"))
+        assert answer["references"]
+        assert not [one for one in answer["references"] if one.startswith("var/")]
+    with pytest.raises(RootUnknown):
+        await locate(service, Ask(question="where is with_retry?", roots=["var/artifacts"]))
+    with pytest.raises(PathDenied):
+        View(service.roots, policy_of(service.settings)).read("var/artifacts/with_retry.md", Stop())

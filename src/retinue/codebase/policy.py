@@ -37,6 +37,8 @@ class Policy:
     """Globs of built-in secrets that may be read after all. Allowing a folder allows what is in it."""
     max_file_bytes: int = 1_048_576
     """Larger files are not opened: source code is smaller, and what is larger is generated or data."""
+    closed: tuple[Path, ...] = ()
+    """Folders that nobody reads, whatever is allowed; absolute, without links."""
 
     def __post_init__(self) -> None:
         if self.max_file_bytes < 1:
@@ -57,9 +59,20 @@ class Rules:
             raise ConfigInvalid(
                 "a folder of the operating system cannot be a root", hint="name a project's own directory"
             )
+        if root.path in policy.closed:
+            raise ConfigInvalid(
+                "a root is the data folder, whose contents are nobody's to search",
+                hint="name a project's own directory, or set another data_dir",
+            )
         self.max_file_bytes = policy.max_file_bytes
-        inside = [system.relative_to(root.path) for system in SYSTEM_PATHS if root.path in system.parents]
-        self._deny = _Globs((*policy.deny, *(f"/{path.as_posix()}" for path in inside)))
+        inside = [
+            folder.relative_to(root.path)
+            for folder in (*SYSTEM_PATHS, *policy.closed)
+            if root.path in folder.parents
+        ]
+        self._closed = frozenset("/".join(map(fold, path.parts)) for path in inside)
+        self._closed_names = frozenset(fold(path.name) for path in inside)
+        self._deny = _Globs(policy.deny)
         self._allow = _Globs((*policy.allow, *EXAMPLES))
         self._secret = _Globs(SECRETS)
         self._secret_file = _Globs(SECRET_FILES)
@@ -76,7 +89,7 @@ class Rules:
         hidden = allowed = False
         for count, name in enumerate(names, 1):
             so_far = "/".join(names[:count])
-            if is_windows_trap(name) or self._deny.match(so_far, name):
+            if is_windows_trap(name) or so_far in self._closed or self._deny.match(so_far, name):
                 return True
             allowed = allowed or self._allow.match(so_far, name)
             hidden = hidden or self._secret.match(so_far, name)
@@ -87,7 +100,9 @@ class Rules:
     def _concern(self, name: str) -> bool:
         folded = fold(name)
         rules = (self._deny, self._secret, self._secret_file)
-        return is_windows_trap(folded) or any(globs.could_match(folded) for globs in rules)
+        if is_windows_trap(folded) or folded in self._closed_names:
+            return True
+        return any(globs.could_match(folded) for globs in rules)
 
 
 class _Globs:

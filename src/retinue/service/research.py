@@ -167,7 +167,11 @@ def limits_of(settings: Settings) -> Constraints:
 
 
 def policy_of(settings: Settings) -> Policy:
-    return Policy(settings.policy.deny, settings.policy.allow, settings.limits.max_file_bytes)
+    """The data folder is closed to all: a root may hold it, and its logs quote what was asked."""
+    given = settings.policy
+    return Policy(
+        given.deny, given.allow, settings.limits.max_file_bytes, closed=(settings.data_dir.resolve(),)
+    )
 
 
 def _index_folder(settings: Settings) -> Path | None:
