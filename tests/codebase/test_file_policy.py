@@ -105,7 +105,9 @@ def test_a_system_folder_inside_a_root_is_hidden_whatever_is_allowed() -> None:
 
 def test_a_closed_folder_inside_a_root_is_hidden_whatever_is_allowed(tmp_path: Path) -> None:
     """P6: its name may hold what globs take for signs."""
-    root = plant(tmp_path, {"a.py": "", "x/[own] data/runs.db": "", "x/[own] data/b/c.md": "", "own/d.py": ""})
+    root = plant(
+        tmp_path, {"a.py": "", "x/[own] data/runs.db": "", "x/[own] data/b/c.md": "", "own/d.py": ""}
+    )
     policy = Policy(allow=("**", "*"), closed=(tmp_path.resolve() / "x/[own] data",))
     assert shown_files(root, policy) == ["a.py", "own/d.py"]
     rules = policy.rules_for(Root.at(tmp_path))

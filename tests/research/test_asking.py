@@ -237,7 +237,7 @@ async def test_data_folder_inside_a_root_is_never_searched(project: Path, index:
     for _ in range(2):
         answer = await locate(service, Ask(question="where is with_retry?"))
         assert answer["references"]
-        assert not [one for one in answer["references"] if one.startswith("var/")]
+        assert "var/" not in str(answer["references"])
     with pytest.raises(RootUnknown):
         await locate(service, Ask(question="where is with_retry?", roots=["var/artifacts"]))
     with pytest.raises(PathDenied):

@@ -38,6 +38,7 @@ COMMANDS = {
     "locate": "retinue.cli.research_commands",
     "analyze": "retinue.cli.research_commands",
     "patterns": "retinue.cli.research_commands",
+    "index": "retinue.cli.index_commands",
     "handoff": "retinue.cli.handoff_commands",
     "install": "retinue.cli.setup_commands",
     "uninstall": "retinue.cli.setup_commands",

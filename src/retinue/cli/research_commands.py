@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
 from retinue.cli.output import Command, json_option, print_json
 from retinue.core.errors import Unavailable
 
@@ -108,36 +110,50 @@ def run(
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
     ask = Ask(question=question, constraints=given, limit=limit, **more)
-    answer: dict[str, Any] = asyncio.run(answered(verb, ask, roots, index=not no_index))
+    answer, is_behind = asyncio.run(answered(verb, ask, roots, index=not no_index))
     if as_json:
         print_json(answer)
     else:
         print_report(answer)
+    if is_behind:
+        start_indexing(roots)
     if code := exit_code(answer):
         raise SystemExit(code)
 
 
-async def answered(verb: Verb, ask: Ask, roots: tuple[str, ...], *, index: bool) -> dict[str, Any]:
-    """Within a run. Where the data folder cannot be used there is an answer all the same (P10)."""
+async def answered(
+    verb: Verb, ask: Ask, roots: tuple[str, ...], *, index: bool
+) -> tuple[dict[str, Any], bool]:
+    """The answer, and whether an index should be made for the next one.
+
+    Within a run. Where the data folder cannot be used there is an answer all the same (P10).
+    """
     from contextlib import AsyncExitStack
+    from dataclasses import replace
 
     from retinue.cli.interrupting import ending_runs
     from retinue.cli.progress import showing_progress
-    from retinue.wiring import build_service, read_settings, recording
+    from retinue.service.indexing import are_being_made
+    from retinue.wiring import build_service, is_child, read_settings, recording
 
     flags: dict[str, Any] = {"roots": roots, "index": None if index else False}
     loaded = read_settings(flags)
     if not loaded.settings.roots:
         loaded = read_settings({**flags, "roots": (".",)})
-    service = build_service(loaded)
+    service = replace(build_service(loaded), index_from=WORTH_AN_INDEX)
+    behind: list[Hashable] = []
     async with AsyncExitStack() as stack:
         try:
-            service = await stack.enter_async_context(recording(loaded, service))
+            service = await stack.enter_async_context(
+                recording(loaded, service, later=lambda key, _: behind.append(key))
+            )
         except Unavailable as error:
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
         ends_with_us = await stack.enter_async_context(ending_runs(service.runs))
         is_shown = await stack.enter_async_context(showing_progress(service.runs))
-        return await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
+        answer = await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
+    # What a run starts ends with it, and an index half made is none.
+    return answer, bool(behind) and not is_child() and not are_being_made(loaded.settings)
 
 
 def exit_code(answer: dict[str, Any]) -> int:

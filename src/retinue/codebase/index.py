@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Collection, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from retinue.codebase import chronicle, holdings, segments, stored
@@ -34,6 +34,7 @@ VERSION = 2
 """Of the tables and of everything that is stored in them; another version is another file."""
 LOOSE_FILES, LOOSE_BYTES = 16, 64_000
 """Up to so much is read anew at every question rather than taken in."""
+UNUSED_DAYS = 30
 _BUSY_SECONDS = 5.0
 _TABLES = holdings.TABLES + stored.TABLES + segments.TABLES + chronicle.TABLES
 
@@ -44,11 +45,16 @@ def _file(folder: Path, codebase: Codebase) -> Path:
     return folder / f"{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}.sqlite3"
 
 
+def is_kept(folder: Path, codebase: Codebase) -> bool:
+    """Whether one was made; it may be behind, or damaged."""
+    return _file(folder, codebase).exists()
+
+
 def discard_if_damaged(folder: Path, codebase: Codebase, *, certainly: bool = False) -> bool:
     """Whether it was; one that is merely busy is left alone. `certainly` it is if a row made no sense."""
-    file = _file(folder, codebase)
-    if not file.exists():
+    if not is_kept(folder, codebase):
         return False
+    file = _file(folder, codebase)
     database = sqlite3.connect(file, timeout=_BUSY_SECONDS)
     try:
         sound = not certainly and database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
@@ -59,9 +65,22 @@ def discard_if_damaged(folder: Path, codebase: Codebase, *, certainly: bool = Fa
     finally:
         database.close()
     if not sound:
-        for suffix in ("", "-wal", "-shm"):
-            file.with_name(file.name + suffix).unlink(missing_ok=True)
+        _remove(file)
     return not sound
+
+
+def forget_unused(folder: Path) -> None:
+    """Remove the indexes that no question has used for long: roots come and go, worktrees above all."""
+    before = time.time() - UNUSED_DAYS * 86_400
+    for file in folder.glob("*.sqlite3"):
+        with suppress(OSError):  # gone by now, or in use where files in use stay
+            if file.stat().st_mtime < before:
+                _remove(file)
+
+
+def _remove(file: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 class Index:
@@ -72,7 +91,8 @@ class Index:
         self._codebase = codebase
         self._roots = codebase.roots
         folder.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(_file(folder, codebase), timeout=_BUSY_SECONDS, isolation_level=None)
+        self._file = _file(folder, codebase)
+        self._db = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)
         self._db.execute("PRAGMA synchronous=NORMAL")
         if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='holdings'").fetchone():
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -80,6 +100,11 @@ class Index:
 
     def close(self) -> None:
         self._db.close()
+
+    def mark_as_used(self) -> None:
+        """It is kept for a while more."""
+        with suppress(OSError):
+            os.utime(self._file)
 
     def chronicles(self, stop: Stop) -> list[Chronicle]:
         """One for each root."""

@@ -16,7 +16,7 @@ from retinue.codebase.confidence import Confidence, confidence_of
 from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Evidence, Past, together
 from retinue.codebase.history import History, past
-from retinue.codebase.index import Index, discard_if_damaged
+from retinue.codebase.index import Index, discard_if_damaged, forget_unused, is_kept
 from retinue.codebase.kinds import Kind, kind_of
 from retinue.codebase.missing import Missing, missing_names
 from retinue.codebase.question import Question, parse
@@ -73,6 +73,8 @@ class Locator:
         self._is_damaged = False
         self.is_behind = index_folder is not None
         """Whether `prepare` would save the next question work, as far as the last one could tell."""
+        self.files = 0
+        """How many the last question considered."""
 
     def locate(self, question: str | Question, limit: int, stop: Stop) -> Located:
         asked = parse(question) if isinstance(question, str) else question
@@ -80,7 +82,9 @@ class Locator:
             raise InvalidInput("the question is empty", hint="ask where or how something is done")
         if limit < 1:
             raise InvalidInput(f"the limit must be at least 1, not {limit}")
-        return self._from_index(asked, limit, stop) or self._from_scan(asked, limit, stop)
+        found = self._from_index(asked, limit, stop) or self._from_scan(asked, limit, stop)
+        self.files = found.files
+        return found
 
     def prepare(self, stop: Stop) -> bool:
         """Make or renew the index, a damaged one from nothing; False if there is none to be had."""
@@ -100,13 +104,14 @@ class Locator:
         return False
 
     def _update_once(self, stop: Stop) -> bool:
-        index = self._open()
-        if index is None:
+        if self._folder is None:
             return False
+        index = Index(self._folder, self._codebase)
         try:
             index.update(stop)
         finally:
             index.close()
+        forget_unused(self._folder)
         return True
 
     def _discard(self) -> bool:
@@ -120,18 +125,19 @@ class Locator:
         self._is_damaged = False
         return discarded
 
-    def _open(self) -> Index | None:
-        return None if self._folder is None else Index(self._folder, self._codebase)
-
     def _from_index(self, asked: Question, limit: int, stop: Stop) -> Located | None:
         """None if there is no index yet, it cannot be used, or much would have to be read again."""
-        if asked.kept:
-            return None  # no index holds stop terms: they would be the largest part of it
+        if self._folder is None:
+            return None
         try:
-            index = self._open()
-            if index is None:
-                return None
+            if not is_kept(self._folder, self._codebase):
+                return None  # a question makes none, not even an empty one
+            if asked.kept:
+                self.is_behind = False
+                return None  # no index holds stop terms: they would be the largest part of it
+            index = Index(self._folder, self._codebase)
             try:
+                index.mark_as_used()
                 with index.reading():
                     currents = index.currents(stop)
                     if currents is None or sum(len(one.loose) for one in currents) > FEW_CHANGES:

@@ -211,7 +211,7 @@ class Settings:
     """Folder for the memos that are asked for; by default `artifacts` in the data folder."""
 
     index: bool = True
-    """Whether the server keeps an index of the roots in the data folder: faster, with the same answers."""
+    """Whether an index of the roots is kept in the data folder: faster, with the same answers."""
 
     thoughts_dir: Path | None = None
     """Folder of historical documents that research looks through too, after the code."""

@@ -147,8 +147,8 @@ async def _request(
     return await _in_thread(
         lambda: Request(
             asked=question,
-            scope=scope_of(service.roots, policy_of(settings), ask.roots, stop, _index_folder(settings)),
-            thoughts=_thoughts(settings, stop),
+            scope=scope_of(service.roots, policy_of(settings), ask.roots, stop, index_folder(settings)),
+            thoughts=thoughts_of(settings, stop),
             constraints=constraints,
             earlier=earlier,
             limit=limit,
@@ -174,20 +174,22 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
-def _index_folder(settings: Settings) -> Path | None:
+def index_folder(settings: Settings) -> Path | None:
     return settings.data_dir / "index" if settings.index else None
 
 
 def _renew_index(service: Service, request: Request) -> None:
     """For the next question: the first one does not wait for it."""
-    if service.later is not None and request.scope.locator.is_behind:
-        service.later(("index", request.scope.folders), request.scope.locator.prepare)
+    for scope in filter(None, (request.scope, request.thoughts)):
+        locator = scope.locator
+        if service.later is not None and locator.is_behind and locator.files >= service.index_from:
+            service.later(("index", scope.folders), locator.prepare)
 
 
-def _thoughts(settings: Settings, stop: Stop) -> Scope | None:
+def thoughts_of(settings: Settings, stop: Stop) -> Scope | None:
     if settings.thoughts_dir is None:
         return None
-    return scope_of([Root.at(settings.thoughts_dir)], policy_of(settings), (), stop, _index_folder(settings))
+    return scope_of([Root.at(settings.thoughts_dir)], policy_of(settings), (), stop, index_folder(settings))
 
 
 def _clean(service: Service, report: Report) -> Report:

@@ -15,8 +15,6 @@ from retinue.core.stop import Stop
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
     from retinue.service.agents import Agents
     from retinue.service.runs import Runs
-
-if TYPE_CHECKING:
     from retinue.service.workflows import Workflows
 
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
@@ -39,6 +37,8 @@ class Service:
     settings: Settings = field(default_factory=Settings)
     later: Later | None = None
     """Takes work that nobody waits for; there while the server is up."""
+    index_from: int = 0
+    """Files from which on an index is worth making."""
 
     agents: Agents | None = None
     """Who can be asked; files are read when somebody looks."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded
 from retinue.core.ids import RunId
-from retinue.service.service import Service
+from retinue.service.service import Later, Service
 from retinue.wiring.executors import check_executor
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ async def running(loaded: Loaded, service: Service, *, takes_over: bool = False)
 
 
 @asynccontextmanager
-async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]:
-    """The service with runs and nothing else: no recovery, no work behind the answer.
+async def recording(loaded: Loaded, service: Service, later: Later | None = None) -> AsyncGenerator[Service]:
+    """The service with runs and nothing else: no recovery, no work behind the answer but what `later` takes.
 
     For a command that ends in a moment and would spend much of it on the rest.
     """
@@ -58,7 +58,7 @@ async def recording(loaded: Loaded, service: Service) -> AsyncGenerator[Service]
 
     with Store.open(loaded.settings.data_dir) as store:
         async with _performing(loaded, service, store) as runs:
-            yield replace(service, runs=runs)
+            yield replace(service, runs=runs, later=later)
 
 
 def lifetime(

@@ -1,0 +1,65 @@
+"""Making indexes at once, for commands: a server renews them behind its answers instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from retinue.config.settings import Settings
+from retinue.core.errors import RootUnknown, Unavailable
+from retinue.core.stop import Stop
+from retinue.research.scope import Scope, scope_of
+from retinue.service.research import index_folder, policy_of, thoughts_of
+from retinue.service.service import ADD_A_ROOT, Service
+from retinue.store.file_lock import FileLock
+
+_TURN_S = 600.0
+"""How long to wait for another that makes one: two at once would only take the machine from its user."""
+
+
+def make_indexes(service: Service, stop: Stop) -> tuple[str, ...]:
+    """Make or renew the index of the roots, and of the historical documents; which folders that are."""
+    settings = service.settings
+    folder = index_folder(settings)
+    if folder is None:
+        raise Unavailable("the index is switched off", hint="set index = true in retinue.toml")
+    if not service.roots:
+        raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
+    roots = scope_of(service.roots, policy_of(settings), (), stop, folder)
+    scopes = [scope for scope in (roots, thoughts_of(settings, stop)) if scope is not None]
+    lock = _lock(folder)
+    try:
+        if not lock.acquire(_TURN_S):
+            raise Unavailable("another process has been making an index for long", hint="try again later")
+        for scope in scopes:
+            _make(scope, stop)
+    finally:
+        lock.close()
+    return tuple(searched for scope in scopes for searched in scope.searched)
+
+
+def are_being_made(settings: Settings) -> bool:
+    """Whether a process makes some just now."""
+    folder = index_folder(settings)
+    if folder is None or not folder.exists():
+        return False
+    lock = _lock(folder)
+    try:
+        return not lock.try_acquire()
+    finally:
+        lock.close()
+
+
+def _make(scope: Scope, stop: Stop) -> None:
+    for _ in ("words and commit messages", "the files of the commits"):
+        if not scope.locator.prepare(stop):
+            raise Unavailable(
+                "the index could not be written", hint="is there room in the data folder, and is it writable?"
+            )
+
+
+def _lock(folder: Path) -> FileLock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return FileLock(folder / "making.lock")
+    except OSError as error:
+        raise Unavailable(f"the data folder cannot be written to: {error.strerror}") from None

@@ -1,0 +1,177 @@
+"""Indexes that commands make: at once when asked to, and behind the answer about a large tree (P10)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
+from retinue.cli.main import main
+from retinue.cli.research_commands import answered
+from retinue.codebase.index import is_kept
+from retinue.codebase.view import View
+from retinue.config.load import CHILD_TOKEN
+from retinue.core.errors import RootUnknown, Unavailable
+from retinue.core.root import Root
+from retinue.core.stop import Stop
+from retinue.service.indexing import are_being_made, make_indexes
+from retinue.service.research import Ask, locate, policy_of, research
+from retinue.service.service import Service
+from retinue.store.file_lock import FileLock
+from tests.research.conftest import service_for
+
+QUESTION = "where is the anchor raised?"
+
+
+def cli(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def tree(folder: Path, files: int) -> Path:
+    folder.mkdir()
+    for number in range(files):
+        (folder / f"part_{number}.py").write_text(f"def raise_anchor_{number}(): ...\n")
+    return folder.resolve()
+
+
+def has_index(service: Service) -> bool:
+    codebase = View(service.roots, policy_of(service.settings))
+    return is_kept(service.settings.data_dir / "index", codebase)
+
+
+def index_files(data_dir: Path) -> list[Path]:
+    return list(data_dir.glob("index/*.sqlite3"))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return tree(tmp_path / "small", 3)
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    return tree(tmp_path / "large", WORTH_AN_INDEX)
+
+
+@pytest.mark.anyio
+async def test_a_question_leaves_no_empty_index(small: Path, own_folders: Path) -> None:
+    await locate(service_for(small, data_dir=own_folders), Ask(question=QUESTION))
+    assert index_files(own_folders) == []
+
+
+def test_an_index_is_made_at_once_when_asked_for(small: Path, own_folders: Path) -> None:
+    service = service_for(small, data_dir=own_folders)
+    made = json.loads(cli("index", "--root", str(small), "--json").output)
+    assert made["indexed"] == [str(small)]
+    assert has_index(service)
+    assert f"indexed {small} in " in cli("index", "--root", str(small)).output
+
+
+def test_historical_documents_are_indexed_too(small: Path, tmp_path: Path, own_folders: Path) -> None:
+    thoughts = tree(tmp_path / "thoughts", 1)
+    service = service_for(small, data_dir=own_folders, thoughts_dir=thoughts)
+    assert make_indexes(service, Stop()) == (str(small), str(thoughts))
+
+
+@pytest.mark.anyio
+async def test_the_index_of_historical_documents_is_renewed_behind_answers(
+    small: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    asked_for: list[object] = []
+
+    def later(key: Hashable, _: object) -> None:
+        asked_for.append(key)
+
+    service = service_for(small, data_dir=own_folders, thoughts_dir=tree(tmp_path / "thoughts", 1))
+    await research(replace(service, later=later), Ask(question=QUESTION))
+    assert len(asked_for) == 2
+
+
+def test_without_an_index_in_the_settings_none_is_made(small: Path, own_folders: Path) -> None:
+    with pytest.raises(Unavailable, match="switched off"):
+        make_indexes(service_for(small, data_dir=own_folders, index=False), Stop())
+
+
+def test_without_a_root_there_is_nothing_to_index(own_folders: Path) -> None:
+    with pytest.raises(RootUnknown):
+        make_indexes(service_for(data_dir=own_folders), Stop())
+
+
+def test_data_folder_that_cannot_hold_an_index_is_said(small: Path, own_folders: Path) -> None:
+    own_folders.mkdir()
+    (own_folders / "index").write_text("in the way")
+    with pytest.raises(Unavailable, match="data folder"):
+        make_indexes(service_for(small, data_dir=own_folders), Stop())
+
+
+def test_who_makes_an_index_is_seen_by_others(small: Path, own_folders: Path) -> None:
+    settings = service_for(small, data_dir=own_folders).settings
+    assert not are_being_made(settings)
+    (own_folders / "index").mkdir(parents=True)
+    lock = FileLock(own_folders / "index" / "making.lock")
+    assert lock.acquire(1)
+    assert are_being_made(settings)
+    lock.close()
+    assert not are_being_made(settings)
+
+
+@pytest.mark.anyio
+async def test_only_a_large_tree_is_worth_an_index_of_a_command(
+    small: Path, large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def wants_index(root: Path, *, index: bool = True) -> bool:
+        _, wanted = await answered(locate, Ask(question=QUESTION), (str(root),), index=index)
+        return wanted
+
+    assert await wants_index(large)
+    assert not await wants_index(small)
+    assert not await wants_index(large, index=False)
+    monkeypatch.setenv(CHILD_TOKEN, "a run's")
+    assert not await wants_index(large)
+
+
+def test_a_large_tree_is_indexed_behind_the_answer_and_once(large: Path, own_folders: Path) -> None:
+    service = service_for(large, data_dir=own_folders)
+    first = cli("locate", QUESTION, "--root", str(large), "--json")
+    assert first.exit_code == 0
+    await_that(lambda: has_index(service) and not are_being_made(service.settings))
+    ask = Ask(question=QUESTION)
+    answer, wants_more = asyncio.run(answered(locate, ask, (str(large),), index=True))
+    assert not wants_more
+    assert answer["references"] == json.loads(first.output)["references"]
+
+
+@pytest.mark.anyio
+async def test_indexes_that_nobody_uses_go_after_a_while(
+    small: Path, tmp_path: Path, own_folders: Path
+) -> None:
+    used, unused = service_for(small, data_dir=own_folders), service_for(tmp_path, data_dir=own_folders)
+    for service in (used, unused):
+        make_indexes(service, Stop())
+    for file in index_files(own_folders):
+        os.utime(file, (0, 0))
+    await locate(used, Ask(question=QUESTION))
+    make_indexes(used, Stop())
+    assert has_index(used)
+    assert not has_index(unused)
+
+
+def await_that(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    """A process of its own has to start for it, on a machine that may be busy."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_child_that_cannot_be_started_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    start_indexing([str(Root.at(Path.cwd()).path)])
