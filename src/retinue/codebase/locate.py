@@ -140,12 +140,15 @@ class Locator:
                 index.mark_as_used()
                 with index.reading():
                     currents = index.currents(stop)
+                    stop.check()
                     if currents is None or sum(len(one.loose) for one in currents) > FEW_CHANGES:
                         return None
                     chronicles = index.chronicles(stop)
                     self.is_behind = index.is_behind(currents, chronicles)
                     evidence = index.evidence(currents, asked.terms, stop)
+                    stop.check()
                     pasts = [one.past(asked.terms) for one in chronicles]
+                    stop.check()
                     return _located(asked, evidence, together(pasts), limit)
             finally:
                 index.close()

@@ -32,11 +32,12 @@ class Scan:
         self._stop = stop
         self._asked = Asked(question.terms, question.kept)
         self._entries = [entry for entry in codebase.files(stop).entries if worth_reading(entry.path)]
+        stop.check()  # a walk that time cut short has its few files looked at in vain
         self.paths = [entry.path for entry in self._entries]
         self.counts: dict[str, dict[int, int]] = {term: {} for term in question.terms}
         numbers = {entry: number for number, entry in enumerate(self._entries)}
         with codebase.opener(stop) as opener:
-            self.sizes = [size_of(opener, entry) for entry in self._entries]
+            self.sizes = [_size(opener, entry, stop) for entry in self._entries]
             for entry in _candidates(self._entries, question.terms, ripgrep, stop):
                 stop.check()
                 if (data := text_of(opener, entry)) is not None:
@@ -54,6 +55,7 @@ class Scan:
             return {file: self._detail(opener, self._entries[file]) for file in files}
 
     def _detail(self, opener: Opener, entry: Entry) -> Detail:
+        self._stop.check()
         return detail_of(entry.path, text_of(opener, entry) or b"", self._asked)
 
 
@@ -73,6 +75,11 @@ def size_of(opener: Opener, entry: Entry) -> int:
         return 0
 
 
+def _size(opener: Opener, entry: Entry, stop: Stop) -> int:
+    stop.check()
+    return size_of(opener, entry)
+
+
 def _candidates(
     entries: Sequence[Entry], terms: Collection[str], ripgrep: Ripgrep | None, stop: Stop
 ) -> Sequence[Entry]:
@@ -86,6 +93,7 @@ def _candidates(
     found: list[Entry] = []
     for root, of_root in groupby(entries, attrgetter("root")):
         for batch in batches([entry.path for entry in of_root]):
+            stop.check()
             could = ripgrep.candidates(root.path, batch, pattern, ignore_case=True, stop=stop)
             found += (Entry(root, path) for path in batch if could is None or path in could)
     return found

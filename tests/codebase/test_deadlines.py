@@ -1,0 +1,87 @@
+"""A deadline ends a question between two files or steps, not after thousands of them (P2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.directory import HeldDirectory
+from retinue.codebase.locate import Locator
+from retinue.codebase.ripgrep import Ripgrep
+from retinue.core.errors import DeadlineExceeded
+from retinue.core.stop import Stop
+from tests.codebase.planting import plant
+from tests.codebase.test_index import settle
+
+QUESTION = "where is the anchor raised?"
+
+
+class Clock(Stop):
+    """Its deadline passes when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.has_passed = False
+
+    def remaining(self) -> float | None:
+        return 0.0 if self.has_passed else 60.0
+
+
+def files(count: int) -> dict[str, str]:
+    return {f"part_{number}.py": f"def raise_anchor_{number}(): ...\n" for number in range(count)}
+
+
+def watched_directory(on_look: Callable[[], None]) -> type[HeldDirectory]:
+    """Directories that tell of every look at a file."""
+
+    class Watched(HeldDirectory):
+        def status(self, name: str) -> os.stat_result:
+            on_look()
+            return super().status(name)
+
+    return Watched
+
+
+def test_no_file_is_looked_at_after_the_deadline(tmp_path: Path) -> None:
+    clock, looks = Clock(), list[bool]()
+
+    def on_look() -> None:
+        looks.append(clock.has_passed)
+        clock.has_passed = len(looks) >= 10
+
+    codebase = Codebase([plant(tmp_path, files(50))], directory_at=watched_directory(on_look).at)
+    with pytest.raises(DeadlineExceeded):
+        Locator(codebase, ripgrep=lambda: None).locate(QUESTION, 5, clock)
+    assert len(looks) == 10
+
+
+def test_ripgrep_is_not_asked_again_after_the_deadline(tmp_path: Path) -> None:
+    clock, asked = Clock(), list[Path]()
+
+    class Late(Ripgrep):
+        def candidates(
+            self, root: Path, paths: Sequence[str], pattern: str, *, ignore_case: bool, stop: Stop
+        ) -> set[str] | None:
+            asked.append(root)
+            clock.has_passed = True
+            return None
+
+    roots = [plant(tmp_path / name, files(3)) for name in ("one", "two")]
+    with pytest.raises(DeadlineExceeded):
+        Locator(Codebase(roots), ripgrep=lambda: Late(Path("rg"))).locate(QUESTION, 5, clock)
+    assert len(asked) == 1
+
+
+def test_an_index_gives_no_answer_after_the_deadline(tmp_path: Path) -> None:
+    codebase = Codebase([plant(tmp_path / "tree", files(3))])
+    settle(tmp_path / "tree")
+    locator = Locator(codebase, tmp_path / "index")
+    assert locator.prepare(Stop())
+    clock = Clock()
+    clock.has_passed = True
+    with pytest.raises(DeadlineExceeded):
+        locator.locate(QUESTION, 5, clock)
