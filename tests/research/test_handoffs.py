@@ -89,6 +89,13 @@ async def test_taken_up_it_says_what_was_written(service: Service) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_handoff_without_references_says_that_it_has_none(service: Service) -> None:
+    """P8: nothing was looked at, so nothing "holds"."""
+    await create(service, Draft(question="what is left?", summary="All of it."))
+    assert (await resume(service))["note"] == "It names no places, so nothing was looked up."
+
+
+@pytest.mark.anyio
 async def test_references_are_looked_at_again(service: Service, project: Path) -> None:
     """P3: unchanged, moved within the file, moved to another file, or gone."""
     marks = ["src/shop/retry.py:18", "src/shop/settings.py:4", "src/shop/cli.py:4", "src/shop/stock.py:4"]

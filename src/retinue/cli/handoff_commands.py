@@ -105,7 +105,8 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
     for key, title in TITLES.items():
         if view.get(key):
             click.echo("\n".join(["", title, *(f"  - {item}" for item in view[key])]))
-    click.echo("\nReferences")
+    if view["references"]:
+        click.echo("\nReferences")
     for one in view["references"]:
         click.echo(f"  {one['reference']}  {one['status']}{' to ' + one['now'] if 'now' in one else ''}")
     click.echo(f"\n{view['note']}")

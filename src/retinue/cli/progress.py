@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.terminal import is_plain
+from retinue.core.words import counted
 
 if TYPE_CHECKING:
     from retinue.core.ids import RunId
@@ -64,5 +65,5 @@ def _role(role: Mapping[str, Any]) -> str:
     if role["status"] in ("queued", "running"):
         return f"{role['agent']}: {seconds}"
     if "places" in role:
-        return f"{role['agent']}: {role['places']} places in {seconds}"
+        return f"{role['agent']}: {counted(role['places'], 'place')} in {seconds}"
     return f"{role['agent']}: {role['status']} after {seconds}"

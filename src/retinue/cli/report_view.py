@@ -12,6 +12,7 @@ import click
 
 from retinue.cli.terminal import harmless, has_links, is_plain
 from retinue.core.reference import Reference
+from retinue.core.words import counted
 
 TITLES = {
     "locator": "Where to look",
@@ -98,5 +99,5 @@ def _footer(answer: dict[str, Any]) -> str:
     if progress is None:
         return f"report {answer['id']}"
     words = ", ".join(progress["keywords"])
-    done = f"{progress['filesRead']} files read in {progress['elapsedMs']} ms"
+    done = f"{counted(progress['filesRead'], 'file')} read in {progress['elapsedMs']} ms"
     return f"{done}; searched for {words}; report {answer['id']}"

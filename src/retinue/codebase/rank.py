@@ -20,6 +20,7 @@ from retinue.codebase.kinds import Standing, standing_of
 from retinue.codebase.mentions import mentioned
 from retinue.codebase.neighbours import neighbourhood
 from retinue.codebase.question import Question
+from retinue.core.words import counted
 
 SHORTLIST = 80
 _AMONG_THE_BEST = 10
@@ -239,7 +240,7 @@ def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -
     found = sorted(detail.hits.keys() & weights.keys(), key=lambda term: (-weights[term], term))
     if found:
         spoken = ", ".join(dict.fromkeys(question.spoken[term] for term in found[:4]))
-        reasons.append(f"{len(found)} of {len(weights)} terms: {spoken}")
+        reasons.append(f"{len(found)} of {counted(len(weights), 'term')}: {spoken}")
     if file in signals["name"]:
         reasons.append("its name fits")
     if file in ranking.companions:

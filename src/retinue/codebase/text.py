@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 from typing import NamedTuple
 
+from retinue.core.words import counted
+
 SNIFFED_BYTES = 8_192
 
 # The longer marks first: UTF-32's begins like UTF-16's.
@@ -56,6 +58,6 @@ def clip(line: str, limit: int, focus: int = 0) -> str:
         return line
     start = max(0, min(focus - limit // 4, len(line) - limit))
     end = start + limit
-    before = f"[{start} characters cut]… " if start else ""
-    after = f" …[{len(line) - end} characters cut]" if end < len(line) else ""
+    before = f"[{counted(start, 'character')} cut]… " if start else ""
+    after = f" …[{counted(len(line) - end, 'character')} cut]" if end < len(line) else ""
     return f"{before}{line[start:end]}{after}"

@@ -8,9 +8,10 @@ def clip(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """`1 file`, `2 files`; `1 reply`, `2 replies` with the plural given."""
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{shown} {noun if number == 1 else plural or noun + 's'}"
 
 
 def joined(*notes: str | None) -> str | None:

@@ -17,6 +17,7 @@ from retinue.codebase.locate import Place
 from retinue.core.budget import Charge
 from retinue.core.report import ROLES, Progress, Report, ReportId, RoleOutcome, RoleResult
 from retinue.core.stop import Stop
+from retinue.core.words import counted
 from retinue.research.advised import ADVISED, Consult, advised, advised_places
 from retinue.research.analyzer import analyze
 from retinue.research.constraints import Constraints
@@ -159,11 +160,8 @@ def report_of(findings: Findings) -> Report:
 
 
 def _notes(ledger: Ledger) -> list[str]:
-    limits = {"files": ledger.max_files, "bytes": ledger.max_bytes}
-    return [
-        f"The limit of {limits[kind]} {kind} was reached: results may be truncated."
-        for kind in ledger.refused
-    ]
+    limits = {"files": counted(ledger.max_files, "file"), "bytes": counted(ledger.max_bytes, "byte")}
+    return [f"The limit of {limits[kind]} was reached: results may be truncated." for kind in ledger.refused]
 
 
 def _roots_of(roles: Mapping[str, RoleOutcome], root_of: Mapping[str, int]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from retinue.core.ids import RunId
 from retinue.core.message import MessageStatus
 from retinue.core.permission import Asked, Rule, Verdict, decided
 from retinue.core.ports import Redactor
-from retinue.core.words import clip
+from retinue.core.words import clip, counted
 from retinue.runtime.mailroom import Mailroom
 from retinue.store.store import Store
 
@@ -52,7 +52,7 @@ class PermissionBroker:
         return None
 
     async def _by_asking(self, run_id: RunId, agent: str, asked: Asked) -> Verdict:
-        silence = f"deny: nobody answered within {self._wait_s:g} seconds"
+        silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
         message = await self._mailroom.ask(run_id, question(agent, asked), self._wait_s)
         if message.status is MessageStatus.PENDING:
             with suppress(Conflict):  # somebody was quicker after all

@@ -8,6 +8,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import InputRequiredResult
 from pydantic import Field
 
+from retinue.core.words import counted
 from retinue.server.core_tools import READ_ONLY
 from retinue.server.patience import signs_of_life
 from retinue.server.person import Person, Refusals
@@ -64,7 +65,7 @@ def register(server: MCPServer[Service], refused: Refusals) -> None:
             if message.run_id in run_ids:
                 person.deliver(message, filled)
         runs = ctx.request_context.lifespan_context.running
-        async with signs_of_life(ctx, f"waiting for {mode} of {len(run_ids)} runs"):
+        async with signs_of_life(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
             standing = await runs.wait(run_ids, mode, wait_s, person)
         return person.required or standing
 

@@ -97,7 +97,7 @@ def _create(service: Service, draft: Draft) -> dict[str, object]:
     made: dict[str, object] = {"path": str(path), "name": path.name, "references": len(kept)}
     if dropped:
         made["dropped"] = dropped
-        made["note"] = f"{counted(len(dropped), 'reference')} did not hold and are not in it."
+        made["note"] = f"Left out, because it does not hold: {counted(len(dropped), 'reference')}."
     return made
 
 
@@ -123,11 +123,17 @@ def _resume(service: Service, name: str | None) -> dict[str, object]:
         **{name: list(handoff.lists[name]) for name in LISTS if handoff.lists[name]},
         "references": marked,
         "rootsSearched": list(scope.searched),
-        "note": f"The code has moved on since: {moved} of {counted(len(marked), 'reference')} changed."
-        if moved
-        else "The references hold.",
+        "note": _note(len(marked), moved),
     }
     return _fitted(service.redactor.redact_value(view), service.settings.limits.max_response_tokens, path)
+
+
+def _note(references: int, moved: int) -> str:
+    if not references:
+        return "It names no places, so nothing was looked up."
+    if moved:
+        return f"The code has moved on since: {moved} of {counted(references, 'reference')} changed."
+    return "The references hold."
 
 
 def _check(draft: Draft, question: str, summary: str) -> None:

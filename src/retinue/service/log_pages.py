@@ -8,6 +8,7 @@ from typing import Any
 
 from retinue.core.errors import InvalidInput
 from retinue.core.tokens import estimate_tokens
+from retinue.core.words import counted
 from retinue.service import run_views
 from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
 
@@ -40,7 +41,9 @@ def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[s
         "more": not page.at_end,
     }
     if left_out := len(page.lines) - len(kept):
-        view["cut"] = f"{left_out} lines did not fit; ask with a larger `tokens`, or read the log's file"
+        view["cut"] = (
+            f"{counted(left_out, 'line')} did not fit; ask with a larger `tokens`, or read the log's file"
+        )
     return view
 
 

@@ -16,6 +16,7 @@ from retinue.core.message import Message, MessageStatus
 from retinue.core.permission import Asked, Verdict
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Limits, Run, RunSpec, RunStatus
+from retinue.core.words import counted
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.permissions import PermissionBroker
@@ -258,7 +259,7 @@ class Runs:
         """The id of a run's one open question."""
         pending = self.store.messages.pending(self.store.runs.get(RunId.parse(run_id)).id)
         if len(pending) != 1:
-            what = "asks nothing" if not pending else f"asks {len(pending)} questions"
+            what = "asks nothing" if not pending else f"asks {counted(len(pending), 'question')}"
             hint = "name one with --message: " + ", ".join(message.id for message in pending)
             raise InvalidInput(f"run {run_id} {what}", hint=hint if pending else "look at its status")
         return pending[0].id

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from retinue.core.errors import ConfigInvalid, Conflict, InvalidInput, Unauthorized
 from retinue.core.ids import RunId
 from retinue.core.run import Run, RunStatus
+from retinue.core.words import counted
 from retinue.core.workflow import Assignment, Workflow
 from retinue.definitions.problem import did_you_mean
 from retinue.definitions.project_checks import find_checks
@@ -86,8 +87,9 @@ class Workflows:
         asked = self.runs.waiting.asked(run)
         if len(asked) != len(answers):
             questions = [message.question for message in asked]
+            wanted, given = counted(len(asked), "question"), counted(len(answers), "answer")
             raise InvalidInput(
-                f"run {run.id} asks {len(asked)} questions, and {len(answers)} answers were given",
+                f"run {run.id} asks {wanted} and got {given}",
                 hint="give an answer for each, in their order" if asked else "look at its status",
                 questions=questions,
             )

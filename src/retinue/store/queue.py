@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from retinue.core.errors import RunUnknown, Saturated
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import RunStatus
+from retinue.core.words import counted
 from retinue.store.database import Database, Transaction
 
 BACK_TO_BACK = 4
@@ -51,7 +52,7 @@ def place(tx: Transaction, request: RunId, capacity: Capacity | None) -> int:
     ).fetchone()
     if capacity is not None and queued >= capacity.max_queued + max(0, capacity.max_concurrent - holding):
         raise Saturated(
-            f"{holding} runs are at work and {queued} wait: the queue is full",
+            f"the queue is full: {counted(holding, 'run')} at work, {queued} waiting",
             hint="wait for a run to end, or cancel one",
             running=holding,
             queued=queued,

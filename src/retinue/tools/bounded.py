@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retinue.core.tokens import estimate_tokens
-from retinue.core.words import clip
+from retinue.core.words import clip, counted
 
 NOTE_TOKENS = 40
 """Kept free for saying what was cut."""
@@ -35,4 +35,4 @@ def bounded(text: str, tokens: int, more: str = "ask for less at a time") -> str
     if shown == 0:
         letters = max(1, (tokens - NOTE_TOKENS) * LETTERS_PER_TOKEN)
         return f"{clip(lines[0], letters)}\n[cut: {len(text)} characters in all; {more}]"
-    return "\n".join([*lines[:shown], f"[cut: {shown} of {len(lines)} lines shown; {more}]"])
+    return "\n".join([*lines[:shown], f"[cut: {shown} of {counted(len(lines), 'line')} shown; {more}]"])

@@ -196,7 +196,9 @@ class FileTools:
                 if len(shown) < len(lines)
                 else ""
             )
-            return _said([f"{entry.path}, {len(whole)} lines", *(shown or ["defines nothing known"])], [cut])
+            return _said(
+                [f"{entry.path}, {counted(len(whole), 'line')}", *(shown or ["defines nothing known"])], [cut]
+            )
 
         return await self._beside(sketch)
 
@@ -216,7 +218,7 @@ class FileTools:
             return await in_thread(work, self.seconds)
         except DeadlineExceeded:
             raise Unavailable(
-                f"it took longer than {self.seconds:g} seconds", hint="narrow it down"
+                f"it took longer than {counted(self.seconds, 'second')}", hint="narrow it down"
             ) from None
 
 

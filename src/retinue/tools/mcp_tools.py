@@ -19,7 +19,7 @@ import anyio.abc
 from retinue.core.agent import McpServer
 from retinue.core.errors import InvalidInput, RetinueError, Unavailable
 from retinue.core.model import ToolSpec
-from retinue.core.words import clip
+from retinue.core.words import clip, counted
 from retinue.tools.names import MCP
 from retinue.tools.tool import Act, Arguments, Tool
 
@@ -117,7 +117,7 @@ class _Connection:
             self.problems.append(f"the MCP server {self.server.name} has no tool {missing}")
         chosen = [tool for tool in offered if wanted is None or tool.name in wanted]
         if len(chosen) > MOST_TOOLS:
-            many = f"the MCP server {self.server.name} offers {len(chosen)} tools"
+            many = f"the MCP server {self.server.name} offers {counted(len(chosen), 'tool')}"
             self.problems.append(f"{many}: the first {MOST_TOOLS} are used")
         self.tools = [self._tool(client, tool) for tool in chosen[:MOST_TOOLS]]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded
 from retinue.core.ids import RunId
+from retinue.core.words import counted
 from retinue.service.service import Later, Service
 from retinue.wiring.executors import check_executor
 
@@ -161,4 +162,5 @@ def _end_orphans(orphans: Sequence[Orphan]) -> None:
     known = [orphan.process for orphan in orphans if orphan.process is not None]
     survivors = end_processes(known, [str(orphan.run_id) for orphan in orphans], 1.0)
     if survivors:
-        print(f"retinue: {len(survivors)} processes of dead runs could not be ended", file=sys.stderr)
+        left = counted(len(survivors), "process", "processes")
+        print(f"retinue: {left} of dead runs could not be ended", file=sys.stderr)

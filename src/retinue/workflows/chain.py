@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from retinue.core.handoff import HandoffResponse
 from retinue.core.phase import Decision, Phase, Progress
+from retinue.core.words import counted
 from retinue.core.workflow import Branch, Chain, Node, steps_of
 from retinue.workflows.acceptance import failures
 from retinue.workflows.branch import run_branch
@@ -60,7 +61,9 @@ async def _what_to_mend(steps: Steps, path: str, done: Done, mendings: int) -> l
         return found
     await steps.event(f"{path}:mend", "decision", data | {"then": "ask the user"})
     question = (
-        f"{path}: validation failed {mendings} times.\n" + "\n".join(failures(done.response)) + "\n"
+        f"{path}: validation failed {counted(mendings, 'time')}.\n"
+        + "\n".join(failures(done.response))
+        + "\n"
         "Answer `stop` to end the workflow; anything else is advice, with which the writer tries again."
     )
     advice = (await steps.ask(f"{path}:mend:ask", [question]))[0]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, OutputInvalid
 from retinue.core.json_value import Json
 from retinue.core.model import Reply
-from retinue.core.words import clip
+from retinue.core.words import clip, counted
 from retinue.executors.answered_references import Verdict, corrected
 from retinue.executors.local.asker import Asker, Request, Tell
 from retinue.executors.local.conversation import Conversation, Exchange
@@ -85,7 +85,7 @@ class Answers:
             told = f"That is not a valid answer: {problem}. Answer again, with JSON only."
             conversation.add(Exchange(said=clip(text, KEPT_OF_A_TRY), told=told))
         raise OutputInvalid(
-            f"no answer fitted the output schema in {self._tries} tries: {problem}",
+            f"no answer fitted the output schema in {counted(self._tries, 'try', 'tries')}: {problem}",
             hint="use a stronger model, or a simpler schema",
             tries=self._tries,
             problem=problem,

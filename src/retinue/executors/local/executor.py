@@ -19,6 +19,7 @@ from retinue.core.executor import Outcome, OutputLine, RunContext, Task
 from retinue.core.model import Estimator, Model, ModelFacts
 from retinue.core.ports import Redactor
 from retinue.core.stop import Stop
+from retinue.core.words import counted
 from retinue.executors.answered_references import Verdict, judge
 from retinue.executors.local.answers import Answers
 from retinue.executors.local.asker import Asker
@@ -62,7 +63,9 @@ class LocalExecutor:
             with anyio.move_on_after(ctx.seconds):
                 result = await work.perform()
             if result is None:
-                late = DeadlineExceeded(f"no answer after {ctx.seconds:g} seconds", seconds=ctx.seconds)
+                late = DeadlineExceeded(
+                    f"no answer after {counted(ctx.seconds or 0.0, 'second')}", seconds=ctx.seconds
+                )
                 result = work.so_far(late)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(FLUSH_S, shield=True):
@@ -160,7 +163,7 @@ class _Work:
 
     async def _announce(self, facts: ModelFacts, caps: Caps, tools: list[Tool]) -> None:
         names = ", ".join(tool.name for tool in tools) or "none"
-        limits = f"{caps.steps} steps, {caps.tokens} tokens of {facts.context}"
+        limits = f"{counted(caps.steps, 'step')}, {counted(caps.tokens, 'token')} of {facts.context}"
         await self._tell(f"model {facts.model} at {facts.endpoint}; {limits}; tools: {names}")
         for note in self._notes:
             await self._tell(note)

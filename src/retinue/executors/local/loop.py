@@ -125,7 +125,7 @@ class Loop:
                 break
         else:
             self._ended_by = LimitExceeded("steps", self._caps.steps + 1, self._caps.steps)
-            self.notes.append(f"the limit of {self._caps.steps} steps ended the search")
+            self.notes.append(f"the limit of {counted(self._caps.steps, 'step')} ended the search")
         return await self._close()
 
     async def _next(self) -> Move | None:
@@ -195,7 +195,7 @@ class Loop:
             good += not failed
             exchange.calls += (_sendable(call),)
             exchange.answers.append(told)
-            size = f"{estimate_tokens(told)} tokens" if not failed else told
+            size = counted(estimate_tokens(told), "token") if not failed else told
             shown = clip(" ".join(f"{call.name} {call.arguments}".split()), 160)
             await self._tell(f"step {self._asker.steps}: {shown} -> {clip(size, 160)}")
             if spent is not None:
@@ -241,10 +241,10 @@ class Loop:
             return False
         if not self._looked:
             raise self._failure or ModelFailed(
-                f"{self._caps.strikes} broken calls in a row, and nothing found before",
+                f"{counted(self._caps.strikes, 'broken call')} in a row, and nothing found before",
                 hint="use a model that was trained to call tools",
             )
-        self.notes.append(f"{self._caps.strikes} broken calls in a row ended the search")
+        self.notes.append(f"{counted(self._caps.strikes, 'broken call')} in a row ended the search")
         return True
 
     async def _fall_back(self, why: str) -> None:

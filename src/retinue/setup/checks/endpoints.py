@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
+from retinue.core.words import counted
 from retinue.models import names
 from retinue.models.address import Address
 from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, key_of
@@ -125,7 +126,7 @@ async def _ask(
 
 
 def _counted(slots: int) -> str:
-    return "1 slot" if slots == 1 else f"{slots} slots"
+    return counted(slots, "slot")
 
 
 async def _around(seconds: float) -> Check:

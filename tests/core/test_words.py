@@ -1,0 +1,36 @@
+"""Small texts for people: in the right number, and never longer than they may be."""
+
+from __future__ import annotations
+
+import pytest
+
+from retinue.core.words import clip, counted, joined
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("0 files", 0),
+        ("1 file", 1),
+        ("2 files", 2),
+        ("1 file", 1.0),
+        ("0.5 files", 0.5),
+        ("1000000 files", 10**6),
+    ],
+)
+def test_what_is_counted_is_in_the_right_number(said: str, number: float) -> None:
+    assert counted(number, "file") == said
+
+
+def test_an_irregular_plural_is_given() -> None:
+    assert [counted(number, "try", "tries") for number in (1, 3)] == ["1 try", "3 tries"]
+
+
+def test_what_is_cut_is_marked_and_fits() -> None:
+    assert clip("short", 5) == "short"
+    assert clip("longer one", 8) == "longer…"
+
+
+def test_notes_that_are_not_there_are_not_joined() -> None:
+    assert joined(None, "a.", "", "b.") == "a. b."
+    assert joined(None) is None
