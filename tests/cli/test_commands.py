@@ -52,6 +52,31 @@ def test_config_says_where_the_users_own_file_is() -> None:
     assert str(Path.home()) in told
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[models.endpoints.a]\n", "models.endpoints.a.url: is missing"),
+        (
+            "[models.endpoints.a]\nurl = 'ftp://x'\n",
+            "models.endpoints.a.url: the URL of a model's server is not",
+        ),
+        (
+            "[models]\nendpoint = 'http://me:pass@x'\n",
+            "models.endpoint: the URL of a model's server has a name",
+        ),
+        ("[models.tiers.fast]\nendpoint = 'big'\n", "models.tiers.fast.endpoint = 'big': neither a URL nor"),
+    ],
+)
+def test_config_check_looks_at_the_models_too(tmp_path: Path, text: str, said: str) -> None:
+    """P6, P8: what is wrong, where, and what to write instead; a password in it is not repeated."""
+    file = tmp_path / "own.toml"
+    file.write_text(text)
+    result = run("config", "--check", str(file))
+    assert result.exit_code == 2
+    assert f"{file}: {said}" in result.stderr
+    assert "me:pass" not in result.output
+
+
 def test_config_check_tells_a_good_file_from_a_bad_one(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
     good.write_text("log_level = 'info'\n")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retinue.config.load import check_file, load
+from retinue.config.load import load, load_file
 from retinue.core.errors import ConfigInvalid
 
 
@@ -236,9 +236,11 @@ def test_cloned_project_cannot_define_commands(project: Path, personal: Path) ->
 
 
 def test_checking_a_file_tells_what_is_wrong_with_it(tmp_path: Path) -> None:
-    assert check_file(write(tmp_path / "good.toml", "log_level = 'info'\n")) == []
-    assert "no such setting" in str(check_file(write(tmp_path / "bad.toml", "x = 1\n"))[0])
-    assert "no such file" in str(check_file(tmp_path / "none.toml")[0])
+    assert load_file(write(tmp_path / "good.toml", "log_level = 'info'\n")).settings.log_level == "info"
+    with pytest.raises(ConfigInvalid, match="no such setting"):
+        load_file(write(tmp_path / "bad.toml", "x = 1\n"))
+    with pytest.raises(ConfigInvalid, match="no such file"):
+        load_file(tmp_path / "none.toml")
 
 
 MODELS = """
@@ -277,6 +279,10 @@ def test_a_project_may_not_say_where_models_are(project: Path, personal: Path) -
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (
+            "[models.endpoints.big]\n",
+            "retinue.toml: models.endpoints.big.url: is missing; it must be a string",
+        ),
         ("[models.endpoints.big]\nslots = 2\n", "models.endpoints.big.url: is missing; it must be a string"),
         ("[models.endpoints.big]\nurl = 'x'\nslots = 0\n", "a whole number of at least 1"),
         ("[models.endpoints.big]\nurl = 'x'\nkey = 'secret'\n", "no such setting"),

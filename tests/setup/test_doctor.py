@@ -24,6 +24,7 @@ from retinue.setup.doctor import Patient, examine
 from retinue.setup.entry import Entry
 from retinue.setup.hosts import host_named
 from retinue.setup.machine import Machine
+from retinue.store.store import Store
 
 
 def only(checks: list[Check]) -> Check:
@@ -148,6 +149,25 @@ def test_data_folder_that_is_a_file_is_a_problem(machine: Machine) -> None:
     folder.touch()
     assert only(data_folder(folder, machine, local)).status == "problem"
     assert only(database(folder)).status == "problem"
+
+
+def test_file_in_the_place_of_a_folder_of_the_data_is_a_problem(machine: Machine) -> None:
+    folder = machine.home / "data"
+    folder.mkdir(mode=0o700)
+    (folder / "owners").write_text("garbage")
+    blocked, private = data_folder(folder, machine, local)
+    assert (blocked.status, private.status) == ("problem", "ok")
+    assert "owners" in blocked.finding and "move owners away" in blocked.fix
+
+
+def test_damaged_database_of_runs_is_a_problem(machine: Machine) -> None:
+    folder = machine.home / "data"
+    Store.open(folder).close()
+    assert only(database(folder, (3, 51, 3))).status == "ok"
+    (folder / "retinue.db").write_text("garbage " * 1_000)
+    found = only(database(folder, (3, 51, 3)))
+    assert found.status == "problem"
+    assert "retinue.db" in found.finding and "move it away" in found.fix
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "remote"])

@@ -100,8 +100,17 @@ def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_refused_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "retinue.db").write_bytes(b"not a database at all" * 100)
-    with pytest.raises(Unavailable, match="cannot be used"):
+    with pytest.raises(Unavailable, match="cannot be used") as refused:
         Store.open(tmp_path)
+    assert "move it away" in (refused.value.hint or "")
+
+
+def test_file_where_a_folder_must_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "owners").write_text("garbage")
+    with pytest.raises(Unavailable, match="owners is a file where a folder must be") as refused:
+        Store.open(tmp_path)
+    assert "move owners away" in (refused.value.hint or "")
+    assert str(tmp_path) not in str(refused.value.as_dict())
 
 
 @pytest.mark.parametrize("name", ["retinue.db", "write.lock"])

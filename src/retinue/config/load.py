@@ -56,6 +56,8 @@ class _Layers:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     origins: dict[str, str] = field(default_factory=dict[str, str])
     problems: list[Problem] = field(default_factory=list[Problem])
+    empty: dict[str, str] = field(default_factory=dict[str, str])
+    """Tables without a setting, and the files they stand in: one that must have some is wrong."""
 
     def put(self, key: str, value: Any, origin: str) -> None:
         self.values[key] = value
@@ -96,14 +98,16 @@ def load(
     return Loaded(build(layers.values), layers.origins)
 
 
-def check_file(path: Path) -> list[Problem]:
-    """What is wrong with one file, read as the user's own."""
+def load_file(path: Path) -> Loaded:
+    """One file alone, read as the user's own, or `ConfigInvalid` with all that is wrong with it."""
     layers = _Layers()
     if not path.is_file():
-        return [Problem(str(path), "", "", "no such file")]
+        raise invalid([Problem(str(path), "", "", "no such file")])
     _take_file(layers, path, path)
     _require(layers)
-    return layers.problems
+    if layers.problems:
+        raise invalid(layers.problems)
+    return Loaded(build(layers.values), layers.origins)
 
 
 def invalid(problems: list[Problem]) -> ConfigInvalid:
@@ -115,10 +119,12 @@ def invalid(problems: list[Problem]) -> ConfigInvalid:
 
 
 def _require(layers: _Layers) -> None:
-    for key in sorted(set(missing(layers.values))):
+    for key in sorted(set(missing((*layers.values, *layers.empty)))):
         row = row_of(key)
         wanted = f"is missing; it must be {row.allowed if row else 'given'}"
-        layers.problems.append(Problem("settings", key, "", wanted))
+        table = key.rpartition(".")[0]
+        files = {**layers.empty, **{each.rpartition(".")[0]: file for each, file in layers.origins.items()}}
+        layers.problems.append(Problem(files.get(table, "settings"), key, "", wanted))
 
 
 def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
@@ -133,7 +139,9 @@ def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
         return
     for key, value in _flatten(tree):
         row = row_of(key)
-        if row is None:
+        if value == {} and is_section(key):
+            layers.empty[key] = str(path)
+        elif row is None:
             layers.problems.append(_unknown(str(path), key, value))
         elif row.user_only and path != personal:
             wanted = f"a project may not set this; put it in {personal}"
@@ -166,8 +174,9 @@ def _spelled(row_key: str, key: str) -> str:
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value with its dotted key, and every table without one."""
     for key, value in tree.items():
-        if isinstance(value, dict) and is_section(prefix + key):
+        if value and isinstance(value, dict) and is_section(prefix + key):
             yield from _flatten(cast("dict[str, Any]", value), f"{prefix}{key}.")
         else:
             yield prefix + key, value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -236,14 +236,14 @@ def _make(kind: type[Made], prefix: str, values: Mapping[str, Any]) -> Made:
     return kind(**given)
 
 
-def missing(values: Mapping[str, Any]) -> Iterator[str]:
-    """Keys without which a named table makes no sense."""
-    for key in values:
+def missing(given: Collection[str]) -> Iterator[str]:
+    """Keys without which a named table makes no sense; `given` are keys, and tables that have none."""
+    for key in given:
         for row_key, row in rows().items():
             before, star, after = row_key.partition(".*.")
             if star and row.bounds["required"] and key.startswith(before + "."):
                 name = key.removeprefix(before + ".").partition(".")[0]
-                if f"{before}.{name}.{after}" not in values:
+                if f"{before}.{name}.{after}" not in given:
                     yield f"{before}.{name}.{after}"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retinue.config.load import Loaded, Problem, check_file, invalid, user_file
+from retinue.config.load import Loaded, Problem, invalid, load_file, user_file
 from retinue.config.schema import values_of
+from retinue.core.errors import ConfigInvalid
+from retinue.models.address import Address
+from retinue.models.tiers import TIERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,31 @@ def own_file() -> tuple[Path, bool]:
 
 def check(path: Path) -> None:
     """Raise `ConfigInvalid` with everything that is wrong in one file."""
-    problems: Sequence[Problem] = check_file(path)
+    models = load_file(path).settings.models
+    given = {
+        "models.endpoint": models.endpoint,
+        **{f"models.tiers.{name}.endpoint": getattr(models.tiers, name).endpoint for name in TIERS},
+    }
+    urls = {f"models.endpoints.{name}.url": each.url for name, each in models.endpoints.items()}
+    urls |= {key: value for key, value in given.items() if "://" in value}
+    problems = [Problem(str(path), key, "", wrong) for key, url in urls.items() if (wrong := _wrong_url(url))]
+    names = ", ".join(sorted(models.endpoints)) or "none"
+    problems += [
+        Problem(str(path), key, repr(value), f"neither a URL nor an endpoint; there are: {names}")
+        for key, value in given.items()
+        if value and "://" not in value and value not in models.endpoints
+    ]
     if problems:
-        raise invalid(list(problems))
+        raise invalid(problems)
+
+
+def _wrong_url(url: str) -> str | None:
+    """The URL is not repeated: it may hold a password."""
+    try:
+        Address.parse(url)
+    except ConfigInvalid as error:
+        return f"{error.message}; {error.hint}"
+    return None
 
 
 def _plain(value: Any) -> Any:

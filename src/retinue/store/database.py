@@ -26,6 +26,10 @@ Listener = Callable[[Iterable[RunId]], None]
 Row = sqlite3.Row
 
 _HINT = "see that the data folder can be written to, or set RETINUE_DATA_DIR to another one"
+_DAMAGED = (
+    "retinue.db in the data folder is damaged: move it away, with retinue.db-wal and retinue.db-shm, and a "
+    "new one is made; the logs of its runs stay"
+)
 LOCK_TIMEOUT_S = 10.0
 _CHECKPOINT_BYTES = 4 * 1024 * 1024
 _LOG_BYTES_KEPT = 1024 * 1024
@@ -107,7 +111,8 @@ class Database:
         except sqlite3.IntegrityError as error:
             raise Conflict(f"the store refused the change: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise Unavailable(f"the store cannot be used: {error}", hint=_HINT) from error
+            hint = _HINT if isinstance(error, sqlite3.OperationalError) else _DAMAGED
+            raise Unavailable(f"the store cannot be used: {error}", hint=hint) from error
         finally:
             self._file_lock.release()
 

@@ -21,8 +21,14 @@ class DataFolder:
             given.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = cls(given.resolve())
             refuse_network(filesystem_of(folder.path))
-            folder.owners.mkdir(mode=0o700, exist_ok=True)
-            folder.logs.mkdir(mode=0o700, exist_ok=True)
+            for needed in (folder.owners, folder.logs):
+                needed.mkdir(mode=0o700, exist_ok=True)
+        except FileExistsError as error:
+            name = Path(error.filename).name
+            raise Unavailable(
+                f"the data folder cannot be used: {name} is a file where a folder must be",
+                hint=f"move {name} away, or set RETINUE_DATA_DIR to another folder",
+            ) from None
         except OSError as error:
             raise Unavailable(
                 f"the data folder cannot be used: {error.strerror}",

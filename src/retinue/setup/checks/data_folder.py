@@ -28,6 +28,13 @@ NETWORK_FILESYSTEMS = frozenset(
 )
 
 
+FOLDERS = ("owners", "logs", "index")
+"""That lie in the data folder."""
+DATABASE = "retinue.db"
+LARGEST_CHECKED = 100_000_000
+"""Bytes of a database that is read through: a larger one would take the time of all checks."""
+
+
 def filesystem_type(path: Path) -> str:
     """The kind of filesystem the path lies on; `remote` for a network drive of Windows."""
     best, kind = -1, ""
@@ -54,7 +61,13 @@ def data_folder(
         return [Check("data folder", "problem", finding, move)]
     if not folder.exists():
         return [Check("data folder", "ok", f"{shown} will be made on first use")]
-    return [_privacy(folder, shown)]
+    in_the_way = [name for name in FOLDERS if (folder / name).exists() and not (folder / name).is_dir()]
+    return [*(_blocked(name, shown) for name in in_the_way), _privacy(folder, shown)]
+
+
+def _blocked(name: str, shown: str) -> Check:
+    finding = f"{name} in {shown} is a file where a folder must be: no run can be recorded"
+    return Check("data folder", "problem", finding, f"move {name} away; it is made anew on first use")
 
 
 def _can_be_written_to(folder: Path) -> bool:
@@ -93,6 +106,10 @@ def database(folder: Path, version: tuple[int, ...] = sqlite3.sqlite_version_inf
     if mode != "wal":
         finding = f"{shown} cannot use write-ahead logging in the data folder"
         return [Check("database", "problem", finding, move)]
+    if damage := _damage(folder / DATABASE):
+        finding = f"{DATABASE} in the data folder is damaged ({damage}): no run can be recorded"
+        fix = f"move it away, with {DATABASE}-wal and {DATABASE}-shm; a new one is made, and the logs stay"
+        return [Check("database", "problem", finding, fix)]
     if version < FIXED_SQLITE:
         finding = (
             f"{shown} works, but is older than {wanted}: in rare cases two connections that write and "
@@ -101,6 +118,23 @@ def database(folder: Path, version: tuple[int, ...] = sqlite3.sqlite_version_inf
         fix = f"use a Python that comes with SQLite {wanted} or newer"
         return [Check("database", "warning", finding, fix)]
     return [Check("database", "ok", f"{shown} works with write-ahead logging")]
+
+
+def _damage(file: Path) -> str:
+    """What is wrong with the runs' own database; nothing if there is none, or it is merely busy."""
+    if not file.exists():
+        return ""
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as opened:
+            opened.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if file.stat().st_size > LARGEST_CHECKED:
+                return ""
+            said: str = opened.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        return "" if "locked" in str(error) else str(error)
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if said == "ok" else "quick_check finds a fault"
 
 
 def _try_wal(file: Path) -> str:
