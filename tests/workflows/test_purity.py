@@ -76,5 +76,6 @@ def test_core_modules_that_workflows_use_are_pure_too() -> None:
         if name.startswith("retinue.core.")
     }
     assert used <= {
-        f"retinue.core.{name}" for name in ("handoff", "json_value", "phase", "tokens", "words", "workflow")
+        f"retinue.core.{name}"
+        for name in ("handoff", "json_value", "phase", "spoken_json", "tokens", "words", "workflow")
     }

@@ -16,12 +16,11 @@ from retinue.core.errors import OutputInvalid
 from retinue.core.executor import Outcome, OutputLine, Resumed, RunContext, Task
 from retinue.core.json_value import Json
 from retinue.core.ports import Executor
+from retinue.core.spoken_json import NotJson, embedded_values, stated_values
 from retinue.core.words import clip
 from retinue.executors.cli_session import is_lost
-from retinue.executors.local.lenient_json import NotJson
 from retinue.executors.loose import text
 from retinue.executors.output_schema import OutputSchema
-from retinue.executors.spoken_json import embedded_values, stated_values
 
 MOST_TRIES = 3
 KEPT_OF_A_TRY = 800

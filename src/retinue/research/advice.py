@@ -134,7 +134,7 @@ def _prompt(question: str, shown: Sequence[str]) -> Prompt:
 def _parsed(text: str) -> dict[str, Any] | None:
     """The object in it: small models put thoughts, fences and words around what they are asked for."""
     # Imported here because most questions are answered without a model.
-    from retinue.executors.local.lenient_json import first_value
+    from retinue.core.spoken_json import first_value
     from retinue.executors.local.moves import without_thoughts
 
     found = first_value(without_thoughts(text))

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic import ValidationError
 
 from retinue.core.handoff import SUMMARY_TOKENS, HandoffRequest, HandoffResponse
 from retinue.core.phase import Decision, Expected, Progress
+from retinue.core.spoken_json import objects_in
 from retinue.core.tokens import estimate_tokens
 from retinue.core.workflow import FieldType
 
 CUT = f" […] (cut to {SUMMARY_TOKENS} tokens by the server)"
-MOST_TRIES = 200
-"""Places in an answer at which an object is looked for."""
-_FENCE = re.compile(r"```[ \t]*(?:json|JSON)?[ \t]*\r?\n(.*?)```", re.DOTALL)
 _FIELDS = frozenset(HandoffResponse.model_fields)
 _TELLING = frozenset({"decision", "status", "context_summary"})
 _DECISION_OF = {Progress.COMPLETE.value: Decision.PROCEED.value, Progress.BLOCKED.value: Decision.STOP.value}
@@ -85,31 +82,9 @@ def shortened(text: str, tokens: int, mark: str = " […]") -> str:
 
 def _object_in(text: str) -> dict[str, Any] | None:
     """The last object that looks like a response: answers end with it."""
-    found = list(_objects(text))
+    found = list(objects_in(text))
     telling = [each for each in found if _TELLING & each.keys()]
     return (telling or found or [None])[-1]
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    for part in (text, *_FENCE.findall(text)):
-        try:
-            value = json.loads(part)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            yield cast("dict[str, Any]", value)
-    decoder = json.JSONDecoder()
-    at = text.find("{")
-    for _ in range(MOST_TRIES):
-        if at < 0:
-            return
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            yield cast("dict[str, Any]", value)
-        at = text.find("{", end)
 
 
 def _completed(given: dict[str, Any], request: HandoffRequest) -> dict[str, Any]:

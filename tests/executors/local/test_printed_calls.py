@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retinue.core.model import Reply
-from retinue.executors.local.lenient_json import NotJson, parse, parse_object
 from retinue.executors.local.moves import Broken, Calls, Says, read, without_thoughts
 from retinue.executors.local.printed_calls import printed_calls
 
@@ -143,29 +141,6 @@ def test_ids_of_printed_calls_differ_between_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ('{"a": 1}', {"a": 1}),
-        ('```json\n{"a": 1}\n```', {"a": 1}),
-        ('{"a": 1,}', {"a": 1}),
-        ("{'a': True, 'b': None}", {"a": True, "b": None}),
-        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
-    ],
-)
-def test_json_is_read_as_it_was_meant(text: str, value: object) -> None:
-    assert parse_object(text) == value
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[1]", "4", '{"a": ', "{" * 100, '{"a": ' * 70, "x" * 70_000, "nothing"]
-)
-def test_what_is_no_object_says_why_in_one_line(text: str) -> None:
-    with pytest.raises(NotJson) as told:
-        parse_object(text)
-    assert str(told.value) and "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "{" * 30_000,
@@ -193,5 +168,3 @@ def test_no_text_takes_long(text: str) -> None:
 @given(st.text(alphabet="{}[]\"':,<>/|`\\ntool_callread_fiethink=()\n", max_size=300))
 def test_no_text_breaks_the_reading(text: str) -> None:
     read(reply(text), knows, 1)
-    with suppress(NotJson):
-        parse(text)

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, OutputInvalid
 from retinue.core.json_value import Json
 from retinue.core.model import Reply
+from retinue.core.spoken_json import NotJson, first_value, parse
 from retinue.core.words import clip, counted
 from retinue.executors.answered_references import Verdict, corrected
 from retinue.executors.local.asker import Asker, Request, Tell
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.lenient_json import NotJson, first_value, parse
 from retinue.executors.local.moves import without_thoughts
 from retinue.executors.output_schema import OutputSchema
 

@@ -20,6 +20,7 @@ from retinue.core.errors import (
     ToolsUnsupported,
 )
 from retinue.core.model import ToolCall
+from retinue.core.spoken_json import NotJson, parse_object
 from retinue.core.tokens import estimate_tokens
 from retinue.core.words import clip, counted
 from retinue.executors.answered_references import corrected
@@ -27,7 +28,6 @@ from retinue.executors.local.answers import Answers, Judge
 from retinue.executors.local.asker import Asker, Request, Tell
 from retinue.executors.local.caps import MAX_CALLS, Caps
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.lenient_json import NotJson, parse_object
 from retinue.executors.local.modes import Actions, Mode, ToolCalls
 from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
 from retinue.executors.placeholders import is_placeholder

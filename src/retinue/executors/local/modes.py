@@ -12,8 +12,8 @@ from typing import Protocol, cast
 
 from retinue.core.json_value import Json
 from retinue.core.model import Reply, ToolCall, ToolSpec
+from retinue.core.spoken_json import NotJson, first_value, parse
 from retinue.executors.local.asker import Request
-from retinue.executors.local.lenient_json import NotJson, first_value, parse
 from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
 from retinue.tools.toolbox import Toolbox
 

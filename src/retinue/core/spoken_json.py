@@ -1,12 +1,15 @@
-"""JSON as small models write it: in fences, with trailing commas, in Python's spelling. Never raises."""
+"""JSON as models and programs say it: in fences, between sentences, with trailing commas, as Python.
+
+The one reader of answers. Whatever the text, it ends soon and raises nothing but `NotJson`.
+"""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-from itertools import islice
-from typing import cast
+from collections.abc import Iterator
+from typing import NamedTuple, cast
 
 from retinue.core.json_value import Json
 
@@ -14,6 +17,7 @@ LONGEST = 60_000
 DEEPEST = 64
 MOST_BEGINNINGS = 200
 """Places in a text at which a value is looked for."""
+_FENCED = re.compile(r"^```[ \t]*[\w-]{0,20}[ \t]*\r?\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -51,18 +55,82 @@ def parse(text: str) -> Json:
     raise NotJson(_reason(text, reason))
 
 
+def stated_values(text: str) -> list[Json]:
+    """The one value that a text is, or those that stand in fences of their own; `NotJson` for none."""
+    try:
+        return [parse(text)]
+    except NotJson:
+        if len(text) > LONGEST or not (fenced := list(_fenced(text))):
+            raise
+        return fenced
+
+
 def first_value(text: str, start: int = 0) -> tuple[Json, int] | None:
     """The first JSON object or list in a text from `start` on, and where it ends."""
     text = text[: start + LONGEST]
     if _depth(text[start:]) > DEEPEST:
         return None
-    for found in islice(re.finditer(r"[{\[]", text[start:]), MOST_BEGINNINGS):
+    found = next(_between_words(text, start), None)
+    return None if found is None else (found.value, found.end)
+
+
+def embedded_values(text: str) -> list[Json]:
+    """The objects and lists between a text's words; none where brackets stay open.
+
+    Else the inner parts of an answer that was cut off, or is almost JSON, would pass for the whole.
+    """
+    if len(text) > LONGEST:
+        return []
+    found = list(_between_words(text))
+    words, at = "", 0
+    for each in found:
+        words, at = words + text[at : each.start], each.end
+    words += text[at:]
+    closed = all(words.count(opening) == words.count(closing) for opening, closing in ("{}", "[]"))
+    return [each.value for each in found] if closed else []
+
+
+def objects_in(text: str) -> Iterator[dict[str, Json]]:
+    """Every object of a text of any length: the whole of it, those in fences, those between the words.
+
+    One may come twice, and an object within a list or within one that is broken comes too.
+    """
+    try:
+        stated = stated_values(text)
+    except NotJson:
+        stated = list(_fenced(text))
+    for value in (*stated, *(found.value for found in _between_words(text, opening="{"))):
+        if isinstance(value, dict):
+            yield value
+
+
+class _Found(NamedTuple):
+    start: int
+    value: Json
+    end: int
+
+
+def _between_words(text: str, start: int = 0, opening: str = "{[") -> Iterator[_Found]:
+    beginnings = re.compile(f"[{re.escape(opening)}]")
+    for _ in range(MOST_BEGINNINGS):
+        beginning = beginnings.search(text, start)
+        if beginning is None:
+            return
+        at = beginning.start()
         try:
-            value, end = _DECODER.raw_decode(text, start + found.start())
-        except ValueError:
+            value, start = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            start = at + 1
+        else:
+            yield _Found(at, cast("Json", value), start)
+
+
+def _fenced(text: str) -> Iterator[Json]:
+    for block in _FENCED.findall(text):
+        try:
+            yield parse(block)
+        except NotJson:
             continue
-        return cast("Json", value), end
-    return None
 
 
 def unfenced(text: str) -> str:
