@@ -236,3 +236,48 @@ def test_long_report_with_many_words_is_answered(project: Path, inquire: Inquire
     words = " ".join(f"word{number}" for number in range(9_000))
     result = located(inquire(f"with_retry fails\n\n```\n{words}\n```"))
     assert str(result.references[0]) == "src/shop/retry.py:18"
+
+
+def test_analyzer_tells_first_what_the_question_asks_of_a_component(project: Path, inquire: Inquire) -> None:
+    """Of many calls and settings, those that the question speaks of; not those named like the component."""
+    body = "".join(f"    prepare_order_{number}()\n" for number in range(5))
+    helpers = "".join(f"def prepare_order_{number}(): ...\n" for number in range(5))
+    text = f"def place_order():\n{body}    split_batches()\n\n{helpers}def split_batches(): ...\n"
+    write(project, {"src/shop/order.py": text})
+    result = analyzed(inquire("how does place_order split batches?"))
+    calls = [finding for finding in result.key_findings if " calls " in finding]
+    assert "calls `split_batches`" in calls[0]
+    assert "calls `prepare_order_0`" in calls[1]
+
+
+def test_analyzer_takes_a_bare_word_for_the_component_of_that_name(project: Path, inquire: Inquire) -> None:
+    """And of its overloads the one with the body."""
+    text = """
+        interface BaseParcelledRef<T> extends ParcelledRef<T> {
+          readonly parcelled: ParcelledRef<T>
+          parcelledAgain: Parcelled
+          isParcelled: boolean
+        }
+
+        export function parcelled(one: string): string
+        export function parcelled(one: number): string
+        export function parcelled(one: unknown): string {
+          const parcelledText = String(one)
+          return parcelledText
+        }
+    """
+    write(project, {"src/web/parcelled.ts": text})
+    result = analyzed(inquire("parcelled"))
+    assert starts(result, "src/web/parcelled.ts:9: `parcelled` is defined")
+    assert "`parcelled` is defined at src/web/parcelled.ts:9" in result.summary
+    assert len([finding for finding in result.key_findings if "is defined" in finding]) == 1
+
+
+def test_type_of_the_same_name_in_another_file_is_another_type(project: Path, inquire: Inquire) -> None:
+    """P8: what it calls on itself is its own."""
+    saving = "class Store:\n    def save_all(self): ...\n\n    def flush(self):\n        self.save_all()\n"
+    other = "class Store(Base):\n    def rotate(self):\n        self.save_all()\n"
+    write(project, {"src/shop/database.py": saving, "src/shop/files.py": other})
+    result = analyzed(inquire("how does Store.save_all in database.py work?"))
+    assert starts(result, "src/shop/database.py:5: `Store.flush` uses `Store.save_all`")
+    assert not starts(result, "src/shop/files.py:")

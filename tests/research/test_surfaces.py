@@ -186,6 +186,24 @@ def test_links_lead_to_the_file_of_the_right_root_only_on_a_terminal(tmp_path: P
     assert Links(answer, enabled=False).to("x.py:3") == "x.py:3"
 
 
+def test_every_reference_of_a_finding_is_a_link_and_none_is_listed_twice(project: Path) -> None:
+    done = CliRunner().invoke(
+        main, ["analyze", "charge_card", "--root", str(project)], env={"FORCE_HYPERLINK": "1"}
+    )
+    called = next(line for line in done.output.split("\n") if "calls `with_retry`, defined" in line)
+    assert called.count("\x1b]8;;file://") == 2
+    plain = cli("analyze", "charge_card", "--root", str(project)).output
+    shown = json.loads(cli("analyze", "charge_card", "--root", str(project), "--json").output)["references"]
+    assert shown
+    assert not [line for line in plain.split("\n") if line.strip() in shown]
+
+
+def test_nothing_found_leaves_no_empty_heading(project: Path) -> None:
+    told = cli("research", "where is frob_nicate?", "--root", str(project)).output
+    assert told.startswith("Not found")
+    assert "Where to look" not in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -29,12 +30,13 @@ def print_report(answer: dict[str, Any]) -> None:
     is_tty = sys.stdout.isatty()
     links = Links(answer, enabled=has_links(os.environ, is_tty=is_tty))
     if "status" in answer:
-        lines = [*_role("", answer, answer, links), *_notes([answer.get("notes")])]
+        lines = [*_alone(answer, links), *_notes([answer.get("notes")])]
     else:
         lines = [answer["summary"]]
         for role, title in TITLES.items():
-            if role in answer:
-                lines += ["", *_role(title, answer[role], answer[role].get("value", {}), links)]
+            outcome = answer.get(role)
+            if outcome and (said := list(_role(outcome, outcome.get("value", {}), links))):
+                lines += ["", click.style(title, bold=True), *said]
         lines += _notes([*answer.get("notes", ()), *_notes_of_roles(answer)])
         if "artifactPath" in answer:
             lines += ["", f"Memo: {answer['artifactPath']}"]
@@ -50,8 +52,17 @@ class Links:
         self._root_of: dict[str, int] = answer.get("rootOf", {})
         self._enabled = enabled
         values = [answer, *(answer[role].get("value", {}) for role in TITLES if role in answer)]
-        self.known = list(dict.fromkeys(one for value in values for one in value.get("references", ())))
-        """Every reference of the answer: a role may speak of one that another role lists."""
+        # Every reference of the answer: a role may speak of one that another role lists.
+        known = {one for value in values for one in value.get("references", ())}
+        either = "|".join(map(re.escape, sorted(known)))
+        self._known = re.compile(rf"(?<![\w/.-])(?:{either})(?!:?\d)" if known else r"(?!)")
+
+    def named_in(self, text: str) -> list[str]:
+        return self._known.findall(text)
+
+    def within(self, text: str) -> str:
+        """The text with its references as links."""
+        return self._known.sub(lambda found: self.to(found[0]), text)
 
     def to(self, reference: str) -> str:
         if not self._enabled:
@@ -62,25 +73,26 @@ class Links:
         return f"\x1b]8;;{Path(path).as_uri()}{line}\x1b\\{reference}\x1b]8;;\x1b\\"
 
 
-def _role(title: str, outcome: dict[str, Any], value: dict[str, Any], links: Links) -> Iterator[str]:
-    if title:
-        yield click.style(title, bold=True)
+def _alone(answer: dict[str, Any], links: Links) -> Iterator[str]:
+    """A role that was asked for alone: its summary first."""
+    if "error" not in answer:
+        sure = f"{answer['confidence']} confidence"
+        yield answer["summary"] if sure in answer["summary"] else f"{answer['summary']} ({sure})"
+    yield from _role(answer, answer, links)
+
+
+def _role(outcome: dict[str, Any], value: dict[str, Any], links: Links) -> Iterator[str]:
+    """Its findings, then the references that no finding speaks of."""
     if "error" in outcome:
         yield f"  {outcome['status']}: {outcome['error']['message']}"
         return
-    if not title:
-        sure = f"{value['confidence']} confidence"
-        yield value["summary"] if sure in value["summary"] else f"{value['summary']} ({sure})"
-    references: list[str] = value["references"]
+    spoken_of: set[str] = set()
     for finding in value["key_findings"]:
         first, *more = finding.split("\n")
-        told = next((one for one in links.known if first.startswith((f"{one}: ", f"{one} in "))), "")
-        yield f"  - {links.to(told) if told else ''}{first.removeprefix(told)}"
+        spoken_of |= set(links.named_in(first))
+        yield f"  - {links.within(first)}"
         yield from (f"      {line}" for line in more)
-    spoken_of = "\n".join(value["key_findings"])
-    for reference in references:
-        if f"{reference}:" not in spoken_of and f"{reference})" not in spoken_of:
-            yield f"  {links.to(reference)}"
+    yield from (f"  {links.to(one)}" for one in value["references"] if one not in spoken_of)
 
 
 def _notes_of_roles(answer: dict[str, Any]) -> Iterator[str | None]:

@@ -102,9 +102,19 @@ def _components(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> list[C
         for definition in source.definitions:
             if (definition.owner, definition.name) in dotted:
                 whole.append(Component(source, definition))
-            elif definition.name in inquiry.asked.names:
+            elif definition.name in inquiry.asked.names or definition.name == asked.text:
                 named.append(Component(source, definition))
-    return (whole or named or relevant)[:COMPONENTS]
+    return _with_bodies(whole or named or relevant)[:COMPONENTS]
+
+
+def _with_bodies(components: Sequence[Component]) -> list[Component]:
+    """Of several definitions of one thing in a file, such as overloads, the longest: it does the work."""
+    longest: dict[tuple[Entry, str], Component] = {}
+    for one in components:
+        known = longest.get((one.entry, one.name))
+        if known is None or one.definition.length > known.definition.length:
+            longest[one.entry, one.name] = one
+    return list(longest.values())
 
 
 def _trace(trace: Trace, component: Component, near: Sequence[Entry], stop: Stop) -> None:
@@ -186,7 +196,7 @@ def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
     calls = callees_of(source, component.definition)
     receivers = {name: call.receiver for name, call in calls.items()}
     defined = definitions_of(trace.inquiry, receivers, source, stop)
-    called = [name for name in calls if name in defined]
+    called = _asked_for_first(trace.inquiry, component, [name for name in calls if name in defined])
     for name in called[:CALLEES]:
         call = Claim(source.entry, calls[name].line, (name,))
         target = Claim(*defined[name], (name,))
@@ -198,14 +208,26 @@ def _add_constants(trace: Trace, component: Component, stop: Stop) -> list[str]:
     source, user = component.source, component.name
     read = constants_of(source, component.definition)
     defined = definitions_of(trace.inquiry, dict.fromkeys(read, ""), source, stop)
-    for name, line in list(read.items())[:CONSTANTS]:
-        claims = [Claim(source.entry, line, (name,))]
+    names = _asked_for_first(trace.inquiry, component, list(read))
+    for name in names[:CONSTANTS]:
+        claims = [Claim(source.entry, read[name], (name,))]
         text = f"{{0}}: `{user}` reads `{name}`"
         if name in defined:
             claims.append(Claim(*defined[name], (name,)))
             text += ", set at {1}"
         trace.add("constant", text, *claims)
-    return list(read)
+    return names
+
+
+def _asked_for_first(inquiry: Inquiry, component: Component, names: list[str]) -> list[str]:
+    """Names that say what the component's own does not, then the others in their order."""
+    own = component.name.casefold()
+    further = {term: weight for term, weight in inquiry.asked.terms.items() if term not in own}
+
+    def worth(name: str) -> float:
+        return sum(weight for term, weight in further.items() if term in name.casefold())
+
+    return sorted(names, key=worth, reverse=True)
 
 
 def _confidence(inquiry: Inquiry, components: Sequence[Component]) -> Confidence:

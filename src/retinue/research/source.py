@@ -52,6 +52,10 @@ class Definition:
     """Whether it is inside a function, so that nothing else can use it."""
 
     @property
+    def length(self) -> int:
+        return self.end - self.line
+
+    @property
     def shown(self) -> str:
         return f"{self.owner}.{self.name}" if self.owner else self.name
 

@@ -116,7 +116,8 @@ def uses_of(
     for entry in using[:files]:
         source = inquiry.sources.open(entry, stop)
         if source is not None:
-            uses += _uses_in(source, definition, [match for match in lines if match.entry == entry])
+            here = [match for match in lines if match.entry == entry]
+            uses += _uses_in(source, definition, here, at_home=entry == home)
     only_defines = home in using and not any(use.entry == home for use in uses)
     sure = tuple(use for use in uses if use.is_sure)
     return Uses(sure or tuple(uses), len(using) - only_defines)
@@ -133,7 +134,7 @@ def _minor(entry: Entry) -> bool:
     return standing_of(entry.path) not in ("own", "package")
 
 
-def _uses_in(source: Source, used: Definition, matches: Iterable[Match]) -> Iterator[Use]:
+def _uses_in(source: Source, used: Definition, matches: Iterable[Match], *, at_home: bool) -> Iterator[Use]:
     kind = kind_of(source.entry.path)
     for match in matches:
         if match.line > len(source.lines) or match.line in source.prose:
@@ -143,12 +144,15 @@ def _uses_in(source: Source, used: Definition, matches: Iterable[Match]) -> Iter
         within = source.around(match.line)
         itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
         if used.name in code and not itself:
-            sure = _reaches(code, used, within)
+            sure = _reaches(code, used, within if at_home else None)
             yield Use(source.entry, match.line, within, kind == "test", kind == "entry point", sure)
 
 
 def _reaches(code: str, used: Definition, within: Definition | None) -> bool:
-    """Whether a method is reached through something that is named like its type."""
+    """Whether a method is reached through something that is named like its type, or `within` it as its own.
+
+    Another file may have another type of the same name.
+    """
     if used.owner is None:
         return True
     receivers = re.findall(rf"(\w+)(?:\(\))?\)?(?:\.|->|::){re.escape(used.name)}\b", code)
