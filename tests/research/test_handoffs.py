@@ -96,6 +96,13 @@ async def test_a_handoff_without_references_says_that_it_has_none(service: Servi
 
 
 @pytest.mark.anyio
+async def test_a_handoff_without_a_summary_has_none_when_it_is_taken_up(service: Service) -> None:
+    """And not the word that stands for it in the file."""
+    await create(service, Draft(question="what is left?"))
+    assert (await resume(service))["summary"] == ""
+
+
+@pytest.mark.anyio
 async def test_references_are_looked_at_again(service: Service, project: Path) -> None:
     """P3: unchanged, moved within the file, moved to another file, or gone."""
     marks = ["src/shop/retry.py:18", "src/shop/settings.py:4", "src/shop/cli.py:4", "src/shop/stock.py:4"]

@@ -281,3 +281,17 @@ def test_type_of_the_same_name_in_another_file_is_another_type(project: Path, in
     result = analyzed(inquire("how does Store.save_all in database.py work?"))
     assert starts(result, "src/shop/database.py:5: `Store.flush` uses `Store.save_all`")
     assert not starts(result, "src/shop/files.py:")
+
+
+def test_examples_that_differ_in_names_alone_are_one(project: Path, inquire: Inquire) -> None:
+    """Near-duplicates: registrations, accessors and the like are written again with other words."""
+    module = (
+        "def register_{0}(registry):\n    registry.add(\n        '{0} plugin',\n        make={0},\n    )\n"
+    )
+    other = "def register_all(registry):\n  for plugin in sorted(PLUGINS):\n    if plugin.on:\n      yield plugin\n"
+    plugins = {f"src/shop/plugin_{name}.py": module.format(name) for name in ("mail", "print", "fax")}
+    write(project, plugins | {"src/shop/plugins.py": other})
+    result = patterns_of(inquire("examples of how to register a plugin in the registry"))
+    shown = [finding for finding in result.key_findings if "register_" in finding]
+    assert len([finding for finding in shown if "registry.add(" in finding]) == 1
+    assert [finding for finding in shown if "register_all" in finding]

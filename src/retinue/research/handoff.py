@@ -23,6 +23,7 @@ LISTS = {
 }
 """Each list by its name, with its heading."""
 _ROOT = "root searched: "
+_NOTHING = "None."
 _KEPT = re.compile(
     r"- `(?P<reference>[^`]+)`(?: \(root (?P<root>\d{1,3})\))?(?:: (?P<ticks>`+) ?(?P<text>.*?) ?(?P=ticks))?"
 )
@@ -54,13 +55,13 @@ class Handoff:
     def markdown(self, constraints: Iterable[str] = ()) -> str:
         def section(name: str) -> list[str]:
             items = self.lists.get(name, ())
-            return ["", f"## {LISTS[name]}", "", *(bullets(items) or ["None."])]
+            return ["", f"## {LISTS[name]}", "", *(bullets(items) or [_NOTHING])]
 
         lines = [TITLE, "", "## Question", "", *verbatim(self.question)]
-        lines += ["", "## Summary", "", self.summary or "None."]
+        lines += ["", "## Summary", "", self.summary or _NOTHING]
         for name in ("found", "decided", "changed", "open"):
             lines += section(name)
-        lines += ["", "## References", "", *(map(str, self.references) if self.references else ["None."])]
+        lines += ["", "## References", "", *(map(str, self.references) if self.references else [_NOTHING])]
         lines += ["", "## Constraints / Budgets", "", *bullets(f"{_ROOT}{root}" for root in self.roots)]
         lines += bullets(constraints)
         if self.lists.get("notes"):
@@ -77,7 +78,7 @@ class Handoff:
         kept = [_KEPT.fullmatch(line) for line in sections["References"]]
         return cls(
             question=_unquoted(sections.get("Question", [])),
-            summary="\n".join(sections.get("Summary", [])).strip(),
+            summary="\n".join(sections.get("Summary", [])).strip().removeprefix(_NOTHING),
             lists={name: tuple(_items(sections.get(title, []))) for name, title in LISTS.items()},
             references=tuple(
                 Kept(Reference.parse(one["reference"]), int(one["root"] or 1) - 1, one["text"] or "")

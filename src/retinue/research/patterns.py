@@ -29,7 +29,10 @@ SHORTEST = 3
 """Lines of an example: a constant or a one-line wrapper shows no pattern."""
 ALIKE = 0.6
 """Two examples that share this much of their words are one example."""
+SAME_SHAPE = 0.75
+"""As much of their lines, names and values aside, makes two examples one as well."""
 _WORD = re.compile(r"\w+")
+_VALUE = re.compile(r"""(["'`])(?:(?!\1).)*\1|\w+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,14 @@ class Example:
     @property
     def words(self) -> frozenset[str]:
         return frozenset(_WORD.findall("\n".join(self.source.lines[self.first - 1 : self.last])))
+
+    @property
+    def shape(self) -> Counter[str]:
+        """Its lines of code without their names and values."""
+        numbers = range(self.first, self.last + 1)
+        code = (self.source.lines[number - 1] for number in numbers if number not in self.source.prose)
+        shapes = ("".join(_VALUE.sub("x", line).split()) for line in code)
+        return Counter(shape for shape in shapes if shape)
 
 
 def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
@@ -117,7 +128,10 @@ def _collect(kept: list[Example], candidates: Iterator[Example]) -> None:
 def _alike(one: Example, other: Example) -> bool:
     if one.entry == other.entry and one.first <= other.last and other.first <= one.last:
         return True
-    return len(one.words & other.words) / len(one.words | other.words) >= ALIKE
+    if len(one.words & other.words) / len(one.words | other.words) >= ALIKE:
+        return True
+    here, there = one.shape, other.shape
+    return (here & there).total() >= SAME_SHAPE * max(1, (here | there).total())
 
 
 def _finding(inquiry: Inquiry, example: Example) -> Finding:
