@@ -8,10 +8,8 @@ first five places; the ratio is the tokens of the report to the tokens of those 
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +17,14 @@ from typing import Any
 
 import anyio
 
-from benchmarks.retrieval import Query, checkouts, cpu, queries_of
+from benchmarks.retrieval import Query, checkouts, cpu, over_sets
 from retinue.config.settings import Settings
 from retinue.core.reference import Reference
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.core.tokens import estimate_tokens
 from retinue.redaction import Redactor
+from retinue.service.indexing import make_indexes
 from retinue.service.research import Ask, research
 from retinue.service.service import Service
 
@@ -65,23 +64,13 @@ async def measured(service: Service, tree: Path, query: Query) -> Measured:
     return Measured(tokens, read, len(query.gold & named), len(query.gold), spent)
 
 
-def prepare(service: Service, tree: Path) -> None:
-    """The index that a server would have made behind its first answer."""
-    from retinue.codebase.policy import Policy
-    from retinue.research.scope import scope_of
-
-    limits = service.settings.limits
-    policy = Policy(max_file_bytes=limits.max_file_bytes)
-    scope_of([Root.at(tree)], policy, (), Stop(), service.settings.data_dir / "index").locator.prepare(Stop())
-
-
 def run(queries: list[Query], repos: Path, work: Path) -> list[Measured]:
     found: list[Measured] = []
     for tree, asked in checkouts(queries, repos, work):
         service = Service(
             roots=(Root.at(tree),), redactor=Redactor(), settings=Settings(data_dir=work / "data")
         )
-        prepare(service, tree)
+        make_indexes(service, Stop())  # as a server would have behind its first answer
         found += [anyio.run(measured, service, tree, query) for query in asked]
     return found
 
@@ -98,23 +87,5 @@ def show(name: str, found: list[Measured]) -> None:
     print(f"  CPU s a report: median {statistics.median(one.cpu for one in found):.2f}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("sets", type=Path)
-    parser.add_argument("repos", type=Path)
-    parser.add_argument("--only", help="the name of one set, without .jsonl")
-    parser.add_argument("--first", type=int, help="the first so many questions of each set")
-    given = parser.parse_args()
-    for file in sorted(given.sets.glob("*.jsonl")):
-        if given.only in (None, file.stem):
-            with tempfile.TemporaryDirectory(prefix="retinue-bench-") as work:
-                found = run(queries_of(file)[: given.first], given.repos, Path(work))
-            if found:
-                show(file.stem, found)
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(over_sets(__doc__, run, show))

@@ -18,9 +18,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.locate import Located, Locator
@@ -140,10 +141,16 @@ def report(name: str, outcomes: list[Outcome]) -> None:
     print(f"  confidence, first place right: {'  '.join(shown)}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+Result = TypeVar("Result")
+
+
+def over_sets(
+    about: str | None,
+    run: Callable[[list[Query], Path, Path], list[Result]],
+    show: Callable[[str, list[Result]], None],
+) -> int:
+    """Measure each set that the command line names, and print it; non-zero if nothing was asked."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", type=Path)
     parser.add_argument("repos", type=Path)
     parser.add_argument("--only", help="the name of one set, without .jsonl")
@@ -153,12 +160,12 @@ def main() -> int:
     for file in sorted(given.sets.glob("*.jsonl")):
         if given.only in (None, file.stem):
             with tempfile.TemporaryDirectory(prefix="retinue-bench-") as work:
-                outcomes = run(queries_of(file)[: given.first], given.repos, Path(work))
-            if outcomes:
-                report(file.stem, outcomes)
-            asked += len(outcomes)
+                found = run(queries_of(file)[: given.first], given.repos, Path(work))
+            if found:
+                show(file.stem, found)
+            asked += len(found)
     return 0 if asked else 1
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(over_sets(__doc__, run, report))

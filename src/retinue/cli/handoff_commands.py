@@ -19,6 +19,8 @@ TITLES = {
     "open": "Open",
     "notes": "Notes",
 }
+LISTS = ("found", "decided", "changed", "open")
+"""Those that `create` takes."""
 
 
 @click.group()
@@ -43,23 +45,12 @@ root_option = click.option(
 @click.option("--found", multiple=True, metavar="TEXT", help="Something that was found out. Repeatable.")
 @click.option("--decided", multiple=True, metavar="TEXT", help="A decision. Repeatable.")
 @click.option("--changed", multiple=True, metavar="TEXT", help="Something that was changed. Repeatable.")
-@click.option("--open", "still_open", multiple=True, metavar="TEXT", help="What is left to do. Repeatable.")
+@click.option("--open", multiple=True, metavar="TEXT", help="What is left to do. Repeatable.")
 @click.option("--reference", "references", multiple=True, metavar="PATH:LINE", help="A place. Repeatable.")
 @click.option("--report", metavar="ID", help="A report of `retinue research` to take in.")
 @root_option
 @json_option
-def create(
-    question: str,
-    summary: str,
-    found: tuple[str, ...],
-    decided: tuple[str, ...],
-    changed: tuple[str, ...],
-    still_open: tuple[str, ...],
-    references: tuple[str, ...],
-    report: str | None,
-    roots: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Write a handoff into the artifact folder.
 
     \b
@@ -70,8 +61,8 @@ def create(
 
     from retinue.service.handoffs import Draft, create_handoff
 
-    lists = {"found": found, "decided": decided, "changed": changed, "open": still_open}
-    draft = Draft(question=question, summary=summary, lists=lists, references=references, report=report)
+    lists = {name: given.pop(name) for name in LISTS}
+    draft = Draft(lists=lists, **given)
     made: dict[str, Any] = asyncio.run(create_handoff(service_for(roots), draft))
     if as_json:
         print_json(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -24,21 +25,10 @@ def register_agents(server: MCPServer[Service], service: Service) -> None:
     @server.prompt(name="agents", description="List the agents that can be given a task.")
     async def agents(ctx: Ctx) -> str:
         listed = ctx.request_context.lifespan_context.known.listed()["agents"]
-        lines = [
-            f"- {each['name']} ({each['unavailable'] if 'unavailable' in each else each['description']})"
-            for each in listed
-        ]
-        return "Show me this list of agents as it is:\n" + ("\n".join(lines) or "(none)")
+        about = {each["name"]: each.get("unavailable", each["description"]) for each in listed}
+        return _list_of("agents", about)
 
-    @server.prompt(name="agent", description="Give an agent a task.")
-    async def agent(
-        name: Annotated[str, Field(description="Which agent.")],
-        task: Annotated[str, Field(description="What it is to do.")],
-    ) -> str:
-        return (
-            f"Call run_subagent with agent_name={name!r} and exactly the prompt below. If it takes long, "
-            f"wait with wait_for_runs. Then tell me what it answered.\n\n{task}"
-        )
+    _register_giving(server, "agent", "Give an agent a task.", "run_subagent", "agent_name", "prompt")
 
     @server.completion()
     async def complete(
@@ -56,20 +46,10 @@ def register_teams(server: MCPServer[Service]) -> None:
     @server.prompt(name="teams", description="List the teams that can be given a task.")
     async def teams(ctx: Ctx) -> str:
         listed = ctx.request_context.lifespan_context.flows.listed("team")
-        lines = [
-            f"- {each['name']} ({each.get('unavailable') or ' > '.join(each['agents'])})" for each in listed
-        ]
-        return "Show me this list of teams as it is:\n" + ("\n".join(lines) or "(none)")
+        about = {each["name"]: each.get("unavailable") or " > ".join(each["agents"]) for each in listed}
+        return _list_of("teams", about)
 
-    @server.prompt(name="team", description="Give a team a task.")
-    async def team(
-        name: Annotated[str, Field(description="Which team.")],
-        task: Annotated[str, Field(description="What it is to do.")],
-    ) -> str:
-        return (
-            f"Call run_team with name={name!r} and exactly the task below. If it takes long, wait with "
-            f"wait_for_runs. Then tell me what it answered.\n\n{task}"
-        )
+    _register_giving(server, "team", "Give a team a task.", "run_team", "name", "task")
 
 
 def register_research(server: MCPServer[Service]) -> None:
@@ -78,4 +58,25 @@ def register_research(server: MCPServer[Service]) -> None:
         return (
             "Call research_codebase with the question below and answer from its report, with its file:line "
             f"references.\n\n{question}"
+        )
+
+
+def _list_of(what: str, about: Mapping[str, str]) -> str:
+    lines = [f"- {name} ({said})" for name, said in about.items()]
+    return f"Show me this list of {what} as it is:\n" + ("\n".join(lines) or "(none)")
+
+
+def _register_giving(
+    server: MCPServer[Service], prompt: str, description: str, tool: str, named: str, told: str
+) -> None:
+    """A prompt that has the host call a tool with a name and a task."""
+
+    @server.prompt(name=prompt, description=description)
+    async def give(
+        name: Annotated[str, Field(description="Which one.")],
+        task: Annotated[str, Field(description="What it is to do.")],
+    ) -> str:
+        return (
+            f"Call {tool} with {named}={name!r} and exactly the {told} below. If it takes long, wait with "
+            f"wait_for_runs. Then tell me what it answered.\n\n{task}"
         )
