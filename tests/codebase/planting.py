@@ -29,6 +29,15 @@ def soon() -> Stop:
     return Stop(LONG_ENOUGH * 6)
 
 
+class Clockwork(Stop):
+    """A deadline that passes when the test says so."""
+
+    time_is_up = False
+
+    def remaining(self) -> float:
+        return 0.0 if self.time_is_up else 60.0
+
+
 def shown_files(root: Root, policy: Policy | None = None) -> list[str]:
     return [entry.path for entry in Codebase([root], policy).files(soon()).entries]
 

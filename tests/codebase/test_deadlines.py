@@ -14,21 +14,10 @@ from retinue.codebase.locate import Locator
 from retinue.codebase.ripgrep import Ripgrep
 from retinue.core.errors import DeadlineExceeded
 from retinue.core.stop import Stop
-from tests.codebase.planting import plant
+from tests.codebase.planting import Clockwork, plant
 from tests.codebase.test_index import settle
 
 QUESTION = "where is the anchor raised?"
-
-
-class Clock(Stop):
-    """Its deadline passes when the test says so."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.has_passed = False
-
-    def remaining(self) -> float | None:
-        return 0.0 if self.has_passed else 60.0
 
 
 def files(count: int) -> dict[str, str]:
@@ -47,11 +36,11 @@ def watched_directory(on_look: Callable[[], None]) -> type[HeldDirectory]:
 
 
 def test_no_file_is_looked_at_after_the_deadline(tmp_path: Path) -> None:
-    clock, looks = Clock(), list[bool]()
+    clock, looks = Clockwork(), list[bool]()
 
     def on_look() -> None:
-        looks.append(clock.has_passed)
-        clock.has_passed = len(looks) >= 10
+        looks.append(clock.time_is_up)
+        clock.time_is_up = len(looks) >= 10
 
     codebase = Codebase([plant(tmp_path, files(50))], directory_at=watched_directory(on_look).at)
     with pytest.raises(DeadlineExceeded):
@@ -60,14 +49,14 @@ def test_no_file_is_looked_at_after_the_deadline(tmp_path: Path) -> None:
 
 
 def test_ripgrep_is_not_asked_again_after_the_deadline(tmp_path: Path) -> None:
-    clock, asked = Clock(), list[Path]()
+    clock, asked = Clockwork(), list[Path]()
 
     class Late(Ripgrep):
         def candidates(
             self, root: Path, paths: Sequence[str], pattern: str, *, ignore_case: bool, stop: Stop
         ) -> set[str] | None:
             asked.append(root)
-            clock.has_passed = True
+            clock.time_is_up = True
             return None
 
     roots = [plant(tmp_path / name, files(3)) for name in ("one", "two")]
@@ -81,7 +70,7 @@ def test_an_index_gives_no_answer_after_the_deadline(tmp_path: Path) -> None:
     settle(tmp_path / "tree")
     locator = Locator(codebase, tmp_path / "index")
     assert locator.prepare(Stop())
-    clock = Clock()
-    clock.has_passed = True
+    clock = Clockwork()
+    clock.time_is_up = True
     with pytest.raises(DeadlineExceeded):
         locator.locate(QUESTION, 5, clock)

@@ -1,0 +1,37 @@
+"""Searches of planted files, for the tests of searching."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.pattern import Pattern
+from retinue.codebase.ripgrep import Ripgrep
+from retinue.codebase.search import FEW_FILES, Found
+from tests.codebase.planting import plant, soon
+
+Files = dict[str, str | bytes]
+FILLER: Files = {f"zz/{number:03}.filler": "" for number in range(FEW_FILES)}
+"""Enough other files for ripgrep to be worth starting."""
+LINES = st.text(alphabet="abkKéßẞλx1_ .-]&[#~{}\t\r\u212a\ufeff", max_size=8)
+
+
+class Grep:
+    """Searches planted files and shows matches as `path:line:column:text`."""
+
+    def __init__(self, folder: Path, ripgrep: Ripgrep | None) -> None:
+        self.folder = folder
+        self.ripgrep = ripgrep
+
+    def codebase(self, files: Files) -> Codebase:
+        return Codebase([plant(self.folder, {**files, **FILLER})], ripgrep=lambda: self.ripgrep)
+
+    def __call__(self, files: Files, pattern: str | Pattern) -> list[str]:
+        wanted = Pattern(pattern) if isinstance(pattern, str) else pattern
+        return as_lines(self.codebase(files).grep(wanted, soon()))
+
+
+def as_lines(found: Found) -> list[str]:
+    return [f"{match.entry.path}:{match.line}:{match.column}:{match.text}" for match in found.matches]
