@@ -9,7 +9,7 @@ import pytest
 from retinue.codebase.omitted import Omitted
 from retinue.codebase.pattern import Pattern
 from retinue.core.errors import InvalidInput
-from tests.codebase.grepping import Grep, as_lines
+from tests.codebase.grepping import Files, Grep, as_lines
 from tests.codebase.planting import SECRET, soon
 
 
