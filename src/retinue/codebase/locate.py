@@ -104,7 +104,8 @@ class Locator:
         if index is None:
             return False
         try:
-            index.update(stop)
+            index.update_files(stop)
+            index.update_history(stop)
         finally:
             index.close()
         return True

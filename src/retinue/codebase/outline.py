@@ -84,6 +84,8 @@ def _add(found: list[Chunk], data: bytes, start: int, end: int, line: int, name:
 
 def _with_leading(data: bytes, start: int, floor: int) -> int:
     """Where the comments and decorators right above the line at `start` begin, not before `floor`."""
+    if data[start - 2 : start - 1] == b"\n":
+        return start  # below an empty line, as most definitions are
     for _ in range(_LEADING_LINES):
         above = data.rfind(b"\n", floor, max(floor, start - 1)) + 1 or floor
         if above >= start or not _LEADING.match(data, above, start):

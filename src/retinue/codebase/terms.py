@@ -146,6 +146,8 @@ class Vocabulary(dict[bytes, str]):
 
     def distinct(self, text: str) -> str:
         """The terms of a name or a path, every one once."""
+        if text.isidentifier():
+            return self[text.encode()]  # one word, as most names are
         return " ".join(dict.fromkeys(" ".join(map(self.__getitem__, words(text.encode()).split())).split()))
 
 
