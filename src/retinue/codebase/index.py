@@ -30,7 +30,7 @@ from retinue.codebase.segments import Segment
 from retinue.codebase.terms import Vocabulary
 from retinue.core.stop import Stop
 
-VERSION = 2
+VERSION = 3
 """Of the tables and of everything that is stored in them; another version is another file."""
 LOOSE_FILES, LOOSE_BYTES = 16, 64_000
 """Up to so much is read anew at every question rather than taken in."""
