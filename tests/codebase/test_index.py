@@ -248,7 +248,7 @@ def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path)
 def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> None:
     settle(project)
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
-    index.update(Stop())
+    index.update_files(Stop())
     assert loose(index) == []
     change(project)
     assert loose(index) == ["net/retry.py"]
@@ -395,7 +395,7 @@ def test_an_index_worn_by_many_edits_is_made_anew(project: Path, tmp_path: Path)
     for number in range(40):
         for part in range(20):
             write(project, f"lib/part_{part}.py", f"def widget_{part}():\n    return 'edit{number:03}'\n")
-        index.update(Stop())
+        index.update_files(Stop())
     index.close()
     [file] = (tmp_path / "index").glob("*.sqlite3")
     database = sqlite3.connect(file)

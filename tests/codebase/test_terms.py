@@ -44,6 +44,7 @@ def test_an_identifier_is_found_by_its_parts_and_as_a_whole_in_either_style() ->
 
 
 def test_letters_beyond_ascii_stay_in_their_word() -> None:
+    assert parts("Häkli") == ["häkli"]
     vocabulary = Vocabulary()
     assert vocabulary["größe".encode()] == vocabulary["Größe".encode()] == "größe"
 

@@ -43,18 +43,10 @@ class Chronicle:
         query = "SELECT 1 FROM commits WHERE root = ? AND paths IS NULL LIMIT 1"
         return self._is_current and self._db.execute(query, (self._root,)).fetchone() is None
 
-    def update(self) -> None:
-        """Take in the messages, or, once they are there, which files the commits changed.
-
-        The first questions do not wait for the files, which cost git more than the messages.
-        """
+    def renew_messages(self) -> None:
+        """Read all of them again if HEAD moved: that is cheap, and a rewritten branch needs no care."""
         if self._is_current:
-            self._add_files()
-        else:
-            self._renew()
-
-    def _renew(self) -> None:
-        """Read all messages again: that is cheap, and a rewritten branch needs no care."""
+            return
         state = self._history.state()
         messages = self._history.messages()
         query = "SELECT name, paths FROM commits WHERE root = ? AND paths IS NOT NULL"
@@ -68,16 +60,17 @@ class Chronicle:
             ],
         )
         postings.remove(self._db, self._segment)
-        codes: dict[str, list[int]] = {}
+        codes = postings.no_codes()
         vocabulary = Vocabulary()
         for number, one in enumerate(messages):
             code = number << postings.COUNT_BITS | 1
             for term in distinct_terms(one, vocabulary):
-                codes.setdefault(term, []).append(code)
+                codes[term].append(code)
         postings.write(self._db, self._segment, codes)
         self._db.execute("REPLACE INTO history VALUES (?, ?, ?)", (self._root, state, len(messages)))
 
-    def _add_files(self) -> None:
+    def add_files(self) -> None:
+        """Which files the commits changed, where that is not known yet."""
         query = "SELECT name FROM commits WHERE root = ? AND paths IS NULL"
         unknown = [name for (name,) in self._db.execute(query, (self._root,))]
         for first in range(0, len(unknown), _BATCH):

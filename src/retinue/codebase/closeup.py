@@ -37,7 +37,7 @@ def close_up(
     question: Question, details: Mapping[int, Detail], weights: Mapping[str, float], paths: Mapping[int, str]
 ) -> CloseUp:
     names = {file: {chunk.name for chunk in detail.chunks if chunk.name} for file, detail in details.items()}
-    rivals = Counter(name for of_file in names.values() for name in of_file)
+    rivals = Counter(name for of_file in names.values() for name in of_file & question.names.keys())
     signals: dict[str, Signal] = {name: {} for name in ("chunk", "chunks", "symbols", "defined", "compound")}
     lines: dict[int, int] = {}
     fits_of = _Fits(weights)
@@ -55,9 +55,10 @@ def close_up(
             shares = [question.names[name] / rivals[name] ** 0.5 * _telling(name) for name in named]
             signals["defined"][file] = sum(shares)
             lines[file] = _line_of(detail, named[shares.index(max(shares))])
-        flat = {name.replace("_", "").lower() for name in names[file]} | {_flat_name(paths[file])}
-        if compounds := len(flat & question.compounds):
-            signals["compound"][file] = float(compounds)
+        if question.compounds:
+            flat = {name.replace("_", "").lower() for name in names[file]} | {_flat_name(paths[file])}
+            if compounds := len(flat & question.compounds):
+                signals["compound"][file] = float(compounds)
     return CloseUp(signals, lines)
 
 
@@ -83,8 +84,10 @@ class _Fits(dict[str, float]):
 
     def __missing__(self, terms: str) -> float:
         own = terms.split()
-        shared = sorted(self._weights.keys() & own)
-        value = sum(self._weights[term] for term in shared) * len(shared) / len(own) if shared else 0.0
+        value = 0.0
+        if not self._weights.keys().isdisjoint(own):  # it mostly is
+            shared = sorted(self._weights.keys() & own)
+            value = sum(self._weights[term] for term in shared) * len(shared) / len(own)
         self[terms] = value
         return value
 

@@ -43,6 +43,9 @@ def changed(root: Path, known: Iterable[tuple[str, int]]) -> list[int]:
     lstat = os.lstat
     found: list[int] = []
     for place, (path, before) in enumerate(known):
+        if before == UNSETTLED:
+            found.append(place)
+            continue
         try:
             now = lstat(prefix + path)
         except OSError:

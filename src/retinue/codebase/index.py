@@ -1,6 +1,6 @@
 """An index of some roots in one SQLite file of the data folder. It saves work; it never changes an answer.
 
-A question only reads it: what changed since is read from the files themselves, and `update` takes it in
+A question only reads it: what changed since is read from the files themselves, and an update takes it in
 later, when it is enough to be worth it. Several processes may use it at once: writers take turns, readers
 see one state from beginning to end. Whatever goes wrong with it, the answer comes from a scan instead.
 """
@@ -30,12 +30,16 @@ from retinue.codebase.segments import Segment
 from retinue.codebase.terms import Vocabulary
 from retinue.core.stop import Stop
 
-VERSION = 2
+VERSION = 3
 """Of the tables and of everything that is stored in them; another version is another file."""
 LOOSE_FILES, LOOSE_BYTES = 16, 64_000
 """Up to so much is read anew at every question rather than taken in."""
 UNUSED_DAYS = 30
+MOST_WORDS = 200_000
+"""Whose terms are remembered while files are taken in: what bounds the memory of a large build."""
 _BUSY_SECONDS = 5.0
+_PAGE_BYTES = 16_384
+"""A row holds a file's words, so small pages would part almost every one."""
 _TABLES = holdings.TABLES + stored.TABLES + segments.TABLES + chronicle.TABLES
 
 
@@ -95,6 +99,7 @@ class Index:
         self._db = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)
         self._db.execute("PRAGMA synchronous=NORMAL")
         if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='holdings'").fetchone():
+            self._db.execute(f"PRAGMA page_size={_PAGE_BYTES}")
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.executescript(_TABLES)
 
@@ -149,14 +154,14 @@ class Index:
         self._db.execute("COMMIT")
 
     def is_behind(self, currents: Sequence[Current], chronicles: Sequence[Chronicle]) -> bool:
-        """Whether `update` would find something to do."""
+        """Whether an update would find something to do."""
         return (
             self._is_much(currents)
             or any(one.moved for one in currents)
             or not all(one.is_whole() for one in chronicles)
         )
 
-    def update(self, stop: Stop) -> None:
+    def update_files(self, stop: Stop) -> None:
         """Take in what changed. Others may have done so in the meantime."""
         with self._writing():
             held = self._held()
@@ -168,8 +173,15 @@ class Index:
                 self._take_in(currents, stop)
             elif any(one.moved for one in currents):
                 self._keep([one.holdings for one in currents])
+
+    def update_history(self, stop: Stop) -> None:
+        """The messages before the commits' files, which cost git more, and a question needs few of them."""
+        with self._writing():
             for one in self.chronicles(stop):
-                one.update()
+                one.renew_messages()
+        with self._writing():
+            for one in self.chronicles(stop):
+                one.add_files()
 
     def _is_much(self, currents: Sequence[Current]) -> bool:
         loose = [(root, place) for root, one in enumerate(currents) for place in one.loose]
@@ -187,7 +199,9 @@ class Index:
                     self._store(opener, number, one.holdings, place, segment, vocabulary)
                     if segment.is_full:
                         segment.write(self._db)
-                        segment, vocabulary = Segment(), stored.vocabulary()
+                        segment = Segment()
+                    if len(vocabulary) > MOST_WORDS:
+                        vocabulary = stored.vocabulary()
         segment.write(self._db)
         live = {file for one in currents for file in one.holdings.ids}
         gone = {file for (file,) in self._db.execute("SELECT id FROM files")} - live

@@ -159,20 +159,34 @@ _FAMILIES = {
 }
 _NAMED = {"makefile": _SHELL, "dockerfile": _CONFIG}
 
-IMPORT = re.compile(
+_PYTHON_IMPORT = (
+    rb"\n[ \t]{0,16}(?:from[ \t]{1,8}([.\w]{1,120})[ \t]{1,8}import\b|import[ \t]{1,8}([.\w]{1,120}))"
+)
+_IMPORT = (
     rb"\n(?=[ \t]{0,16}[fiurcelv#])[ \t]{0,16}(?:from[ \t]{1,8}([.\w]{1,120})[ \t]{1,8}import\b"
     rb"|(?:import|use|using|require|require_relative|include|#[ \t]{0,4}include)[ \t(]{1,8}"
     rb"(?:static[ \t]{1,8}|type[ \t]{1,8}|\w{1,40}[ \t]{1,8}(?=\"))?[\"'<(]{0,2}([\w./:@\\-]{1,120})"
     rb"|(?:import|export)\b[^\n'\"]{0,200}\bfrom[ \t]{1,8}['\"]([\w./@-]{1,120})"
     rb"|(?:const|let|var)[ \t][^\n=]{1,120}=[ \t]{0,8}require\(['\"]([\w./@-]{1,120}))"
 )
-"""What a file says it needs: a module, a path, a header; whichever group matched."""
 
 
 def pattern_for(path: str) -> re.Pattern[bytes]:
     """For text with a newline put before it. The last group that matched is the defined name."""
+    return _compiled(_family(path))
+
+
+def imports_for(path: str) -> re.Pattern[bytes]:
+    """What a file says it needs: a module, a path, a header; the last group that matched.
+
+    Python has a pattern of its own: its code and its prose begin many lines with the words of the others.
+    """
+    return _compiled(_PYTHON_IMPORT if _family(path) is _PYTHON else _IMPORT)
+
+
+def _family(path: str) -> bytes:
     name = path.rpartition("/")[2].lower()
-    return _compiled(_NAMED.get(name) or _FAMILIES.get("." + name.rpartition(".")[2], _OTHER))
+    return _NAMED.get(name) or _FAMILIES.get("." + name.rpartition(".")[2], _OTHER)
 
 
 @functools.cache

@@ -108,7 +108,8 @@ class Locator:
             return False
         index = Index(self._folder, self._codebase)
         try:
-            index.update(stop)
+            index.update_files(stop)
+            index.update_history(stop)
         finally:
             index.close()
         forget_unused(self._folder)

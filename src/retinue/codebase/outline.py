@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from retinue.codebase.languages import IMPORT, pattern_for
+from retinue.codebase.languages import imports_for, pattern_for
 
 CHUNK_BYTES = 3_000
 """About 80 lines. A longer definition is cut into several chunks that carry its name."""
@@ -46,7 +46,7 @@ def outline(path: str, data: bytes) -> Outline:
     spaced = b"\n" + data  # so that every line, the first too, has a newline before it
     imports = dict.fromkeys(
         found[found.lastindex or 0].decode(errors="replace")
-        for found in IMPORT.finditer(spaced, 0, _IMPORTS_WITHIN)
+        for found in imports_for(path).finditer(spaced, 0, _IMPORTS_WITHIN)
     )
     return Outline(_chunks(path, data, spaced), list(imports)[:_MOST_IMPORTS])
 
@@ -72,6 +72,7 @@ def _chunks(path: str, data: bytes, spaced: bytes) -> list[Chunk]:
 
 
 def _add(found: list[Chunk], data: bytes, start: int, end: int, line: int, name: str) -> None:
+    """One chunk, or several of a long definition."""
     while end - start > CHUNK_BYTES and len(found) < MOST_CHUNKS:
         cut = data.rfind(b"\n", start, start + CHUNK_BYTES) + 1
         if cut <= start:
@@ -84,6 +85,8 @@ def _add(found: list[Chunk], data: bytes, start: int, end: int, line: int, name:
 
 def _with_leading(data: bytes, start: int, floor: int) -> int:
     """Where the comments and decorators right above the line at `start` begin, not before `floor`."""
+    if data[start - 2 : start - 1] == b"\n":
+        return start  # below an empty line, as most definitions are
     for _ in range(_LEADING_LINES):
         above = data.rfind(b"\n", floor, max(floor, start - 1)) + 1 or floor
         if above >= start or not _LEADING.match(data, above, start):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from retinue.codebase.damage import making_sense
 
@@ -27,7 +29,12 @@ COUNT = (1 << COUNT_BITS) - 1
 """A code is a number and, in the lowest bits, how often the term stands there."""
 
 
-def write(database: sqlite3.Connection, segment: int, codes: Mapping[str, Sequence[int]]) -> None:
+def no_codes() -> defaultdict[str, array[int]]:
+    """By term, to be gathered. In arrays, because a number of Python's own lies anywhere in memory."""
+    return defaultdict(lambda: array("Q"))
+
+
+def write(database: sqlite3.Connection, segment: int, codes: Mapping[str, array[int]]) -> None:
     """A new segment. A term may have the same number several times: its counts add up."""
     database.executemany(
         "INSERT INTO blocks (segment, first, terms, ends, codes) VALUES (?, ?, ?, ?, ?)",
@@ -65,16 +72,15 @@ def _codes(term: str, packed_terms: str, packed_ends: bytes, packed: bytes) -> S
     return codes[ends[place - 1] if place else 0 : ends[place]]
 
 
-def _blocks(segment: int, codes: Mapping[str, Sequence[int]]) -> Iterator[tuple[object, ...]]:
-    terms: list[str] = []
-    ends = array("I")
-    inside = array("Q")
-    for term in sorted(codes):
-        terms.append(term)
-        inside.extend(codes[term])
-        ends.append(len(inside))
-        if len(inside) >= _BLOCK:
-            yield segment, terms[0], "\n".join(terms), ends.tobytes(), inside.tobytes()
-            terms, ends, inside = [], array("I"), array("Q")
-    if terms:
-        yield segment, terms[0], "\n".join(terms), ends.tobytes(), inside.tobytes()
+def _blocks(segment: int, codes: Mapping[str, array[int]]) -> Iterator[tuple[object, ...]]:
+    terms = sorted(codes)
+    lists = list(map(codes.__getitem__, terms))
+    ends = list(accumulate(map(len, lists)))
+    numbers = array("Q", b"".join(lists))
+    first, before = 0, 0
+    while first < len(terms):
+        last = min(bisect_left(ends, before + _BLOCK), len(terms) - 1)
+        inside = array("I", [end - before for end in ends[first : last + 1]])
+        packed = numbers[before : ends[last]].tobytes()
+        yield segment, terms[first], "\n".join(terms[first : last + 1]), inside.tobytes(), packed
+        first, before = last + 1, ends[last]

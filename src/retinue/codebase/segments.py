@@ -24,34 +24,21 @@ MOST_FILES = 4_000
 """In one segment: what has to be in memory while it is written."""
 
 
-class _Lists(dict[str, tuple[list[int], ...]]):
-    """Words to the lists of their terms: a word that is several has as many."""
-
-    def __init__(self, codes: dict[str, list[int]]) -> None:
-        super().__init__()
-        self._codes = codes
-
-    def __missing__(self, words: str) -> tuple[list[int], ...]:
-        self[words] = lists = tuple([self._codes.setdefault(term, []) for term in words.split()])
-        return lists
-
-
 class Segment:
     """One that is being gathered."""
 
     def __init__(self) -> None:
         self._files = array("I")
-        self._codes: dict[str, list[int]] = {}
-        self._lists = _Lists(self._codes)
+        self._codes = postings.no_codes()
+        """By words as they were said; some are several terms, which are told apart only once, at the end."""
 
     def add(self, file: int, said: Iterable[str]) -> None:
-        """A file with all of its words."""
+        """A file with all of its words; some may be empty."""
         self._files.append(file)
         base = file << COUNT_BITS
-        lists_of = self._lists
+        codes = self._codes
         for words, count in Counter(said).items():
-            for codes in lists_of[words]:
-                codes.append(base + count)
+            codes[words].append(base + count)
 
     @property
     def is_full(self) -> bool:
@@ -60,7 +47,16 @@ class Segment:
     def write(self, database: sqlite3.Connection) -> None:
         if self._files:
             row = database.execute("INSERT INTO segments (files) VALUES (?)", (self._files.tobytes(),))
-            postings.write(database, row.lastrowid or 0, self._codes)
+            postings.write(database, row.lastrowid or 0, self._by_term())
+
+    def _by_term(self) -> dict[str, array[int]]:
+        found = postings.no_codes()
+        found.update((words, codes) for words, codes in self._codes.items() if words.isalnum())
+        for words, codes in self._codes.items():
+            if not words.isalnum():
+                for term in words.split():
+                    found[term].extend(codes)
+        return found
 
 
 def numbers(database: sqlite3.Connection) -> list[int]:

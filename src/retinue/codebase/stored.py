@@ -44,7 +44,7 @@ def pack(path: str, data: bytes, known: Vocabulary) -> Packed:
     places = array("I", [number for start, _, line, _ in cut for number in (start, line)])
     places.append(len(data))
     parted = b" \xff ".join([data[start:end] for start, end, _, _ in cut])
-    said = [*_path_terms(path, known), _APART, *filter(None, map(known.__getitem__, words(parted).split()))]
+    said = [*_path_terms(path, known), _APART, *map(known.__getitem__, words(parted).split())]
     names = "\n".join([chunk.name for chunk in cut])
     terms = "\n".join([known.distinct(chunk.name) for chunk in cut])
     return Packed((places.tobytes(), names, terms, "\n".join(imports), f" {' '.join(said)} "), said)

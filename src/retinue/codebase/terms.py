@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
 _SHORTEST_STEM = 3
 _SHORTEST_AT_STEM = 4
@@ -133,8 +133,8 @@ class Vocabulary(dict[bytes, str]):
         return terms
 
     def _of_parts(self, identifier: str) -> str:
-        if identifier.islower() and (spaced := identifier.replace("_", " ")).replace(" ", "").isalpha():
-            pieces = spaced.split()  # what the expression would find, several times as fast
+        if identifier.islower() and identifier.replace("_", "").isalpha():
+            pieces = identifier.strip("_").split("_")  # what the expression would find, several times as fast
         else:
             pieces = [piece.lower() for piece in _PART.findall(identifier)]
         if len(pieces) < 2:
@@ -146,6 +146,8 @@ class Vocabulary(dict[bytes, str]):
 
     def distinct(self, text: str) -> str:
         """The terms of a name or a path, every one once."""
+        if text.isidentifier():
+            return self[text.encode()]  # one word, as most names are
         return " ".join(dict.fromkeys(" ".join(map(self.__getitem__, words(text.encode()).split())).split()))
 
 

@@ -50,11 +50,10 @@ def are_being_made(settings: Settings) -> bool:
 
 
 def _make(scope: Scope, stop: Stop) -> None:
-    for _ in ("words and commit messages", "the files of the commits"):
-        if not scope.locator.prepare(stop):
-            raise Unavailable(
-                "the index could not be written", hint="is there room in the data folder, and is it writable?"
-            )
+    if not scope.locator.prepare(stop):
+        raise Unavailable(
+            "the index could not be written", hint="is there room in the data folder, and is it writable?"
+        )
 
 
 def _lock(folder: Path) -> FileLock:
