@@ -18,13 +18,13 @@ _LIBRARY_FOLDERS = frozenset(["test", "testing"])
 _VENDOR_FOLDERS = frozenset(
     [
         *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
-        *("extern", "external", "externals", "packages", "dist", "build"),
+        *("extern", "external", "externals", "dist", "build"),
     ]
 )
 _EXAMPLE_FOLDERS = frozenset(
     [
         *("examples", "example", "demo", "demos", "sample", "samples", "galleries", "gallery"),
-        *("tutorials", "tutorial", "benchmarks", "benchmark", "asv_bench"),
+        *("tutorials", "tutorial", "benchmarks", "benchmark", "benches", "asv_bench"),
     ]
 )
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
@@ -54,7 +54,7 @@ def standing_of(path: str) -> Standing:
     base = name.lower()
     if _TEST_FILE.fullmatch(name) or _is_test_folder(folders, base):
         return "test"
-    if inside & _VENDOR_FOLDERS or ".min." in base:
+    if inside & _VENDOR_FOLDERS or ".min." in base or _is_bundled(folders, base):
         return "vendored"
     if inside & _EXAMPLE_FOLDERS:
         return "example"
@@ -63,6 +63,11 @@ def standing_of(path: str) -> Standing:
     if base.endswith(_CONFIG_SUFFIXES):
         return "config"
     return "package" if base in _PACKAGE_FILES else "own"
+
+
+def _is_bundled(folders: list[str], base: str) -> bool:
+    """`requests/packages/urllib3` is somebody else's; the `packages` of a workspace are its own."""
+    return "packages" in folders[1:] and base.endswith(".py")
 
 
 def _is_page(base: str) -> bool:
