@@ -13,6 +13,7 @@ K1, B = 1.2, 0.75
 _ORDINARY_BYTES = 900.0
 """An ordinary definition; lengths are judged against it."""
 _COUNTED_CHUNKS = 10
+_SIGNALS = ("chunk", "chunks", "symbols", "defined", "compound", "pairs")
 
 Signal = dict[int, float]
 """File to value; a file that is missing has none."""
@@ -38,8 +39,9 @@ def close_up(
 ) -> CloseUp:
     names = {file: {chunk.name for chunk in detail.chunks if chunk.name} for file, detail in details.items()}
     rivals = Counter(name for of_file in names.values() for name in of_file)
-    signals: dict[str, Signal] = {name: {} for name in ("chunk", "chunks", "symbols", "defined", "compound")}
+    signals: dict[str, Signal] = {name: {} for name in _SIGNALS}
     lines: dict[int, int] = {}
+    pairs = _worth_of_pairs(question, weights)
     fits_of = _Fits(weights)
     for file, detail in details.items():
         scores = _chunk_scores(detail, weights)
@@ -58,7 +60,18 @@ def close_up(
         flat = {name.replace("_", "").lower() for name in names[file]} | {_flat_name(paths[file])}
         if compounds := len(flat & question.compounds):
             signals["compound"][file] = float(compounds)
+        run_together = " ".join(flat)
+        if inside := {terms: worth for pair, (terms, worth) in pairs.items() if pair in run_together}:
+            signals["pairs"][file] = sum(inside.values())
     return CloseUp(signals, lines)
+
+
+def _worth_of_pairs(
+    question: Question, weights: Mapping[str, float]
+) -> dict[str, tuple[tuple[str, str], float]]:
+    """Neighbours in the question that may be neighbours in a longer name, with what both words are worth."""
+    worth = {terms: sum(weights.get(term, 0.0) for term in terms) for terms in question.pairs.values()}
+    return {pair: (terms, worth[terms]) for pair, terms in question.pairs.items() if worth[terms]}
 
 
 def _telling(name: str) -> float:

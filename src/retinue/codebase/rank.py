@@ -30,14 +30,15 @@ WEIGHTS = {
     "words": 0.08,
     "chunk": 0.17,
     "chunks": 0.12,
-    "name": 0.09,
-    "folder": 0.06,
+    "name": 0.07,
+    "folder": 0.08,
     "symbols": 0.11,
     "defined": 0.06,
     "compound": 0.08,
+    "pairs": 0.05,
     "said": 0.06,
-    "traced": 0.10,
-    "history": 0.06,
+    "traced": 0.15,
+    "history": 0.07,
 }
 NEAR = {"imports": 0.04, "imported": 0.05, "beside": 0.03}
 _FAIR_SHARE = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
