@@ -236,6 +236,8 @@ def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -
         reasons.append("a line of it is named in the question")
     if defined := sorted({chunk.name for chunk in detail.chunks} & question.names.keys()):
         reasons.append(f"defines {', '.join(defined[:3])}")
+    elif file in signals["pairs"]:
+        reasons.append("a name joins words of the question")
     weights = ranking.weights
     found = sorted(detail.hits.keys() & weights.keys(), key=lambda term: (-weights[term], term))
     if found:
