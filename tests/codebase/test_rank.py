@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.confidence import HIGH_SCORE
+from retinue.codebase.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of
+from retinue.codebase.evidence import Detail
 from retinue.codebase.kinds import kind_of, standing_of
 from retinue.codebase.locate import Located, Locator, locate
-from retinue.codebase.rank import weighed
+from retinue.codebase.question import parse
+from retinue.codebase.rank import Ranked, Ranking, weighed
 from retinue.core.errors import Canceled, InvalidInput
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -272,6 +274,47 @@ def test_high_confidence_needs_a_lead_and_a_good_score(project: Path) -> None:
     assert faint.confidence.level != "high"
 
 
+def test_confidence_is_told_by_the_lead_in_score_and_not_by_its_share() -> None:
+    """P8: a third of a middling score is less than it seems."""
+    assert level_of(0.70, 0.70 - HIGH_LEAD - 0.01) == "high"
+    assert level_of(0.50, 0.34) == "med"
+    assert level_of(0.50, 0.50 - MED_LEAD + 0.01) == "low"
+
+
+def level_of(first: float, second: float) -> str:
+    none: dict[int, float] = {}
+    ranking = Ranking(
+        best=[Ranked(0, first, 1), Ranked(1, second, 1)],
+        signals={"said": none, "traced": none, "defined": none},
+        details={0: Detail((), (), {}, {})},
+        weights={},
+        companions={},
+    )
+    return confidence_of(parse("retry"), ranking, ()).level
+
+
+def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> None:
+    """`docstring checking` is what a `MissingDocstringChecker` does; the words apart are in both files."""
+    body = "    # docstrings are checked, and a checker checks a docstring\n    pass\n"
+    (tmp_path / "near.py").write_text(f"class MissingDocstringChecker:\n{body}")
+    (tmp_path / "apart.py").write_text(f"class CheckerOfADocstring:\n{body}")
+
+    places = ask(tmp_path, "where does the docstring checking happen?").places
+
+    assert [place.path for place in places] == ["near.py", "apart.py"]
+    assert "a name joins words of the question" in places[0].why
+
+
+def test_where_a_stack_trace_ends_counts_more_than_where_it_begins(tmp_path: Path) -> None:
+    for name in ("entry", "middle", "zone"):
+        (tmp_path / f"{name}.py").write_text("def step():\n    pass\n")
+    trace = "".join(f'  File "/srv/{name}.py", line 1, in step\n' for name in ("entry", "middle", "zone"))
+
+    places = ask(tmp_path, f"It fails\n\nTraceback:\n{trace}").places
+
+    assert [place.path for place in places] == ["zone.py", "middle.py", "entry.py"]
+
+
 @pytest.mark.parametrize(
     ("path", "standing"),
     [
@@ -291,6 +334,15 @@ def test_high_confidence_needs_a_lead_and_a_good_score(project: Path) -> None:
         ("src/history.py", "own"),
         ("src/news/feed.ts", "own"),
         ("doc/usage.rst", "docs"),
+        ("packages/runtime-core/src/watch.ts", "own"),
+        ("packages/client/main.py", "own"),
+        ("requests/packages/urllib3/util.py", "vendored"),
+        ("web/static/jquery-3.6.0.js", "vendored"),
+        ("web/static/jquery.min.js", "vendored"),
+        ("src/base-2.js", "own"),
+        ("src/ShopSamples/Cart.cs", "example"),
+        ("src/Shop/Shop.csproj", "config"),
+        ("benches/pool.rs", "example"),
     ],
 )
 def test_the_standing_of_a_file_is_told_by_its_path(path: str, standing: str) -> None:

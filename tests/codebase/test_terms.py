@@ -67,6 +67,12 @@ def test_a_report_weighs_its_title_over_its_text_and_its_text_over_its_code() ->
     assert question.terms["widget"] > question.terms["gadget"] > question.terms["gizmo"]
 
 
+def test_what_a_form_says_in_comments_is_not_part_of_the_report() -> None:
+    question = parse("Widget breaks\n<!-- Please search the gadgets\nfirst -->\nThe gizmo fails.\n<!-- open")
+    assert {"widget", "gizmo"} <= question.terms.keys()
+    assert not {"gadget", "search", "open"} & question.terms.keys()
+
+
 def test_names_paths_modules_and_frames_are_seen_in_a_report() -> None:
     question = parse(
         "Crash in `RetryPolicy`\n\nsee src/net/retry.py and app.net.client\n"

@@ -30,6 +30,12 @@ def test_a_line_of_a_trace_is_read(text: str, expected: Frame) -> None:
     assert frames(text) == [expected]
 
 
+def test_the_outermost_call_comes_first_whatever_the_language_tells_first() -> None:
+    java = "at com.acme.Pool.get(Pool.java:12)\nat com.acme.Main.main(Main.java:3)\n"
+
+    assert [frame.path for frame in frames(java)] == ["Main.java", "Pool.java"]
+
+
 def test_frames_keep_their_order_and_come_once() -> None:
     text = 'File "b.py", line 2, in two\nFile "a.py", line 1, in one\nb.py:2: again\n'
 

@@ -13,6 +13,7 @@ K1, B = 1.2, 0.75
 _ORDINARY_BYTES = 900.0
 """An ordinary definition; lengths are judged against it."""
 _COUNTED_CHUNKS = 10
+_SIGNALS = ("chunk", "chunks", "symbols", "defined", "compound", "pairs")
 
 Signal = dict[int, float]
 """File to value; a file that is missing has none."""
@@ -36,9 +37,11 @@ class CloseUp:
 def close_up(
     question: Question, details: Mapping[int, Detail], weights: Mapping[str, float], paths: Mapping[int, str]
 ) -> CloseUp:
-    names = {file: {chunk.name for chunk in detail.chunks if chunk.name} for file, detail in details.items()}
-    rivals = Counter(name for of_file in names.values() for name in of_file & question.names.keys())
-    signals: dict[str, Signal] = {name: {} for name in ("chunk", "chunks", "symbols", "defined", "compound")}
+    mentioned = {file: sorted(detail.name_terms.keys() & question.names) for file, detail in details.items()}
+    rivals = Counter(name for of_file in mentioned.values() for name in of_file)
+    flat = {file: _flat_names(detail, paths[file]) for file, detail in details.items()}
+    pairs = _worth_of_pairs(question, weights, "\n".join(flat.values()))
+    signals: dict[str, Signal] = {name: {} for name in _SIGNALS}
     lines: dict[int, int] = {}
     fits_of = _Fits(weights)
     for file, detail in details.items():
@@ -51,15 +54,27 @@ def close_up(
         fits = [fits_of[terms] for terms in detail.name_terms.values()]
         if symbols := sorted((fit for fit in fits if fit), reverse=True)[:3]:
             signals["symbols"][file] = sum(value / 2**place for place, value in enumerate(symbols))
-        if named := sorted(names[file] & question.names.keys()):
+        if named := mentioned[file]:
             shares = [question.names[name] / rivals[name] ** 0.5 * _telling(name) for name in named]
             signals["defined"][file] = sum(shares)
             lines[file] = _line_of(detail, named[shares.index(max(shares))])
-        if question.compounds:
-            flat = {name.replace("_", "").lower() for name in names[file]} | {_flat_name(paths[file])}
-            if compounds := len(flat & question.compounds):
-                signals["compound"][file] = float(compounds)
+        if compounds := len(question.compounds.intersection(flat[file].split("\n"))):
+            signals["compound"][file] = float(compounds)
+        if inside := {terms: worth for pair, (terms, worth) in pairs.items() if pair in flat[file]}:
+            signals["pairs"][file] = sum(inside.values())
     return CloseUp(signals, lines)
+
+
+def _worth_of_pairs(
+    question: Question, weights: Mapping[str, float], names: str
+) -> dict[str, tuple[tuple[str, str], float]]:
+    """Neighbours in the question that are neighbours in some name, with what both words are worth."""
+    worth = {terms: sum(weights.get(term, 0.0) for term in terms) for terms in question.pairs.values()}
+    return {
+        pair: (terms, worth[terms])
+        for pair, terms in question.pairs.items()
+        if worth[terms] and pair in names
+    }
 
 
 def _telling(name: str) -> float:
@@ -71,8 +86,10 @@ def _line_of(detail: Detail, name: str) -> int:
     return next(chunk.line for chunk in detail.chunks if chunk.name == name)
 
 
-def _flat_name(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0].replace("_", "").replace("-", "").lower()
+def _flat_names(detail: Detail, path: str) -> str:
+    """Every defined name and the file's own, a line each, in lower case and without underscores."""
+    own = path.rpartition("/")[2].partition(".")[0].replace("-", "")
+    return "\n".join([*detail.name_terms, own]).replace("_", "").lower()
 
 
 class _Fits(dict[str, float]):

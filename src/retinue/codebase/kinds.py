@@ -18,15 +18,19 @@ _LIBRARY_FOLDERS = frozenset(["test", "testing"])
 _VENDOR_FOLDERS = frozenset(
     [
         *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
-        *("extern", "external", "externals", "packages", "dist", "build"),
+        *("extern", "external", "externals", "dist", "build"),
     ]
 )
 _EXAMPLE_FOLDERS = frozenset(
     [
         *("examples", "example", "demo", "demos", "sample", "samples", "galleries", "gallery"),
-        *("tutorials", "tutorial", "benchmarks", "benchmark", "asv_bench"),
+        *("tutorials", "tutorial", "benchmarks", "benchmark", "benches", "asv_bench"),
     ]
 )
+_EXAMPLE_ENDS = ("Example", "Examples", "Sample", "Samples", "Benchmark", "Benchmarks")
+"""Of folders named in capitals: `MyAppSamples`."""
+_BUNDLED_FILE = re.compile(r".*(?:\.min\..*|-\d{1,4}(?:\.\d{1,4}){1,3}\.(?:js|css))")
+"""`jquery.min.js`, `jquery-3.6.0.js`."""
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _DOC_FILE = re.compile(
@@ -35,7 +39,7 @@ _DOC_FILE = re.compile(
 )
 _CONFIG_SUFFIXES = (
     *(".toml", ".cfg", ".ini", ".yml", ".yaml", ".json", ".conf", ".properties", ".lock", ".xml"),
-    *(".gradle", ".mk"),
+    *(".gradle", ".mk", ".csproj", ".vbproj", ".fsproj", ".vcxproj", ".sln", ".props", ".targets"),
 )
 _PACKAGE_FILES = frozenset(["__init__.py", "index.js", "index.ts", "mod.rs", "package-info.java", "doc.go"])
 _CONFIG_FILES = frozenset(["makefile", "dockerfile", "setup.py", "conftest.py", "settings.py", "config.py"])
@@ -54,15 +58,20 @@ def standing_of(path: str) -> Standing:
     base = name.lower()
     if _TEST_FILE.fullmatch(name) or _is_test_folder(folders, base):
         return "test"
-    if inside & _VENDOR_FOLDERS or ".min." in base:
+    if inside & _VENDOR_FOLDERS or _BUNDLED_FILE.fullmatch(base) or _is_bundled(folders, base):
         return "vendored"
-    if inside & _EXAMPLE_FOLDERS:
+    if inside & _EXAMPLE_FOLDERS or any(folder.endswith(_EXAMPLE_ENDS) for folder in folders):
         return "example"
     if inside & _DOC_FOLDERS or base.endswith(_DOC_SUFFIXES) or _is_page(base):
         return "docs"
     if base.endswith(_CONFIG_SUFFIXES):
         return "config"
     return "package" if base in _PACKAGE_FILES else "own"
+
+
+def _is_bundled(folders: list[str], base: str) -> bool:
+    """`requests/packages/urllib3` is somebody else's; the `packages` of a workspace are its own."""
+    return "packages" in folders[1:] and base.endswith(".py")
 
 
 def _is_page(base: str) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from retinue.codebase.question import Question
 
 _SEPARATOR = re.compile(r"\.|::|/|\\")
+_OUTERMOST = 0.6
+"""What a file of a stack trace counts where the calls begin; where they fail it counts in full."""
 _PACKAGE_NAMES = ("__init__", "index", "mod", "lib")
 
 
@@ -81,8 +83,9 @@ def mentioned(question: Question, paths: Sequence[str]) -> tuple[dict[int, float
     if not (question.paths or question.dotted or question.frames):
         return said, traced
     table = PathTable(enumerate(paths))
-    for path in dict.fromkeys(frame.path for frame in question.frames):
-        _share(traced, table.named(path))
+    called = [files for path in _deepest_last(question) if (files := table.named(path))]
+    for depth, files in enumerate(called, 1):
+        _share(traced, files, _OUTERMOST + (1 - _OUTERMOST) * depth / len(called))
     for path in question.paths:
         _share(said, [file for file in table.named(path) if file not in traced])
     for dotted in question.dotted:
@@ -90,6 +93,12 @@ def mentioned(question: Question, paths: Sequence[str]) -> tuple[dict[int, float
     return said, traced
 
 
-def _share(into: dict[int, float], files: list[int]) -> None:
+def _deepest_last(question: Question) -> list[str]:
+    """The files of the stack trace, each where it stands deepest."""
+    upwards = dict.fromkeys(frame.path for frame in reversed(question.frames))
+    return list(reversed(upwards))
+
+
+def _share(into: dict[int, float], files: list[int], whole: float = 1.0) -> None:
     for file in files:
-        into[file] += 1 / len(files)
+        into[file] += whole / len(files)

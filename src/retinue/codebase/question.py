@@ -6,7 +6,7 @@ Knows nothing of files: whether a mentioned name exists is for the ranker to fin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,7 +19,12 @@ MOST_CHARACTERS = 20_000
 _TITLE, _PROSE, _CODE = 2.0, 1.0, 0.5
 """How much a word counts by where it stands: a report's first line says most, pasted code least."""
 
+_SHORTEST_OF_PAIR = 3
+"""Letters; shorter words run together are found in anything."""
+
 _URL = re.compile(r"https?://[^\s)>\]]{1,500}")
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+"""What a form says to those who fill it in; no reader of the report sees it."""
 _CODE_BLOCK = re.compile(
     r"```.*?(?:```|\Z)|^(?:>>>|\.\.\. |In \[\d{1,5}\]:)[^\n]*$", re.DOTALL | re.MULTILINE
 )
@@ -52,6 +57,8 @@ class Question:
     """Regular expressions of which every line with a term holds one, whatever its case."""
     compounds: frozenset[str]
     """Neighbouring words run together: what an identifier made of them would look like, flattened."""
+    pairs: Mapping[str, tuple[str, str]]
+    """Two neighbouring words run together, the second as its stem, to the terms of both."""
     names: dict[str, float]
     """Identifiers as written that the question seems to name, weighted likewise."""
     paths: tuple[str, ...]
@@ -71,7 +78,7 @@ class Question:
 
 
 def parse(text: str) -> Question:
-    text = text[:MOST_CHARACTERS].replace("\r", "").strip()
+    text = _COMMENT.sub("", text[:MOST_CHARACTERS].replace("\r", "")).strip()
     title, _, body = text.partition("\n")
     places = _places(title, body)
     traced = tuple(frames(text))
@@ -86,6 +93,7 @@ def parse(text: str) -> Question:
         spoken=spoken,
         needles=_needles(places, terms),
         compounds=_compounds(title),
+        pairs=_pairs(title),
         names=names,
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
@@ -144,6 +152,16 @@ def _compounds(title: str) -> frozenset[str]:
     pairs = {first + second for first, second in pairwise(row)}
     triples = {first + second + third for first, second, third in zip(row, row[1:], row[2:], strict=False)}
     return frozenset(pairs | triples)
+
+
+def _pairs(title: str) -> dict[str, tuple[str, str]]:
+    row = [part for word in words(title.encode()).split() for part in parts(word.decode(errors="replace"))]
+    found: dict[str, tuple[str, str]] = {}
+    for first, second in pairwise(row):
+        if len(first) >= _SHORTEST_OF_PAIR and len(second) >= _SHORTEST_OF_PAIR:
+            terms = stem(first), stem(second)
+            found[first + terms[1]] = found["".join(terms)] = terms
+    return found
 
 
 def _names(

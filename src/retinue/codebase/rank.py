@@ -31,14 +31,15 @@ WEIGHTS = {
     "words": 0.08,
     "chunk": 0.17,
     "chunks": 0.12,
-    "name": 0.09,
-    "folder": 0.06,
+    "name": 0.07,
+    "folder": 0.08,
     "symbols": 0.11,
     "defined": 0.06,
     "compound": 0.08,
+    "pairs": 0.05,
     "said": 0.06,
-    "traced": 0.10,
-    "history": 0.06,
+    "traced": 0.15,
+    "history": 0.07,
 }
 NEAR = {"imports": 0.04, "imported": 0.05, "beside": 0.03}
 _FAIR_SHARE = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
@@ -236,6 +237,8 @@ def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -
         reasons.append("a line of it is named in the question")
     if defined := sorted({chunk.name for chunk in detail.chunks} & question.names.keys()):
         reasons.append(f"defines {', '.join(defined[:3])}")
+    elif file in signals["pairs"]:
+        reasons.append("a name joins words of the question")
     weights = ranking.weights
     found = sorted(detail.hits.keys() & weights.keys(), key=lambda term: (-weights[term], term))
     if found:

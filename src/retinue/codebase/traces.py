@@ -34,14 +34,15 @@ _FORMS: tuple[tuple[re.Pattern[str], tuple[int, int, int]], ...] = (
 
 
 def frames(text: str) -> list[Frame]:
-    """In the order of the text, each place once."""
+    """Each place once, the outermost call first: Python tells it so, the others the other way round."""
     found: dict[tuple[str, int], tuple[int, Frame]] = {}
     for form, (path, line, name) in _FORMS:
         for match in form.finditer(text):
             place = match[path].removeprefix("./"), int(match[line])
             if place not in found:
                 found[place] = match.start(path), Frame(*place, _bare(match[name] or ""))
-    return [frame for _, frame in sorted(found.values())]
+    told = [frame for _, frame in sorted(found.values())]
+    return told if any(frame.path.endswith(".py") for frame in told) else told[::-1]
 
 
 def _bare(name: str) -> str:
