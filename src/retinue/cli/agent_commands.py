@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show the effective agent: each field, its value, and the line of the file that it came from.
+    """Show the effective agent: each field, its value, the line that it came from, and what a run starts.
 
     \b
     Example:
@@ -75,6 +76,10 @@ def show(name: str, as_json: bool) -> None:
     prompt = effective.pop("prompt", "")
     said = {key: value for key, value in effective.items() if value not in (None, "", [], {})}
     print_table([(key, _word(value), shown["origins"][key]) for key, value in said.items()])
+    if "start" in shown:
+        click.echo("\nWhat a run starts:")
+        for key, value in shown["start"].items():
+            click.echo(f"  {key}: {_started(key, value)}")
     if prompt:
         click.echo(f"\n{prompt}")
 
@@ -207,6 +212,12 @@ def agent(name: str, task: str, as_json: bool) -> None:
 def _problem(row: dict[str, Any]) -> str:
     hint = f"; {row['hint']}" if "hint" in row else ""
     return f"{row['file']}:{row['line']}: {row['level']}: {row['message']}{hint}"
+
+
+def _started(key: str, value: Any) -> str:
+    if key == "command":
+        return shlex.join(value)
+    return ", ".join(value) if key == "env" else "; ".join(value) if key == "notes" else value
 
 
 def _word(value: object) -> str:

@@ -75,7 +75,9 @@ class GeminiCli(AcpProgram):
         if home := job.env.get("GEMINI_CLI_HOME"):
             settings = Path(home) / ".gemini" / "settings.json"
             settings.parent.mkdir(mode=0o700, exist_ok=True)
-            settings.write_text(json.dumps(self._settings(job)), encoding="utf-8")
+            draft = settings.with_name(f"{settings.name}.{job.folder.name}")
+            draft.write_text(json.dumps(self._settings(job)), encoding="utf-8")
+            draft.replace(settings)  # another run of the agent may be reading it
         return Launch(tuple(arguments), env, preamble=_with_schema(job, preamble))
 
     def _settings(self, job: Job) -> dict[str, Any]:

@@ -49,10 +49,10 @@ class AcpExecutor:
         self._setting = setting
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._setting.prepare(self._cli.profile, self._agent, ctx) as prepared:
-            launch = self._cli.launch(prepared.job)
-            prompt = f"{launch.preamble}\n\n{task.prompt}" if launch.preamble else task.prompt
-            return await _Talk(self._cli, prepared, prompt, ctx).outcome(prepared.program(launch))
+        with self._setting.starting(self._cli, self._agent, ctx) as ready:
+            preamble = ready.launch.preamble
+            prompt = f"{preamble}\n\n{task.prompt}" if preamble else task.prompt
+            return await _Talk(self._cli, ready.prepared, prompt, ctx).outcome(ready.program)
 
 
 class _Talk:

@@ -29,10 +29,9 @@ class CliExecutor:
         self._setting = setting
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._setting.prepare(self._cli.profile, self._agent, ctx) as prepared:
-            program = prepared.program(self._cli.launch(prepared.job))
-            events = self._cli.events(prepared.job)
-            return await self._perform(task.prompt, prepared, program, events, ctx)
+        with self._setting.starting(self._cli, self._agent, ctx) as ready:
+            events = self._cli.events(ready.prepared.job)
+            return await self._perform(task.prompt, ready.prepared, ready.program, events, ctx)
 
     async def _perform(
         self, prompt: str, prepared: Prepared, program: Program, events: Events, ctx: RunContext

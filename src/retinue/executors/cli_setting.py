@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from retinue.core.agent import Agent
 from retinue.core.executor import RunContext
@@ -53,6 +54,23 @@ class Prepared:
         await self.sandbox.clear(program)
 
 
+class Launches(Protocol):
+    """Any CLI: how it is started for a job."""
+
+    profile: CliProfile
+
+    def launch(self, job: Job) -> Launch: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A CLI with nothing left to decide before it starts."""
+
+    prepared: Prepared
+    launch: Launch
+    program: Program
+
+
 @dataclass(frozen=True, slots=True)
 class CliSetting:
     """What runs of all CLIs have in common."""
@@ -76,6 +94,13 @@ class CliSetting:
             hidden=self.hidden,
         )
         return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), place)
+
+    @contextmanager
+    def starting(self, cli: Launches, agent: Agent, ctx: RunContext) -> Generator[Ready]:
+        """What a run starts, and what `agents show` tells."""
+        with self.prepare(cli.profile, agent, ctx) as prepared:
+            launch = cli.launch(prepared.job)
+            yield Ready(prepared, launch, prepared.program(launch))
 
     @contextmanager
     def prepare(self, profile: CliProfile, agent: Agent, ctx: RunContext) -> Generator[Prepared]:

@@ -48,11 +48,16 @@ class CommandExecutor:
         """The server's own, of which the program sees only what is allowed."""
         self._enclosed = enclosed
 
+    @property
+    def takes_prompt(self) -> bool:
+        """Whether the task is one of its arguments; otherwise it is its stdin."""
+        return self._command.template.takes_prompt
+
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         command = self._command
         prompt = task.prompt.encode("utf-8", "replace")  # half a surrogate pair cannot be passed on
-        program = self._program(prompt.decode(), ctx)
-        stdin = b"" if command.template.takes_prompt else prompt
+        program = self.program(prompt.decode(), ctx)
+        stdin = b"" if self.takes_prompt else prompt
         transcript = Transcript(
             ctx.emit, max_bytes=command.max_output_bytes, longest_line=command.longest_line
         )
@@ -85,7 +90,8 @@ class CommandExecutor:
             survivors=tuple(group.survivors) if group else (),
         )
 
-    def _program(self, prompt: str, ctx: RunContext) -> Program:
+    def program(self, prompt: str, ctx: RunContext) -> Program:
+        """What a run starts, and what `agents show` tells."""
         command = self._command
         values = {"prompt": prompt, "run_id": ctx.run_id, "cwd": str(ctx.cwd)}
         environment = child_environment(
