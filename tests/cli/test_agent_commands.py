@@ -144,3 +144,18 @@ def test_run_that_types_our_command_is_still_that_run(
         assert parents["cat"] == next(each["run_id"] for each in listed if each["agent"] == "nests")
     else:
         assert "budget_exceeded" in done.stdout
+
+
+def test_failed_run_tells_what_to_do_and_where_the_raw_answer_is_P8(project: Path) -> None:
+    write_agent(
+        Path.home(), f"{MINE}/says.md", "description: d\ncommand: [echo, no]\noutput_format: json", ""
+    )
+    text = run("agent", "says", "x")
+    assert text.exit_code == 1
+    assert "output_invalid: no answer was valid in 3 tries" in text.output
+    assert "get_subagent_logs(runId=" in text.output
+    done = json.loads(run("agent", "says", "x", "--json").stdout)
+    assert done["error"]["data"]["tries"] == 3
+    raw = done["error"]["data"]["raw"]["runId"]
+    assert raw == done["run_id"]
+    assert json.loads(run("logs", raw, "--json").stdout)["log"].rstrip().endswith("event: no")

@@ -151,8 +151,9 @@ async def _given_up(outcome: Outcome, problem: str, tries: int, ctx: RunContext)
     enough = "" if tries == MOST_TRIES else ", and nothing is left to spend on another"
     error = OutputInvalid(
         f"no answer was valid in {tries} {'try' if tries == 1 else 'tries'}{enough}: {problem}",
-        hint="the run's status has the last answer as it came",
+        hint=f"get_subagent_logs(runId={ctx.run_id!r}) ends with the last answer as it came",
         tries=tries,
         problem=problem,
+        raw={"runId": ctx.run_id, "characters": len(outcome.output)},
     )
     return replace(outcome, value=None, error=error, notes=(*outcome.notes, RAW))
