@@ -27,7 +27,7 @@ _CLI = frozenset(
     }
 )
 BY_EXECUTOR: Mapping[str, frozenset[str]] = {
-    "command": frozenset({"command", "env", "prompt", "output_format", "output_schema"}),
+    "command": frozenset({"command", "env", "prompt", "output_format", "output_schema", "container"}),
     "local": frozenset(
         {
             *("prompt", "model", "tools", "mcp_servers", "output_schema"),
@@ -40,6 +40,9 @@ BY_EXECUTOR: Mapping[str, frozenset[str]] = {
     "opencode": _CLI,
     "acp": _CLI - {"model", "tools", "denied_tools", "settings"},
 }
+
+IN_A_CONTAINER = frozenset({"network", "folders"})
+"""What nothing but a container can hold an agent's own program to."""
 
 KEYS = {
     "denied_tools": "disallowed_tools",
@@ -68,5 +71,7 @@ def asked(agent: Agent) -> Iterator[str]:
 def not_honoured(agent: Agent) -> tuple[str, ...]:
     """What the agent asks for and nothing does, in the words of its file."""
     done = ALWAYS | BY_EXECUTOR.get(agent.executor, frozenset())
+    if agent.executor == "command" and agent.container:
+        done |= IN_A_CONTAINER
     missing = [KEYS.get(name, name) for name in asked(agent) if name not in done and name != "needs"]
     return (*missing, *agent.needs)

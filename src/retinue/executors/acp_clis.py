@@ -74,6 +74,8 @@ class GeminiCli(AcpProgram):
             preamble = ""
         if home := job.env.get("GEMINI_CLI_HOME"):
             settings = Path(home) / ".gemini" / "settings.json"
+            if settings.parent.is_symlink():
+                settings.parent.unlink()  # planted by an earlier run: we would write elsewhere
             settings.parent.mkdir(mode=0o700, exist_ok=True)
             draft = settings.with_name(f"{settings.name}.{job.folder.name}")
             draft.write_text(json.dumps(self._settings(job)), encoding="utf-8")

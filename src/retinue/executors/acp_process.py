@@ -83,9 +83,12 @@ class _Talk:
         error: RetinueError | None = None
         try:
             with anyio.move_on_after(self._ctx.seconds) as limit:
-                async with ProcessGroup.start(
-                    program, stdin=None, on_output=self._hear, on_start=self._ctx.started
-                ) as group:
+                async with (
+                    self._prepared.reachable(),
+                    ProcessGroup.start(
+                        program, stdin=None, on_output=self._hear, on_start=self._ctx.started
+                    ) as group,
+                ):
                     exit_code = await self._talk(group)
             if limit.cancelled_caught:
                 error = DeadlineExceeded(f"{self._name} had not ended after {self._ctx.seconds:g} seconds")

@@ -43,12 +43,15 @@ class CliExecutor:
         error: RetinueError | None = None
         try:
             with anyio.move_on_after(ctx.seconds) as limit:
-                async with ProcessGroup.start(
-                    program,
-                    stdin=prompt.encode("utf-8", "replace"),
-                    on_output=lines.take,
-                    on_start=ctx.started,
-                ) as group:
+                async with (
+                    prepared.reachable(),
+                    ProcessGroup.start(
+                        program,
+                        stdin=prompt.encode("utf-8", "replace"),
+                        on_output=lines.take,
+                        on_start=ctx.started,
+                    ) as group,
+                ):
                     exit_code = await group.wait()
             if limit.cancelled_caught:
                 name = self._cli.profile.name

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
+CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name files: whoever is given one must see the file too."""
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", *CERTIFICATES)
 TIERS = ("fast", "default", "medium", "strong")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -39,6 +40,8 @@ class Command:
 
 
 class CommandExecutor:
+    isolation = "none"
+
     def __init__(
         self, command: Command, environment: Mapping[str, str], enclosed: Enclosed | None = None
     ) -> None:
@@ -48,16 +51,11 @@ class CommandExecutor:
         """The server's own, of which the program sees only what is allowed."""
         self._enclosed = enclosed
 
-    @property
-    def takes_prompt(self) -> bool:
-        """Whether the task is one of its arguments; otherwise it is its stdin."""
-        return self._command.template.takes_prompt
-
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         command = self._command
         prompt = task.prompt.encode("utf-8", "replace")  # half a surrogate pair cannot be passed on
         program = self.program(prompt.decode(), ctx)
-        stdin = b"" if self.takes_prompt else prompt
+        stdin = b"" if command.template.takes_prompt else prompt
         transcript = Transcript(
             ctx.emit, max_bytes=command.max_output_bytes, longest_line=command.longest_line
         )
@@ -90,8 +88,12 @@ class CommandExecutor:
             survivors=tuple(group.survivors) if group else (),
         )
 
+    @contextmanager
+    def starting(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, None]]:
+        """What a run starts; it has no folder of its own. What `agents show` tells."""
+        yield self.program(prompt, ctx), None
+
     def program(self, prompt: str, ctx: RunContext) -> Program:
-        """What a run starts, and what `agents show` tells."""
         command = self._command
         values = {"prompt": prompt, "run_id": ctx.run_id, "cwd": str(ctx.cwd)}
         environment = child_environment(

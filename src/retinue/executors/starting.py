@@ -17,6 +17,7 @@ from retinue.core.executor import Hide, Identity, OutputLine, Resumed, RunContex
 from retinue.executors.cli_mcp import SOCKET, TOKEN
 from retinue.executors.cli_setting import CliSetting, Launches
 from retinue.executors.command import CommandExecutor
+from retinue.executors.contained import Contained
 from retinue.executors.program import Program
 
 RUN_ID, RUN_FOLDER, PROMPT = "{run_id}", "{run_folder}", "{prompt}"
@@ -62,10 +63,11 @@ def imagined(
         yield RunContext(RUN_ID, cwd, None, emit, started, ways, resume=resume, hide=hide)
 
 
-def start_of_command(executor: CommandExecutor, ctx: RunContext, isolation: str) -> Start:
-    program = executor.program(PROMPT, ctx)
-    task = "as an argument" if executor.takes_prompt else "on stdin"
-    return replace(_start(program, ctx, {}), isolation=isolation, task=task)
+def start_of_command(executor: CommandExecutor | Contained, ctx: RunContext) -> Start:
+    with executor.starting(PROMPT, ctx) as (program, folder):
+        task = "as an argument" if PROMPT in "".join(program.argv) else "on stdin"
+        start = _start(program, ctx, {} if folder is None else {str(folder): RUN_FOLDER})
+        return replace(start, isolation=executor.isolation, task=task)
 
 
 def start_of_cli(setting: CliSetting, cli: Launches, agent: Agent, ctx: RunContext, task: str) -> Start:

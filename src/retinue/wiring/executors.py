@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from retinue.executors.cli_job import Cli
     from retinue.executors.cli_setting import CliSetting, Launches
     from retinue.executors.command import CommandExecutor
+    from retinue.executors.contained import Contained
     from retinue.executors.enclosure import Sandbox
     from retinue.models.tiers import Models
 
@@ -31,7 +32,8 @@ def executors(
     """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
     local = {"local": partial(_local_executor, settings, roots, clean, models)}
     clis = dict.fromkeys(CLIS, partial(cli_executor, settings.data_dir))
-    return {"command": command_executor, **clis, **(local if models.plan.configured else {})}
+    command = partial(command_executor, settings.data_dir)
+    return {"command": command, **clis, **(local if models.plan.configured else {})}
 
 
 def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
@@ -50,8 +52,8 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
     return of
 
 
-def command_executor(agent: Agent) -> Executor:
-    return _validated(_command, agent)
+def command_executor(data_dir: Path, agent: Agent) -> Executor:
+    return _validated(partial(_command, data_dir), agent)
 
 
 def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
@@ -63,18 +65,20 @@ def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
     return Validated(perform, agent)
 
 
-def _command(agent: Agent) -> Executor:
+def _command(data_dir: Path, agent: Agent) -> Executor:
     from retinue.executors.preamble import Preamble
 
-    return Preamble(agent.prompt, command_of(agent))
+    return Preamble(agent.prompt, command_of(data_dir, agent))
 
 
-def command_of(agent: Agent) -> CommandExecutor:
+def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | Contained:
     """What starts an agent's own program."""
     from retinue.executors.command import Command, CommandExecutor
+    from retinue.executors.contained import Contained
     from retinue.executors.template import Template
 
-    return CommandExecutor(Command(Template(agent.command), env=agent.env), os.environ)
+    make = partial(CommandExecutor, Command(Template(agent.command), env=agent.env), os.environ)
+    return Contained(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
 
 
 def cli_executor(data_dir: Path, agent: Agent) -> Executor:
@@ -89,7 +93,8 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     if agent.session:
         executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
     if agent.acceptance:
-        executor = Accepted(executor, agent.acceptance, partial(setting.command, agent))
+        commands = partial(setting.command, agent)
+        executor = Accepted(executor, agent.acceptance, commands, setting.sandbox.clear)
     if agent.isolation == "worktree":
         executor = InWorktree(executor, data_dir.resolve() / "worktrees", os.environ)
     return executor

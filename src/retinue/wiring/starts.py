@@ -46,7 +46,7 @@ def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callab
             return replace(start, notes=(*start.notes, *worktree))
         if agent.executor == "command":
             with imagined(cwd, ways, clean.hide) as ctx:
-                return start_of_command(command_of(agent), ctx, "none")
+                return start_of_command(command_of(data_dir, agent), ctx)
         if agent.executor != "local":
             raise Unavailable(f"nothing starts for the executor {agent.executor}")
         server, model = models.plan.choose(agent.model or "default")
