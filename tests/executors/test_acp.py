@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from retinue.core.agent import McpServer
 from retinue.core.budget import Budget
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, ModelFailed, ProgramFailed
-from retinue.core.executor import Outcome, Task
+from retinue.core.executor import Outcome, Resumed, Task
 from retinue.core.permission import Asked, Permit, Verdict, nobody_permits
 from retinue.executors.acp_clis import AcpProgram, GeminiCli
 from retinue.executors.acp_process import AcpExecutor
+from retinue.executors.cli_session import is_lost
 from retinue.executors.cli_witness import witnessed
 from tests.executors import acp_agent
 from tests.executors.cli_fakes import Stage, worker
@@ -50,6 +52,27 @@ async def test_answer_comes_back_with_the_session(stage: Stage) -> None:
     assert outcome.facts["session_id"] == "session-1"
     assert outcome.usage["steps"] == 1
     assert stage.lines == ["acp: hello"]
+
+
+class LateProgram(AcpProgram):
+    profile = replace(AcpProgram.profile, replays_late=True)
+
+
+async def test_what_a_loaded_session_tells_again_is_no_part_of_the_run(stage: Stage) -> None:
+    """Neither its answers, however late they come, nor its steps."""
+    agent = worker("acp", command=COMMAND, budget=Budget(steps=2))
+    context = replace(stage.context(), resume=Resumed("session-7"))
+    executor = AcpExecutor(LateProgram(), agent, stage.setting())
+    outcome = await executor.run(Task("worker", "say the new answer"), context)
+    assert (outcome.error, outcome.output) == (None, "the new answer")
+    assert outcome.usage["steps"] == 1
+    assert stage.lines == ["acp: the new answer"]
+
+
+async def test_session_that_cannot_be_loaded_is_lost(stage: Stage) -> None:
+    context = replace(stage.context(), resume=Resumed("lost"))
+    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.setting())
+    assert is_lost(await executor.run(Task("worker", "say hello"), context))
 
 
 @pytest.mark.parametrize(("allowed", "chosen"), [(True, "once"), (False, "no")])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 import anyio
@@ -30,6 +31,9 @@ from retinue.executors.loose import rows, table, text
 from retinue.executors.output import LAST_LINES, Lines, Tail
 from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
+
+CAUGHT_UP = "_retinue/caught_up"
+"""A request of our own; the protocol leaves names with an underscore to whoever wants them."""
 
 
 class AcpCli(Protocol):
@@ -60,6 +64,7 @@ class _Talk:
 
     def __init__(self, cli: AcpCli, prepared: Prepared, prompt: str, ctx: RunContext) -> None:
         self._name = cli.profile.name
+        self._replays_late = cli.profile.replays_late
         self._prepared = prepared
         self._prompt = prompt
         self._ctx = ctx
@@ -160,11 +165,15 @@ class _Talk:
 
     async def _load(self, connection: AcpConnection, session_id: str, place: Params) -> None:
         """It tells the whole session again, which is no part of this run."""
+        self._conversation.replaying = True
         try:
             await connection.request("session/load", {"sessionId": session_id, **place})
         except AgentRefused as refused:
             raise ProgramFailed(f"{self._name} does not know the session: {_reason(refused)}") from None
-        self._conversation.forget()
+        if self._replays_late:
+            with suppress(AgentRefused):  # to refuse is an answer too: it comes after what it had to tell
+                await connection.request(CAUGHT_UP, {"sessionId": session_id})
+        self._conversation.replaying = False
 
     async def _hear(self, stream: Stream, chunk: bytes) -> None:
         self._bytes += len(chunk)

@@ -34,6 +34,8 @@ class CliProfile:
     """Whether it asks before it does what no rule allows."""
     has_modes: bool = False
     """Whether it knows modes of permission, such as `plan`."""
+    replays_late: bool = False
+    """Whether it tells a session that it loads again after it has said that it is loaded."""
     tells_cost: bool = False
     """Whether it knows what it spends, so that a limit of money can be held."""
 
@@ -75,6 +77,7 @@ GEMINI = CliProfile(
     },
     tiers={"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
     project_settings=(".gemini", ".agents", "GEMINI.md"),
+    replays_late=True,
 )
 
 OPENCODE = CliProfile(
