@@ -11,6 +11,7 @@ from tests.clis.conftest import ECHO, World
 from tests.clis.echo_server import fingerprint
 from tests.clis.replies import Fail, Reply, Say, Use
 from tests.clis.words import ALL, ASKING, CODEX, ECHO_KEY, KEY, Words
+from tests.executors.test_worktree import git
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
 
@@ -187,6 +188,24 @@ async def test_session_goes_on_where_the_last_run_ended(words: Words, make_world
         usage = world.runs.status(third["run_id"])["usage"]
         assert usage["tokens"] <= 54
         assert usage["steps"] == 1
+
+
+@every_cli
+async def test_session_of_a_worktree_goes_on_in_the_next_one(words: Words, make_world: MakeWorld) -> None:
+    script = [words.command("touch made-by-it"), Say("the first answer"), Say("the second answer")]
+    header = (allowing("Bash") if words.asks else "") + "session: true\nisolation: worktree\n"
+    async with make_world(words, script, header) as world:
+        (world.workspace / "a.txt").write_text("one\n", encoding="utf-8")
+        for arguments in (("init", "--quiet"), ("add", "a.txt"), ("commit", "--quiet", "-m", "first")):
+            git(world.workspace, *arguments)
+        first = await world.run("the first question")
+        assert "made-by-it" in first["diff"]
+        second = await world.run("the second question")
+        assert (second["status"], second["result"]) == ("success", "the second answer"), second
+        assert second["session_id"] == first["session_id"]
+        assert "the first answer" in str(world.stub.requests[-1])
+        [kept] = world.service.known.kept.sessions()["sessions"]
+        assert kept["folder"] == str(world.workspace)
 
 
 @every_cli

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from retinue.config.settings import Settings
 from retinue.core.agent import Agent
+from retinue.core.executor import RunContext
 from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
 
@@ -89,15 +90,22 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     from retinue.executors.worktree import InWorktree
 
     setting = cli_setting(data_dir, agent)
+    sessions = session_folder(setting.state_folder, agent.executor, agent.name)
     executor = _validated(partial(_cli, setting), agent)
-    if agent.session:
-        executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
     if agent.acceptance:
         commands = partial(setting.command, agent)
         executor = Accepted(executor, agent.acceptance, commands, setting.sandbox.clear)
     if agent.isolation == "worktree":
-        executor = InWorktree(executor, data_dir.resolve() / "worktrees", os.environ)
-    return executor
+        name = partial(_session_name, sessions) if agent.session else None
+        executor = InWorktree(executor, data_dir.resolve() / "worktrees", os.environ, name)
+    return InSession(executor, sessions) if agent.session else executor
+
+
+def _session_name(sessions: Path, ctx: RunContext) -> str:
+    """Of the session that a run goes on with, for what must be at the same place again."""
+    from retinue.store.sessions import SessionNote
+
+    return SessionNote.of(sessions, ctx.cwd).key
 
 
 def cli_setting(data_dir: Path, agent: Agent) -> CliSetting:
