@@ -30,7 +30,7 @@ BY_EXECUTOR: Mapping[str, frozenset[str]] = {
     "command": frozenset({"command", "env", "prompt", "output_format", "output_schema", "container"}),
     "local": frozenset(
         {
-            *("prompt", "model", "tools", "mcp_servers", "output_schema"),
+            *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
             *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
         }
     ),

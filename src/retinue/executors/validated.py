@@ -21,7 +21,7 @@ from retinue.executors.cli_session import is_lost
 from retinue.executors.local.lenient_json import NotJson
 from retinue.executors.loose import text
 from retinue.executors.output_schema import OutputSchema
-from retinue.executors.spoken_json import embedded_values, stated_values
+from retinue.executors.spoken_json import any_value, embedded_values, stated_values
 
 MOST_TRIES = 3
 KEPT_OF_A_TRY = 800
@@ -79,19 +79,17 @@ class Validated:
         raise Refused(problem)
 
     def _values(self, outcome: Outcome) -> Sequence[Json]:
-        """As the CLI checked it, or what its text holds. A sentence has lists of its own, such as [1]: there
-        one counts only if a schema recognises it."""
+        """As the CLI checked it, or what its text holds."""
         if outcome.value is not None:
             return [outcome.value]
         try:
+            if self._schema is None:
+                return [any_value(outcome.output)]
             return stated_values(outcome.output)
         except NotJson as error:
-            found: Sequence[Json] = embedded_values(outcome.output)
-            if self._schema is None:
-                found = [value for value in found if isinstance(value, dict)]
-            if not found:
-                raise Refused(f"it is not JSON: {error}") from None
-            return found
+            if found := embedded_values(outcome.output) if self._schema is not None else []:
+                return found
+            raise Refused(f"it is not JSON: {error}") from None
 
 
 async def _again(executor: Executor, task: Task, before: Outcome, problem: str, ctx: RunContext) -> Outcome:
