@@ -10,7 +10,7 @@ import pytest
 from tests.clis.conftest import ECHO, World
 from tests.clis.echo_server import fingerprint
 from tests.clis.replies import Fail, Reply, Say, Use
-from tests.clis.words import ALL, ASKING, CODEX, ECHO_KEY, KEY, Words
+from tests.clis.words import ALL, ASKING, CLAUDE, CODEX, ECHO_KEY, GEMINI, KEY, Words
 from tests.executors.test_worktree import git
 
 pytestmark = [pytest.mark.anyio, pytest.mark.clis, pytest.mark.timeout(180)]
@@ -128,6 +128,21 @@ async def test_limit_of_steps_ends_the_run_and_says_so_P2(words: Words, make_wor
         assert outcome["status"] == "error"
         assert outcome["error"]["code"] in ("limit_exceeded", "budget_exceeded")
         assert len(world.stub.requests) <= 4
+
+
+@pytest.mark.parametrize("words", [CLAUDE, CODEX, GEMINI], ids=lambda words: words.name)
+async def test_budget_of_tokens_ends_the_run_and_says_so_P2(words: Words, make_world: MakeWorld) -> None:
+    """claude in the middle of its turn, the others when it has ended: they tell no sooner."""
+    header = (allowing("Bash(echo:*)") if words.asks else "") + "budget:\n  tokens: 40\n"
+    script = [*(words.command(f"echo again-{number}") for number in range(5)), Say("done")]
+    async with make_world(words, script, header) as world:
+        outcome = await world.run()
+        assert outcome["status"] == "error"
+        assert outcome["error"]["code"] in ("limit_exceeded", "budget_exceeded")
+        assert outcome["error"]["data"]["kind"] == "tokens"
+        assert outcome["error"]["data"]["limit"] == 40
+        assert world.runs.status(outcome["run_id"])["usage"]["tokens"] > 40
+        assert words.name != "claude" or len(world.stub.requests) < 6
 
 
 @every_cli

@@ -26,6 +26,8 @@ _CLI = frozenset(
         *("output_format", "output_schema", "session", "budget.steps"),
     }
 )
+# Of tokens, claude tells during its run, codex and gemini when their turn has ended. opencode tells those of
+# its last step alone, and of any other program that speaks ACP nobody knows: there they cannot be limited.
 BY_EXECUTOR: Mapping[str, frozenset[str]] = {
     "command": frozenset({"command", "env", "prompt", "output_format", "output_schema", "container"}),
     "local": frozenset(
@@ -34,9 +36,9 @@ BY_EXECUTOR: Mapping[str, frozenset[str]] = {
             *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
         }
     ),
-    "claude": _CLI | {"budget.cost_micros"},
-    "codex": _CLI - {"denied_tools"},
-    "gemini": _CLI,
+    "claude": _CLI | {"budget.cost_micros", "budget.tokens"},
+    "codex": (_CLI | {"budget.tokens"}) - {"denied_tools"},
+    "gemini": _CLI | {"budget.tokens"},
     "opencode": _CLI,
     "acp": _CLI - {"model", "tools", "denied_tools", "settings"},
 }
