@@ -159,3 +159,31 @@ def test_failed_run_tells_what_to_do_and_where_the_raw_answer_is_P8(project: Pat
     raw = done["error"]["data"]["raw"]["runId"]
     assert raw == done["run_id"]
     assert json.loads(run("logs", raw, "--json").stdout)["log"].rstrip().endswith("event: no")
+
+
+def test_what_was_allowed_for_good_is_listed_and_taken_back(project: Path, own_folders: Path) -> None:
+    file = own_folders / "permissions.toml"
+    assert "nothing was allowed" in run("agents", "allowed").output
+    file.write_text(
+        '[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n', encoding="utf-8"
+    )
+    listed = run("agents", "allowed")
+    assert [line.split() for line in listed.output.splitlines()][0] == ["web", "Bash(curl:*)"]
+    told = json.loads(run("agents", "allowed", "--json").output)
+    assert told == {
+        "file": str(file),
+        "agents": {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]},
+    }
+    assert run("agents", "allowed", "web", "WebFetch", "--forget").exit_code == 0
+    assert "WebFetch" not in file.read_text(encoding="utf-8")
+    wrong = run("agents", "allowed", "web", "WebFetch", "--forget")
+    assert wrong.exit_code == 2 and "its rules are: Bash(curl:*)" in wrong.output
+    assert run("agents", "allowed", "web", "--forget").exit_code == 0
+    assert json.loads(run("agents", "allowed", "--json").output)["agents"] == {"other": ["Edit(a.py)"]}
+    wrong = run("agents", "allowed", "othr", "--forget")
+    assert wrong.exit_code == 2 and "did you mean other?" in wrong.output
+
+
+def test_run_cannot_take_permissions_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETINUE_CHILD_TOKEN", "x")
+    assert "a run cannot change" in run("agents", "allowed", "a", "--forget").output

@@ -152,6 +152,44 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
         click.echo("\n".join(paths) or "no project is trusted")
 
 
+@agents.command()
+@click.argument("name", required=False)
+@click.argument("rule", required=False)
+@click.option("--forget", is_flag=True, help="Ask again: for RULE, or for all that the agent was allowed.")
+@json_option
+def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> None:
+    """List what you allowed agents for good, by answering "always"; or ask for it again.
+
+    The rules are in permissions.toml in the data folder, a file that you may read and change.
+
+    \b
+    Examples:
+      retinue agents allowed
+      retinue agents allowed web-search "Bash(curl -s https://example.org)" --forget
+      retinue agents allowed web-search --forget
+    """
+    from retinue import wiring
+
+    if forget and name is None:
+        raise InvalidInput("whose permissions are to be forgotten?", hint="name an agent")
+    if forget and wiring.is_child():
+        raise Unauthorized("a run cannot change what agents may do", hint="do it in a terminal of your own")
+    kept = known().kept
+    if forget:
+        done = kept.forbid(str(name), rule)
+        rows = [("forgotten", done["agent"], each) for each in done["forgotten"]]
+    else:
+        done = kept.allowed()
+        done["agents"] = {each: found for each, found in done["agents"].items() if name in (None, each)}
+        rows = [(each, one) for each, found in done["agents"].items() for one in found]
+    if as_json:
+        print_json(done)
+    elif rows:
+        print_table(rows)
+    else:
+        click.echo("nothing was allowed for good")
+
+
 @click.command()
 @click.argument("name")
 @click.argument("task")
