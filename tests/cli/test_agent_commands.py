@@ -164,16 +164,14 @@ def test_failed_run_tells_what_to_do_and_where_the_raw_answer_is_P8(project: Pat
 def test_what_was_allowed_for_good_is_listed_and_taken_back(project: Path, own_folders: Path) -> None:
     file = own_folders / "permissions.toml"
     assert "nothing was allowed" in run("agents", "allowed").output
-    file.write_text(
-        '[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n', encoding="utf-8"
-    )
+    assert run("agents", "allowed", "web", "--forget").exit_code == 2
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n')
     listed = run("agents", "allowed")
-    assert [line.split() for line in listed.output.splitlines()][0] == ["web", "Bash(curl:*)"]
+    assert listed.output.splitlines()[0].split() == ["web", "Bash(curl:*)"]
     told = json.loads(run("agents", "allowed", "--json").output)
-    assert told == {
-        "file": str(file),
-        "agents": {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]},
-    }
+    assert told["file"] == str(file)
+    assert told["agents"] == {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]}
     assert run("agents", "allowed", "web", "WebFetch", "--forget").exit_code == 0
     assert "WebFetch" not in file.read_text(encoding="utf-8")
     wrong = run("agents", "allowed", "web", "WebFetch", "--forget")
@@ -187,3 +185,23 @@ def test_what_was_allowed_for_good_is_listed_and_taken_back(project: Path, own_f
 def test_run_cannot_take_permissions_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_CHILD_TOKEN", "x")
     assert "a run cannot change" in run("agents", "allowed", "a", "--forget").output
+
+
+def test_check_tells_every_mistake_of_a_file_by_its_line(project: Path) -> None:
+    lines = [
+        *("description: d", "executr: claude", "profile: no-such", "settings: [usr]", "timeout_ms: soon"),
+        *("executor: command", "permissions: {allow: ['Bash((']}"),
+    ]
+    bad = write_agent(project, ".retinue/agents/bad.md", "\n".join(lines))
+    told = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
+    found = {row["line"]: f"{row['message']} {row.get('hint', '')}" for row in told}
+    assert sorted(found) == [3, 4, 5, 6, 7, 8]
+    assert "did you mean executor?" in found[3]
+    assert "no profile 'no-such'" in found[4]
+    assert "no such settings: usr" in found[5]
+    assert "a whole number" in found[6]
+    assert "needs a `command`" in found[7]
+    assert "not a permission rule" in found[8]
+    write_agent(project, ".retinue/agents/bad.md", "description: d\noutput_schema: {type: objct}")
+    [row] = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
+    assert row["line"] == 3 and "not an output schema" in row["message"]

@@ -104,6 +104,8 @@ class Agents:
         for definition in definitions:
             if (wrong := _wrong_command(definition.agent)) is not None:
                 found.append(agent_views.wrong(definition, "command", wrong.message))
+            if (wrong := _wrong_schema(definition.agent)) is not None:
+                found.append(agent_views.wrong(definition, "output_schema", wrong.message))
         return self.redactor.redact_value(found)
 
     def checked(self, files: Sequence[Path] = ()) -> int:
@@ -253,5 +255,17 @@ def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:
     try:
         Template(agent.command)
     except ConfigInvalid as error:
+        return error
+    return None
+
+
+def _wrong_schema(agent: Agent | None) -> InvalidInput | None:
+    if agent is None or agent.output_schema is None:
+        return None
+    from retinue.executors.output_schema import OutputSchema  # for agents that promise a schema only
+
+    try:
+        OutputSchema(agent.output_schema)
+    except InvalidInput as error:
         return error
     return None
