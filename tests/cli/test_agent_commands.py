@@ -144,3 +144,64 @@ def test_run_that_types_our_command_is_still_that_run(
         assert parents["cat"] == next(each["run_id"] for each in listed if each["agent"] == "nests")
     else:
         assert "budget_exceeded" in done.stdout
+
+
+def test_failed_run_tells_what_to_do_and_where_the_raw_answer_is_P8(project: Path) -> None:
+    write_agent(
+        Path.home(), f"{MINE}/says.md", "description: d\ncommand: [echo, no]\noutput_format: json", ""
+    )
+    text = run("agent", "says", "x")
+    assert text.exit_code == 1
+    assert "output_invalid: no answer was valid in 3 tries" in text.output
+    assert "get_subagent_logs(runId=" in text.output
+    done = json.loads(run("agent", "says", "x", "--json").stdout)
+    assert done["error"]["data"]["tries"] == 3
+    raw = done["error"]["data"]["raw"]["runId"]
+    assert raw == done["run_id"]
+    assert json.loads(run("logs", raw, "--json").stdout)["log"].rstrip().endswith("event: no")
+
+
+def test_what_was_allowed_for_good_is_listed_and_taken_back(project: Path, own_folders: Path) -> None:
+    file = own_folders / "permissions.toml"
+    assert "nothing was allowed" in run("agents", "allowed").output
+    assert run("agents", "allowed", "web", "--forget").exit_code == 2
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n')
+    listed = run("agents", "allowed")
+    assert listed.output.splitlines()[0].split() == ["web", "Bash(curl:*)"]
+    told = json.loads(run("agents", "allowed", "--json").output)
+    assert told["file"] == str(file)
+    assert told["agents"] == {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]}
+    assert run("agents", "allowed", "web", "WebFetch", "--forget").exit_code == 0
+    assert "WebFetch" not in file.read_text(encoding="utf-8")
+    wrong = run("agents", "allowed", "web", "WebFetch", "--forget")
+    assert wrong.exit_code == 2 and "its rules are: Bash(curl:*)" in wrong.output
+    assert run("agents", "allowed", "web", "--forget").exit_code == 0
+    assert json.loads(run("agents", "allowed", "--json").output)["agents"] == {"other": ["Edit(a.py)"]}
+    wrong = run("agents", "allowed", "othr", "--forget")
+    assert wrong.exit_code == 2 and "did you mean other?" in wrong.output
+
+
+def test_run_cannot_take_permissions_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETINUE_CHILD_TOKEN", "x")
+    assert "a run cannot change" in run("agents", "allowed", "a", "--forget").output
+
+
+def test_check_tells_every_mistake_of_a_file_by_its_line(project: Path) -> None:
+    lines = [
+        *("description: d", "executr: claude", "profile: no-such", "settings: [usr]", "timeout_ms: soon"),
+        *("executor: command", "permissions: {allow: ['Bash((']}"),
+    ]
+    bad = write_agent(project, ".retinue/agents/bad.md", "\n".join(lines))
+    told = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
+    found = {row["line"]: f"{row['message']} {row.get('hint', '')}" for row in told}
+    assert sorted(found) == [3, 4, 5, 6, 7, 8]
+    assert "did you mean executor?" in found[3]
+    assert "no profile 'no-such'" in found[4]
+    assert "no such settings: usr" in found[5]
+    assert "a whole number" in found[6]
+    assert "needs a `command`" in found[7]
+    assert "not a permission rule" in found[8]
+    write_agent(project, ".retinue/agents/bad.md", "description: d\noutput_schema: {type: objct}")
+    [row] = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
+    assert row["line"] == 3 and "not an output schema" in row["message"]

@@ -47,7 +47,7 @@ def test_interrupt_from_the_keyboard_cancels_the_run(environment: Mapping[str, s
     assert process.stderr is not None
     run_id = process.stderr.readline().split()[1]
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) != 0
+    assert process.wait(10) == 130
     process.stderr.close()
     listed = json.loads(CliRunner().invoke(main, ["runs", "--json"]).stdout)["runs"]
     assert [(run["run_id"], run["status"]) for run in listed] == [(run_id, "canceled")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from tests.clis.replies import INPUT_TOKENS, OUTPUT_TOKENS, Say, Use
 
 Words = Say | Use
+_messages = itertools.count(1)
 Event = tuple[str | None, dict[str, Any] | str]
 """The event's name, where the API names them, and its data."""
 
 
 def anthropic(words: Words, model: str) -> Iterator[Event]:
     message: dict[str, Any] = {
-        "id": "msg_1",
+        "id": f"msg_{next(_messages)}",
         "type": "message",
         "role": "assistant",
         "model": model,

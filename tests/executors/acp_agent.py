@@ -16,6 +16,7 @@ from typing import Any
 from acp import (
     PROTOCOL_VERSION,
     InitializeResponse,
+    LoadSessionResponse,
     NewSessionResponse,
     PromptResponse,
     RequestError,
@@ -36,6 +37,7 @@ OPTIONS = [
 
 class FakeAgent:
     client: Client
+    late: asyncio.Future[None]
     servers: list[Any]
 
     def on_connect(self, conn: Client) -> None:
@@ -51,6 +53,23 @@ class FakeAgent:
         assert cwd == str(Path.cwd())
         self.servers = mcp_servers or []
         return NewSessionResponse(session_id="session-1")
+
+    async def load_session(self, session_id: str, **_: Any) -> LoadSessionResponse:
+        """Tells the session again, the last of it too late: as gemini does."""
+        if session_id == "lost":
+            raise RequestError(-32602, "no such session")
+        for number in range(5):
+            await self.client.session_update(session_id, start_tool_call(f"old-{number}", "long ago"))
+        self.late = asyncio.ensure_future(self.tell_late(session_id))
+        return LoadSessionResponse()
+
+    async def tell_late(self, session_id: str) -> None:
+        await asyncio.sleep(0.05)
+        await self.client.session_update(session_id, update_agent_message(text_block("the old answer")))
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        await self.late
+        raise RequestError.method_not_found(method)
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         word, _, rest = prompt[0].text.splitlines()[-1].partition(" ")

@@ -7,12 +7,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
 from retinue.core.errors import AcceptanceFailed, ProgramFailed
 from retinue.core.executor import Outcome, RunContext, Task
-from retinue.executors.acceptance import Accepted
+from retinue.executors.acceptance import Accepted, Clear
 from retinue.executors.bubblewrap import find_bubblewrap
+from retinue.executors.program import Program
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -37,8 +39,18 @@ def stage(tmp_path: Path) -> Stage:
 
 
 async def run(stage: Stage, *commands: tuple[str, ...], outcome: Outcome = DONE) -> Outcome:
-    enclosed = partial(stage.setting().command, worker("claude"))
-    return await Accepted(Claims(outcome), commands, enclosed).run(TASK, stage.context())
+    return await accepted(stage, *commands, outcome=outcome).run(TASK, stage.context())
+
+
+def accepted(
+    stage: Stage,
+    *commands: tuple[str, ...],
+    outcome: Outcome = DONE,
+    clear: Clear | None = None,
+) -> Accepted:
+    setting = stage.setting()
+    enclosed = partial(setting.command, worker("claude"))
+    return Accepted(Claims(outcome), commands, enclosed, clear or setting.sandbox.clear)
 
 
 async def test_success_is_attached_with_its_exit_code_and_last_lines(stage: Stage) -> None:
@@ -80,3 +92,16 @@ async def test_commands_run_in_the_agents_sandbox_P1(tmp_path: Path) -> None:
     assert outcome.error is None
     assert (stage.workspace / "inside").exists()
     assert not outside.exists()
+
+
+async def test_surroundings_of_a_command_that_was_canceled_are_cleared_P5(stage: Stage) -> None:
+    cleared: list[str] = []
+
+    async def clear(program: Program) -> None:
+        cleared.append(program.name)
+
+    waiting = accepted(stage, ("true",), ("sh", "-c", "echo begun; sleep 1000"), clear=clear)
+    with anyio.fail_after(10), anyio.CancelScope() as scope:
+        stage.on_line = lambda line: scope.cancel() if line == "begun" else None
+        await waiting.run(TASK, stage.context())
+    assert cleared == ["sh"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from retinue.core.agent import McpServer
 from retinue.core.budget import Budget
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, ModelFailed, ProgramFailed
-from retinue.core.executor import Outcome, Task
+from retinue.core.executor import Outcome, Resumed, Task
 from retinue.core.permission import Asked, Permit, Verdict, nobody_permits
-from retinue.executors.acp_clis import AcpProgram
+from retinue.executors.acp_clis import AcpProgram, GeminiCli
 from retinue.executors.acp_process import AcpExecutor
+from retinue.executors.cli_session import is_lost
+from retinue.executors.cli_witness import witnessed
 from tests.executors import acp_agent
 from tests.executors.cli_fakes import Stage, worker
 
@@ -49,6 +52,27 @@ async def test_answer_comes_back_with_the_session(stage: Stage) -> None:
     assert outcome.facts["session_id"] == "session-1"
     assert outcome.usage["steps"] == 1
     assert stage.lines == ["acp: hello"]
+
+
+class LateProgram(AcpProgram):
+    profile = replace(AcpProgram.profile, replays_late=True)
+
+
+async def test_what_a_loaded_session_tells_again_is_no_part_of_the_run(stage: Stage) -> None:
+    """Neither its answers, however late they come, nor its steps."""
+    agent = worker("acp", command=COMMAND, budget=Budget(steps=2))
+    context = replace(stage.context(), resume=Resumed("session-7"))
+    executor = AcpExecutor(LateProgram(), agent, stage.setting())
+    outcome = await executor.run(Task("worker", "say the new answer"), context)
+    assert (outcome.error, outcome.output) == (None, "the new answer")
+    assert outcome.usage["steps"] == 1
+    assert stage.lines == ["acp: the new answer"]
+
+
+async def test_session_that_cannot_be_loaded_is_lost(stage: Stage) -> None:
+    context = replace(stage.context(), resume=Resumed("lost"))
+    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.setting())
+    assert is_lost(await executor.run(Task("worker", "say hello"), context))
 
 
 @pytest.mark.parametrize(("allowed", "chosen"), [(True, "once"), (False, "no")])
@@ -117,3 +141,30 @@ async def test_program_that_speaks_no_acp_is_told(stage: Stage) -> None:
     )
     assert isinstance(outcome.error, ProgramFailed)
     assert "without a result" in outcome.error.message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
+def test_link_in_the_runs_folder_tells_nothing_of_what_it_leads_to_P6(stage: Stage) -> None:
+    """The agent can change the folder in which witnesses note how its servers ended."""
+    secret = stage.folder / "secret"
+    secret.write_text("4242", encoding="utf-8")
+    agent = worker("acp", command=COMMAND, mcp_servers=(McpServer(name="a", argv=("a",)),) * 2)
+    with stage.setting().prepare(AcpProgram.profile, agent, stage.context()) as prepared:
+        (prepared.job.folder / "ended-0").symlink_to(secret)
+        assert list(witnessed(prepared.job)) == []
+        (prepared.job.folder / "ended-1").write_text("-9", encoding="ascii")
+        assert list(witnessed(prepared.job)) == [("a", "-9")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
+def test_settings_of_gemini_are_not_written_through_a_planted_link_P6(stage: Stage) -> None:
+    stage.program("gemini", "")
+    elsewhere = stage.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "settings.json").write_text("mine", encoding="utf-8")
+    state = stage.folder / "state" / "gemini" / "worker"
+    state.mkdir(parents=True)
+    (state / ".gemini").symlink_to(elsewhere)
+    with stage.setting().starting(GeminiCli(), worker("gemini"), stage.context()):
+        assert (elsewhere / "settings.json").read_text(encoding="utf-8") == "mine"
+        assert "security" in (state / ".gemini" / "settings.json").read_text(encoding="utf-8")

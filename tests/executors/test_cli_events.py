@@ -98,3 +98,19 @@ def test_nothing_is_proved_by_the_beginning_of_a_recording_P8() -> None:
     for event in list(recorded("claude-tool"))[:-1]:
         list(reader.take(event))
     assert not reader.report.ended
+
+
+def test_claude_is_ended_in_the_middle_when_its_tokens_are_spent_P2() -> None:
+    """A message comes in several events, and counts once."""
+    events = ClaudeEvents(max_tokens=25)
+
+    def reply(name: str, spoken: int) -> dict[str, Any]:
+        usage = {"input_tokens": 10, "output_tokens": spoken}
+        return {"type": "assistant", "message": {"id": name, "content": [], "usage": usage}}
+
+    for event in (reply("a", 1), reply("a", 3), reply("b", 1)):
+        assert list(events.take(event)) == []
+    assert events.report.tokens == 24
+    with pytest.raises(LimitExceeded) as ended:
+        list(events.take(reply("b", 3)))
+    assert (ended.value.kind, ended.value.used, ended.value.limit) == ("tokens", 26, 25)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
+from retinue.core.agent import Network
 from retinue.core.errors import Unavailable
 from retinue.core.executor import Stream
 from retinue.executors.bubblewrap import Bubblewrap, demand_bubblewrap, find_bubblewrap
@@ -20,6 +20,7 @@ from retinue.executors.enclosure import Place, Sandbox, installation
 from retinue.executors.environment import MARK
 from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
+from tests.executors.images import image
 
 pytestmark = pytest.mark.anyio
 
@@ -137,40 +138,16 @@ def test_installation_of_a_script_has_its_package_and_its_interpreter(tmp_path: 
 
 
 IMAGE = "localhost/retinue-test:latest"
-PROGRAMS = ("sh", "cat", "touch", "sleep", "ls", "env", "setsid")
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
-    """An image made of a few programs of this machine: nothing is downloaded."""
-    podman = shutil.which("podman")
-    if podman is None:
-        pytest.skip("podman is not here")
-    archive = tmp_path_factory.mktemp("image") / "root.tar"
-    with tarfile.open(archive, "w", dereference=True) as tar:
-        for file in sorted({*map(_program, PROGRAMS), *_libraries(PROGRAMS)}):
-            tar.add(file)
-    made = _run(podman, "import", "--quiet", str(archive), IMAGE)
-    limits = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
-    tried = _run(podman, "run", "--rm", *limits, IMAGE, "/bin/sh", "-c", "true")
-    if made.returncode or tried.returncode:
-        pytest.skip(f"podman cannot run a container here: {tried.stderr[-200:]}")
-    yield Container(podman, IMAGE)
-    _run(podman, "rmi", "--force", IMAGE)
-
-
-def _run(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, capture_output=True, text=True, check=False)
-
-
-def _program(name: str) -> str:
-    return f"/bin/{name}" if Path(f"/bin/{name}").exists() else str(shutil.which(name))
-
-
-def _libraries(names: tuple[str, ...]) -> Iterator[str]:
-    for name in names:
-        listed = _run("ldd", _program(name)).stdout
-        yield from (word for word in listed.split() if word.startswith("/"))
+@pytest.fixture(scope="module", params=["podman", "docker"])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """Docker's options are tried on Podman, which takes them all: few machines have a Docker daemon."""
+    folder = tmp_path_factory.mktemp("image")
+    with image(IMAGE, folder) as podman:
+        named = folder / str(request.param)
+        named.symlink_to(podman)
+        yield Container(str(named), IMAGE)
 
 
 async def test_container_sees_its_workspace_and_nothing_else_P1(engine: Container, place: Place) -> None:
@@ -181,6 +158,7 @@ async def test_container_sees_its_workspace_and_nothing_else_P1(engine: Containe
     assert (place.workspace / "new").exists()
     reader = Place(workspace=place.workspace, writable=False, network=False)
     assert (await inside(engine, reader, "touch other 2>/dev/null"))[0] != 0
+    assert (place.workspace / "new").stat().st_uid == os.getuid()
 
 
 def test_values_of_variables_are_in_no_argument_of_the_engine_P6(place: Place) -> None:
@@ -189,6 +167,19 @@ def test_values_of_variables_are_in_no_argument_of_the_engine_P6(place: Place) -
     program = engine.enclose(Program(("tool",), env, place.workspace), place)
     assert "sk-secret" not in " ".join(program.argv)
     assert "KEY" in program.argv
+
+
+@pytest.mark.parametrize(
+    ("network", "options"), [(True, ()), (False, ("--network", "none")), ("host", ("--network", "host"))]
+)
+def test_network_of_a_container_is_as_the_agent_says(
+    place: Place, network: Network, options: tuple[str, ...]
+) -> None:
+    env = {"PATH": os.environ["PATH"], MARK: "r1"}
+    held = replace(place, network=network)
+    argv = Container("podman", IMAGE).enclose(Program(("tool",), env, place.workspace), held).argv
+    at = argv.index("--network") if "--network" in argv else len(argv)
+    assert argv[at : at + 2] == options
 
 
 async def test_ended_container_is_gone_P5(engine: Container, place: Place) -> None:

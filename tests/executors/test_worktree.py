@@ -124,3 +124,22 @@ async def test_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     with pytest.raises(InvalidInput, match="in no git repository"):
         await InWorktree(Doing(print), tmp_path / "w", stage.setting().environment).run(TASK, stage.context())
+
+
+async def test_worktree_of_a_session_is_at_the_same_place_again_and_what_a_killed_server_left_goes(
+    stage: Stage,
+) -> None:
+    """CLIs find a session again only where it began."""
+    seen: list[Path] = []
+
+    def note(folder: Path) -> None:
+        assert not (folder / "left").exists()
+        seen.append(folder)
+
+    worktrees = stage.folder / "worktrees"
+    executor = InWorktree(Doing(note), worktrees, stage.setting().environment, lambda ctx: "worker-1")
+    await executor.run(TASK, stage.context())
+    git(stage.workspace, "worktree", "add", "--detach", str(worktrees / "worker-1"))
+    (worktrees / "worker-1" / "left").touch()
+    await executor.run(TASK, replace(stage.context(), run_id="run-2"))
+    assert seen == [worktrees / "worker-1"] * 2

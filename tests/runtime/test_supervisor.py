@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from retinue.core.budget import Budget
-from retinue.core.errors import BudgetExceeded, InvalidInput
+from retinue.core.errors import BudgetExceeded, InvalidInput, OutputInvalid
 from retinue.core.executor import Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.run import ENDED, Limits, Run, RunSpec, RunStatus
@@ -108,6 +108,28 @@ async def test_error_that_was_meant_keeps_its_code(tmp_path: Path) -> None:
     assert run.error == {"code": "invalid_input", "message": "no such place"}
 
 
+@pytest.mark.parametrize("raised", [True, False])
+async def test_error_keeps_its_hint_and_its_data_without_secrets_P8(tmp_path: Path, raised: bool) -> None:
+    secret = "ghp_" + "x9Kq2LmZ7tRw4VbN8cYd3FgH6jPs1A5eUoIl"
+
+    async def refuse(task: Task, ctx: RunContext) -> Outcome:
+        error = OutputInvalid(
+            "no answer fits", hint=f"not with {secret}", tries=3, problem=f"$.n: {secret}", file=Path("a.py")
+        )
+        if raised:
+            raise error
+        return Outcome("as it came", error=error)
+
+    async with bench(tmp_path) as at:
+        run = await at.ended(at.start(refuse))
+    match run.error:
+        case {"code": "output_invalid", "hint": str() as hint, "data": {"tries": 3, "file": "a.py"}}:
+            assert hint.startswith("not with ")
+        case error:
+            pytest.fail(str(error))
+    assert secret not in str(run.error)
+
+
 async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path: Path) -> None:
     """P2: the others of the tree are canceled, with their output; another tree is not touched."""
 
@@ -125,6 +147,7 @@ async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path
         assert spender.error == {
             "code": "budget_exceeded",
             "message": "tokens: 5120 would exceed the limit of 5000",
+            "data": {"kind": "tokens", "used": 5120, "limit": 5000},
         }
         assert (await at.ended(root)).error == spender.error
         ended = await at.ended(sibling)
@@ -147,6 +170,7 @@ async def test_wall_time_is_reserved_before_a_run_starts(tmp_path: Path) -> None
     assert refused.error == {
         "code": "budget_exceeded",
         "message": "wall_ms: 2000 would exceed the limit of 1000",
+        "data": {"kind": "wall_ms", "used": 2000, "limit": 1000},
     }
     assert performed == [allowed.id]
 

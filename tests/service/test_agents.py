@@ -186,7 +186,8 @@ def test_effective_agent_is_shown_with_the_origin_of_every_part_and_no_value_of_
     )
     shown = agents().show("a")
     assert shown["available"] is True
-    assert "KEY" in shown["agent"]["env"] and "PATH" in shown["agent"]["env"]
+    assert shown["agent"]["env"] == ["KEY"]
+    assert {"KEY", "PATH", "RETINUE_RUN_ID"} <= set(shown["start"]["env"])
     assert shown["origins"]["timeout_s"] == "~/.config/retinue/agents/a.md:5"
     assert shown["origins"]["spawns"] == "default"
     assert shown["agent"]["timeout_s"] == 0.005

@@ -44,6 +44,9 @@ def test_question_and_answer_at_the_terminal() -> None:
     assert listed["questions"] == ["unsure: Which provider?"]
     wrong = run("answer", listed["run_id"], "a", "b")
     assert wrong.exit_code == 2
+    empty = run("answer", listed["run_id"], " ")
+    assert empty.exit_code == 2
+    assert "the answer is empty" in empty.output and "Which provider?" in empty.output
     done = run("answer", listed["run_id"], "Google")
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("PROCEED: write done")
@@ -157,6 +160,7 @@ def test_interrupting_the_command_ends_the_workflow(
     until_asleep(own_folders, run_id)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=10)
+    assert process.returncode == 130
     with Store.open(own_folders) as store:
         assert store.runs.get(run_id).status is RunStatus.CANCELED
         assert not [run for run in store.runs.list(limit=-1) if not run.status.ended]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show the effective agent: each field, its value, and the line of the file that it came from.
+    """Show the effective agent: each field, its value, the line that it came from, and what a run starts.
 
     \b
     Example:
@@ -75,6 +76,10 @@ def show(name: str, as_json: bool) -> None:
     prompt = effective.pop("prompt", "")
     said = {key: value for key, value in effective.items() if value not in (None, "", [], {})}
     print_table([(key, _word(value), shown["origins"][key]) for key, value in said.items()])
+    if "start" in shown:
+        click.echo("\nWhat a run starts:")
+        for key, value in shown["start"].items():
+            click.echo(f"  {key}: {_started(key, value)}")
     if prompt:
         click.echo(f"\n{prompt}")
 
@@ -147,6 +152,44 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
         click.echo("\n".join(paths) or "no project is trusted")
 
 
+@agents.command()
+@click.argument("name", required=False)
+@click.argument("rule", required=False)
+@click.option("--forget", is_flag=True, help="Ask again: for RULE, or for all that the agent was allowed.")
+@json_option
+def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> None:
+    """List what you allowed agents for good, by answering "always"; or ask for it again.
+
+    The rules are in permissions.toml in the data folder, a file that you may read and change.
+
+    \b
+    Examples:
+      retinue agents allowed
+      retinue agents allowed web-search "Bash(curl -s https://example.org)" --forget
+      retinue agents allowed web-search --forget
+    """
+    from retinue import wiring
+
+    if forget and name is None:
+        raise InvalidInput("whose permissions are to be forgotten?", hint="name an agent")
+    if forget and wiring.is_child():
+        raise Unauthorized("a run cannot change what agents may do", hint="do it in a terminal of your own")
+    kept = known().kept
+    if forget:
+        done = kept.forbid(str(name), rule)
+        rows = [("forgotten", done["agent"], each) for each in done["forgotten"]]
+    else:
+        done = kept.allowed()
+        done["agents"] = {each: found for each, found in done["agents"].items() if name in (None, each)}
+        rows = [(each, one) for each, found in done["agents"].items() for one in found]
+    if as_json:
+        print_json(done)
+    elif rows:
+        print_table(rows)
+    else:
+        click.echo("nothing was allowed for good")
+
+
 @click.command()
 @click.argument("name")
 @click.argument("task")
@@ -207,6 +250,12 @@ def agent(name: str, task: str, as_json: bool) -> None:
 def _problem(row: dict[str, Any]) -> str:
     hint = f"; {row['hint']}" if "hint" in row else ""
     return f"{row['file']}:{row['line']}: {row['level']}: {row['message']}{hint}"
+
+
+def _started(key: str, value: Any) -> str:
+    if key == "command":
+        return shlex.join(value)
+    return ", ".join(value) if key == "env" else "; ".join(value) if key == "notes" else value
 
 
 def _word(value: object) -> str:

@@ -47,6 +47,8 @@ COMMANDS = {
 """Where each subcommand lives, in the order that `--help` lists them."""
 
 EXIT_PROBLEM, EXIT_USAGE, EXIT_STOPPED = 1, 2, 3
+EXIT_INTERRUPTED = 130
+"""As shells say it of a program that Ctrl-C has ended."""
 
 
 class Commands(click.Group):
@@ -65,6 +67,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(EXIT_INTERRUPTED)
         except (RetinueError, BaseExceptionGroup) as raised:
             error = ours_in(raised)
             if error is None:

@@ -37,9 +37,10 @@ def told(view: Mapping[str, Any]) -> str:
     if "result" in view:
         result = view["result"]
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
-    error: Mapping[str, str] = view.get("error") or {}
+    error: Mapping[str, Any] = view.get("error") or {}
     why = f"{error['code']}: {error['message']}" if error else ""
-    return "\n".join(filter(None, (why, view.get("summary"))))
+    hint = f"  {error['hint']}" if error.get("hint") else ""
+    return "\n".join(filter(None, (why, hint, view.get("summary"))))
 
 
 def row(view: Mapping[str, Any]) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ DEFAULT_TIMEOUT_S = 600.0
 PromptMode = Literal["replace", "append"]
 OutputFormat = Literal["text", "json"]
 Sandbox = Literal["auto", "bwrap", "none"]
+Network = Literal[True, False, "host"]
+"""`host` is this machine's own, with what listens on its loopback: a container has another one."""
 Isolation = Literal["none", "worktree"]
 
 
@@ -91,7 +93,7 @@ class Agent:
     """The image it runs in."""
     sandbox: Sandbox | None = None
     """None for the executor's own choice."""
-    network: bool | None = None
+    network: Network | None = None
     """Whether its sandbox has a network; None for the executor's own choice."""
     isolation: Isolation = "none"
     """`worktree`: it works in a git worktree of its own."""

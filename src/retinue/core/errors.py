@@ -32,7 +32,10 @@ an environment value or a stack trace.
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
+
+from retinue.core.json_value import Json
 
 
 class RetinueError(Exception):
@@ -54,6 +57,10 @@ class RetinueError(Exception):
         if self.data:
             shown["data"] = self.data
         return shown
+
+    def as_json(self) -> dict[str, Json]:
+        """The same as a record keeps it: whatever is no JSON by itself, as its text."""
+        return json.loads(json.dumps(self.as_dict(), default=str))
 
 
 class ConfigInvalid(RetinueError):

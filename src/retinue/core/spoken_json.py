@@ -90,6 +90,19 @@ def embedded_values(text: str) -> list[Json]:
     return [each.value for each in found] if closed else []
 
 
+def any_value(text: str) -> Json:
+    """What an answer says that may be any JSON; `NotJson` for none.
+
+    A sentence has lists of its own, such as [1]: between words only an object counts.
+    """
+    try:
+        return stated_values(text)[-1]
+    except NotJson:
+        if found := [value for value in embedded_values(text) if isinstance(value, dict)]:
+            return found[-1]
+        raise
+
+
 def objects_in(text: str) -> Iterator[dict[str, Json]]:
     """Every object of a text of any length: the whole of it, those in fences, those between the words.
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from retinue.core.agent import DEFAULT_TIMEOUT_S, Agent, Permissions
 from retinue.core.budget import Budget
+from retinue.core.errors import ConfigInvalid
+from retinue.core.permission import Rule
 from retinue.core.words import clip
 from retinue.definitions import profiles as known_profiles
 from retinue.definitions import tool_rules
@@ -40,12 +42,9 @@ def read_definition(
         problems.append(
             Problem(1, f"{name!r} cannot be a name", "give it a `name` of letters, digits, - and _")
         )
+    agent, origins = _Maker(document, origin, values, profiles, problems).make(name)
     if any(problem.fatal for problem in problems):
-        return _definition(origin, name, problems=tuple(problems))
-    try:
-        agent, origins = _Maker(document, origin, values, profiles, problems).make(name)
-    except Malformed as error:
-        return _definition(origin, name, problems=(*problems, error.problem))
+        return _definition(origin, name, problems=tuple(sorted(problems, key=lambda each: each.line)))
     return _definition(
         origin,
         name,
@@ -162,6 +161,10 @@ class _Maker:
         self._origins[field or key] = self._line(key)
         return self._values[key].value
 
+    def _wrong(self, line: int, message: str, hint: str | None = None) -> None:
+        """Noted, and gone on from: there may be more of it."""
+        self._problems.append(Problem(line, message, hint))
+
     def _line(self, key: str) -> str:
         return f"{self._origin.source}:{self._values[key].line}"
 
@@ -176,10 +179,10 @@ class _Maker:
             self._origins["executor"] = "the folder it lies in"
         if executor in ("command", "acp") and "command" not in self._values:
             line = self._values["executor"].line if "executor" in self._values else 1
-            raise Malformed(line, f"the executor `{executor}` needs a `command`")
+            self._wrong(line, f"the executor `{executor}` needs a `command`")
         if executor not in STARTING_PROGRAMS and "command" in self._values:
             line = self._values["command"].line
-            raise Malformed(line, f"the executor {executor} takes no `command`", "leave one of them out")
+            self._wrong(line, f"the executor {executor} takes no `command`", "leave one of them out")
         return executor
 
     def _model(self, executor: str) -> str | None:
@@ -222,13 +225,18 @@ class _Maker:
         given = self._values["profile"]
         if given.value not in self._profiles:
             near = did_you_mean(given.value, self._profiles) or "there are: " + ", ".join(self._profiles)
-            raise Malformed(given.line, f"there is no profile {given.value!r}", near)
-        return self._profiles[given.value]
+            self._wrong(given.line, f"there is no profile {given.value!r}", near)
+        return self._profiles.get(given.value)
 
     def _permissions(self) -> Permissions:
         rules = self._get("permissions", {})
         opencode: tool_rules.Permission = self._get("permission", tool_rules.Permission(), "permissions")
         denied = tuple(rule for rule in self._get("disallowed_tools", (), "denied_tools") if "(" in rule)
+        for rule in (*rules.get("allow", ()), *rules.get("deny", ())):
+            try:
+                Rule.parse(rule)
+            except ConfigInvalid as error:
+                self._wrong(self._values["permissions"].line, f"permissions: {error.message}", error.hint)
         return Permissions(
             allow=(*rules.get("allow", ()), *opencode.allow),
             deny=(*rules.get("deny", ()), *opencode.deny, *denied),
@@ -238,7 +246,8 @@ class _Maker:
     def _settings(self) -> tuple[str, ...]:
         given = self._get("settings", ())
         if wrong := set(given) - {"user", "project"}:
-            raise Malformed(self._values["settings"].line, f"settings: no such settings: {', '.join(wrong)}")
+            line = self._values["settings"].line
+            self._wrong(line, f"settings: no such settings: {', '.join(sorted(wrong))}")
         return given
 
     def _budget(self) -> Budget:

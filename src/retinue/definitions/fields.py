@@ -107,7 +107,12 @@ FIELDS = (
     Field("output_schema", "a JSON Schema", "What its answer must fit.", values.json_table),
     Field("container", "an image", "The container it runs in.", values.text),
     Field("sandbox", "auto, bwrap or none", "What it is shut into.", values.one_of("auto", "bwrap", "none")),
-    Field("network", "true or false", "Whether its sandbox has a network.", values.flag),
+    Field(
+        "network",
+        "true, false or host",
+        "Whether its sandbox has a network; `host`: a container has this machine's.",
+        values.network,
+    ),
     Field("isolation", "none or worktree", "Where a writer works.", values.one_of("none", "worktree")),
     Field("acceptance", "a list of command lines", "Must succeed after it.", values.commands),
     Field(

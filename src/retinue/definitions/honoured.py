@@ -26,20 +26,25 @@ _CLI = frozenset(
         *("output_format", "output_schema", "session", "budget.steps"),
     }
 )
+# Of tokens, claude tells during its run, codex and gemini when their turn has ended. opencode tells those of
+# its last step alone, and of any other program that speaks ACP nobody knows: there they cannot be limited.
 BY_EXECUTOR: Mapping[str, frozenset[str]] = {
-    "command": frozenset({"command", "env", "prompt", "output_format", "output_schema"}),
+    "command": frozenset({"command", "env", "prompt", "output_format", "output_schema", "container"}),
     "local": frozenset(
         {
-            *("prompt", "model", "tools", "mcp_servers", "output_schema"),
+            *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
             *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
         }
     ),
-    "claude": _CLI | {"budget.cost_micros"},
-    "codex": _CLI - {"denied_tools"},
-    "gemini": _CLI,
+    "claude": _CLI | {"budget.cost_micros", "budget.tokens"},
+    "codex": (_CLI | {"budget.tokens"}) - {"denied_tools"},
+    "gemini": _CLI | {"budget.tokens"},
     "opencode": _CLI,
     "acp": _CLI - {"model", "tools", "denied_tools", "settings"},
 }
+
+IN_A_CONTAINER = frozenset({"network", "folders"})
+"""What nothing but a container can hold an agent's own program to."""
 
 KEYS = {
     "denied_tools": "disallowed_tools",
@@ -68,5 +73,7 @@ def asked(agent: Agent) -> Iterator[str]:
 def not_honoured(agent: Agent) -> tuple[str, ...]:
     """What the agent asks for and nothing does, in the words of its file."""
     done = ALWAYS | BY_EXECUTOR.get(agent.executor, frozenset())
+    if agent.executor == "command" and agent.container:
+        done |= IN_A_CONTAINER
     missing = [KEYS.get(name, name) for name in asked(agent) if name not in done and name != "needs"]
     return (*missing, *agent.needs)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from retinue.core.agent import Network
 from retinue.core.json_value import Json
 from retinue.definitions.nodes import Listing, Node, Scalar, Table, plain
 from retinue.definitions.problem import Malformed, did_you_mean
@@ -29,6 +30,14 @@ def flag(node: Node) -> bool:
     if isinstance(node, Scalar) and node.kind == "bool":
         return bool(plain(node))
     raise Malformed(node.line, "true or false is wanted here")
+
+
+def network(node: Node) -> Network:
+    if isinstance(node, Scalar) and node.text == "host":
+        return "host"
+    if isinstance(node, Scalar) and node.kind == "bool":
+        return bool(plain(node))
+    raise Malformed(node.line, "true, false or host is wanted here")
 
 
 def whole(low: int, high: int = 10**15) -> Read[int]:

@@ -6,7 +6,7 @@ Their real exit codes and last lines are part of the result, and one that fails 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import anyio
@@ -26,15 +26,20 @@ TAIL_CHARS = 2_000
 
 Enclosed = Callable[[tuple[str, ...], RunContext], Program]
 """A command in the surroundings of the agent's own run."""
+Clear = Callable[[Program], Awaitable[None]]
+"""Removes what a command that did not end by itself may have left of its surroundings."""
 
 
 class Accepted:
     """An executor whose success depends on commands that it cannot influence."""
 
-    def __init__(self, executor: Executor, commands: Sequence[tuple[str, ...]], enclosed: Enclosed) -> None:
+    def __init__(
+        self, executor: Executor, commands: Sequence[tuple[str, ...]], enclosed: Enclosed, clear: Clear
+    ) -> None:
         self._executor = executor
         self._commands = commands
         self._enclosed = enclosed
+        self._clear = clear
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         outcome = await self._executor.run(task, ctx)
@@ -57,9 +62,11 @@ class Accepted:
         await ctx.emit(OutputLine("stdout", f"acceptance: {shown}"))
         transcript = Transcript(ctx.emit, max_bytes=MAX_OUTPUT_BYTES, longest_line=LONGEST_LINE)
         exit_code: int | None = None
+        program: Program | None = None
         try:
+            program = self._enclosed(command, ctx)
             async with ProcessGroup.start(
-                self._enclosed(command, ctx), stdin=b"", on_output=transcript.take, on_start=ctx.started
+                program, stdin=b"", on_output=transcript.take, on_start=ctx.started
             ) as group:
                 exit_code = await group.wait()
             said = transcript.last_lines.text
@@ -67,5 +74,7 @@ class Accepted:
             said = error.message
         finally:
             with anyio.CancelScope(shield=True):
+                if program and exit_code is None:
+                    await self._clear(program)
                 await transcript.finish()
         return {"command": clip(shown, 200), "exit_code": exit_code, "tail": said.strip()[-TAIL_CHARS:]}

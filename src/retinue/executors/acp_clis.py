@@ -14,6 +14,7 @@ from retinue.core.permission import Asked, Rule
 from retinue.executors.acp_connection import Params
 from retinue.executors.cli_job import Job, Launch
 from retinue.executors.cli_profiles import GEMINI, OPENCODE, CliProfile
+from retinue.executors.gemini_sessions import set_aside
 from retinue.executors.loose import rows, table, text
 
 KINDS = {
@@ -74,8 +75,14 @@ class GeminiCli(AcpProgram):
             preamble = ""
         if home := job.env.get("GEMINI_CLI_HOME"):
             settings = Path(home) / ".gemini" / "settings.json"
+            if settings.parent.is_symlink():
+                settings.parent.unlink()  # planted by an earlier run: we would write elsewhere
             settings.parent.mkdir(mode=0o700, exist_ok=True)
-            settings.write_text(json.dumps(self._settings(job)), encoding="utf-8")
+            draft = settings.with_name(f"{settings.name}.{job.folder.name}")
+            draft.write_text(json.dumps(self._settings(job)), encoding="utf-8")
+            draft.replace(settings)  # another run of the agent may be reading it
+            if job.resume:
+                set_aside(Path(home), job.resume.session_id)
         return Launch(tuple(arguments), env, preamble=_with_schema(job, preamble))
 
     def _settings(self, job: Job) -> dict[str, Any]:
@@ -94,7 +101,11 @@ class GeminiCli(AcpProgram):
                 "folderTrust": {"enabled": True},
                 "environmentVariableRedaction": {"enabled": True},
             },
-            "general": {"enableAutoUpdate": False, "disableAutoUpdate": True},
+            "general": {
+                "enableAutoUpdate": False,
+                "disableAutoUpdate": True,
+                "sessionRetention": {"enabled": False},  # it takes sessions that are resumed for broken ones
+            },
             "privacy": {"usageStatisticsEnabled": False},
             "advanced": {"ignoreLocalEnv": True},  # a project's .env could send the key elsewhere
             "tools": tools,

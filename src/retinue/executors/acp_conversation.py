@@ -29,6 +29,8 @@ class Conversation:
         max_steps: int | None,
     ) -> None:
         self.report = Report()
+        self.replaying = False
+        """Whether it tells what was said in an earlier run."""
         self._name = name
         self._permit = permit
         self._asked = asked
@@ -48,7 +50,7 @@ class Conversation:
         return await self._decide(params)
 
     async def on_notification(self, method: str, params: Params) -> None:
-        if method != "session/update":
+        if method != "session/update" or self.replaying:
             return
         update = table(params.get("update"))
         match update.get("sessionUpdate"):
@@ -60,11 +62,6 @@ class Conversation:
                 self._cost(table(update.get("cost")))
             case _:
                 return
-
-    def forget(self) -> None:
-        """What was said so far was said in an earlier run."""
-        self._calls.clear()
-        self._text.clear()
 
     async def finish(self, answered: Params) -> None:
         """Its answer to the prompt has come, and with it why it stopped."""

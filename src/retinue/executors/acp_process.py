@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 import anyio
@@ -31,6 +32,9 @@ from retinue.executors.output import LAST_LINES, Lines, Tail
 from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
 
+CAUGHT_UP = "_retinue/caught_up"
+"""A request of our own; the protocol leaves names with an underscore to whoever wants them."""
+
 
 class AcpCli(Protocol):
     """One CLI that speaks ACP: how it is started for a job, and how it names what it asks for."""
@@ -49,10 +53,10 @@ class AcpExecutor:
         self._setting = setting
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._setting.prepare(self._cli.profile, self._agent, ctx) as prepared:
-            launch = self._cli.launch(prepared.job)
-            prompt = f"{launch.preamble}\n\n{task.prompt}" if launch.preamble else task.prompt
-            return await _Talk(self._cli, prepared, prompt, ctx).outcome(prepared.program(launch))
+        with self._setting.starting(self._cli, self._agent, ctx) as ready:
+            preamble = ready.launch.preamble
+            prompt = f"{preamble}\n\n{task.prompt}" if preamble else task.prompt
+            return await _Talk(self._cli, ready.prepared, prompt, ctx).outcome(ready.program)
 
 
 class _Talk:
@@ -60,6 +64,7 @@ class _Talk:
 
     def __init__(self, cli: AcpCli, prepared: Prepared, prompt: str, ctx: RunContext) -> None:
         self._name = cli.profile.name
+        self._replays_late = cli.profile.replays_late
         self._prepared = prepared
         self._prompt = prompt
         self._ctx = ctx
@@ -83,9 +88,12 @@ class _Talk:
         error: RetinueError | None = None
         try:
             with anyio.move_on_after(self._ctx.seconds) as limit:
-                async with ProcessGroup.start(
-                    program, stdin=None, on_output=self._hear, on_start=self._ctx.started
-                ) as group:
+                async with (
+                    self._prepared.reachable(),
+                    ProcessGroup.start(
+                        program, stdin=None, on_output=self._hear, on_start=self._ctx.started
+                    ) as group,
+                ):
                     exit_code = await self._talk(group)
             if limit.cancelled_caught:
                 error = DeadlineExceeded(f"{self._name} had not ended after {self._ctx.seconds:g} seconds")
@@ -157,11 +165,15 @@ class _Talk:
 
     async def _load(self, connection: AcpConnection, session_id: str, place: Params) -> None:
         """It tells the whole session again, which is no part of this run."""
+        self._conversation.replaying = True
         try:
             await connection.request("session/load", {"sessionId": session_id, **place})
         except AgentRefused as refused:
             raise ProgramFailed(f"{self._name} does not know the session: {_reason(refused)}") from None
-        self._conversation.forget()
+        if self._replays_late:
+            with suppress(AgentRefused):  # to refuse is an answer too: it comes after what it had to tell
+                await connection.request(CAUGHT_UP, {"sessionId": session_id})
+        self._conversation.replaying = False
 
     async def _hear(self, stream: Stream, chunk: bytes) -> None:
         self._bytes += len(chunk)

@@ -45,7 +45,12 @@ class ClaudeCli:
     def events(self, job: Job) -> ClaudeEvents:
         budget = job.agent.budget
         spent = job.resume.cost_micros if job.resume else 0
-        return ClaudeEvents(max_steps=budget.steps, max_cost_micros=budget.cost_micros, spent_before=spent)
+        return ClaudeEvents(
+            max_steps=budget.steps,
+            max_cost_micros=budget.cost_micros,
+            max_tokens=budget.tokens,
+            spent_before=spent,
+        )
 
 
 def _basics(job: Job) -> Iterator[str]:

@@ -23,6 +23,7 @@ class ClaudeEvents:
         *,
         max_steps: int | None = None,
         max_cost_micros: int | None = None,
+        max_tokens: int | None = None,
         spent_before: int = 0,
     ) -> None:
         """`spent_before` is the cost of the session so far, which it counts again."""
@@ -30,13 +31,18 @@ class ClaudeEvents:
         self.report = Report()
         self._max_steps = max_steps
         self._max_cost = max_cost_micros
+        self._max_tokens = max_tokens
+        self._used: dict[str, int] = {}
+        """Tokens by message: each comes in several events, the later ones knowing more."""
 
     def take(self, event: Mapping[str, Any]) -> Iterator[str]:
         match event.get("type"):
             case "system" if event.get("subtype") == "init":
                 yield from self._begin(event)
             case "assistant":
-                yield from self._words(table(event.get("message")), "claude")
+                message = table(event.get("message"))
+                yield from self._words(message, "claude")
+                self._count(message)
             case "user":
                 yield from self._words(table(event.get("message")), "tool")
             case "result":
@@ -69,6 +75,13 @@ class ClaudeEvents:
                     yield from shown("tool", _text(block.get("content")))
                 case _:
                     continue
+
+    def _count(self, message: Mapping[str, Any]) -> None:
+        name = text(message.get("id"))
+        self._used[name] = max(self._used.get(name, 0), _tokens(table(message.get("usage"))))
+        self.report.tokens = used = sum(self._used.values())
+        if self._max_tokens is not None and used > self._max_tokens:
+            raise LimitExceeded("tokens", used, self._max_tokens)
 
     def _end(self, event: Mapping[str, Any]) -> Iterator[str]:
         report = self.report

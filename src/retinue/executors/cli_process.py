@@ -29,10 +29,9 @@ class CliExecutor:
         self._setting = setting
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._setting.prepare(self._cli.profile, self._agent, ctx) as prepared:
-            program = prepared.program(self._cli.launch(prepared.job))
-            events = self._cli.events(prepared.job)
-            return await self._perform(task.prompt, prepared, program, events, ctx)
+        with self._setting.starting(self._cli, self._agent, ctx) as ready:
+            events = self._cli.events(ready.prepared.job)
+            return await self._perform(task.prompt, ready.prepared, ready.program, events, ctx)
 
     async def _perform(
         self, prompt: str, prepared: Prepared, program: Program, events: Events, ctx: RunContext
@@ -44,12 +43,15 @@ class CliExecutor:
         error: RetinueError | None = None
         try:
             with anyio.move_on_after(ctx.seconds) as limit:
-                async with ProcessGroup.start(
-                    program,
-                    stdin=prompt.encode("utf-8", "replace"),
-                    on_output=lines.take,
-                    on_start=ctx.started,
-                ) as group:
+                async with (
+                    prepared.reachable(),
+                    ProcessGroup.start(
+                        program,
+                        stdin=prompt.encode("utf-8", "replace"),
+                        on_output=lines.take,
+                        on_start=ctx.started,
+                    ) as group,
+                ):
                     exit_code = await group.wait()
             if limit.cancelled_caught:
                 name = self._cli.profile.name

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
+CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name files: whoever is given one must see the file too."""
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", *CERTIFICATES)
 TIERS = ("fast", "default", "medium", "strong")
 
 
@@ -32,6 +34,8 @@ class CliProfile:
     """Whether it asks before it does what no rule allows."""
     has_modes: bool = False
     """Whether it knows modes of permission, such as `plan`."""
+    replays_late: bool = False
+    """Whether it tells a session that it loads again after it has said that it is loaded."""
     tells_cost: bool = False
     """Whether it knows what it spends, so that a limit of money can be held."""
 
@@ -73,6 +77,7 @@ GEMINI = CliProfile(
     },
     tiers={"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
     project_settings=(".gemini", ".agents", "GEMINI.md"),
+    replays_late=True,
 )
 
 OPENCODE = CliProfile(

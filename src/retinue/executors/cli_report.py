@@ -54,7 +54,7 @@ class Report:
         """What is only known afterwards is spent all the same; too much of it fails a run that had not."""
         for name, amount in self.usage().items():
             try:
-                spending.charge(BudgetKind(name), amount)
+                spending.reserve(BudgetKind(name), 0).settle(amount)  # spent, whether it was allowed or not
             except BudgetExceeded as exceeded:
                 error = error or exceeded
         return error

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.errors import ProgramFailed
+from retinue.core.errors import AcceptanceFailed, ProgramFailed
 from retinue.core.executor import Outcome, Resumed, RunContext, Task
 from retinue.core.ports import Executor
 from retinue.executors.loose import text
@@ -59,7 +59,8 @@ async def _held(path: Path) -> AsyncGenerator[None]:
 
 def is_lost(outcome: Outcome) -> bool:
     """It failed before the model was asked anything."""
-    return isinstance(outcome.error, ProgramFailed) and not outcome.usage.get("steps")
+    failed = isinstance(outcome.error, ProgramFailed) and not isinstance(outcome.error, AcceptanceFailed)
+    return failed and not outcome.usage.get("steps")
 
 
 def _keep(note: SessionNote, outcome: Outcome, before: Resumed | None, agent: str, cwd: Path) -> None:

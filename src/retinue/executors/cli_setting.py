@@ -5,23 +5,25 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from retinue.core.agent import Agent
 from retinue.core.executor import RunContext
 from retinue.executors import cli_state
 from retinue.executors.cli_job import Job, Launch, check, writes
 from retinue.executors.cli_mcp import RELAY, SOCKET, child_server, ready
-from retinue.executors.cli_profiles import CliProfile
+from retinue.executors.cli_profiles import CERTIFICATES, CliProfile
 from retinue.executors.cli_witness import WITNESS
 from retinue.executors.enclosure import NoSandbox, Place, Sandbox, installation
 from retinue.executors.environment import child_environment, secrets_of
+from retinue.executors.pipe_door import PipeDoor, door_of
 from retinue.executors.program import CAN_HAND, Program
 
 UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
-UNREACHABLE = "in a container the run cannot ask: what its rules do not allow was denied"
+UNREACHABLE = "in a container on this system the run cannot ask: what its rules do not allow was denied"
 UNTRUSTED = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
 GRACE_S = 2.0
 
@@ -36,6 +38,8 @@ class Prepared:
     sandbox: Sandbox
     place: Place
     notes: tuple[str, ...]
+    door: PipeDoor | None = None
+    """Through which it reaches us, where programs of this machine cannot be started."""
 
     @property
     def isolation(self) -> str:
@@ -49,8 +53,29 @@ class Prepared:
             bare.file()  # a sandbox would only say that it failed
         return self.sandbox.enclose(bare, self.place)
 
+    def reachable(self) -> AbstractAsyncContextManager[None]:
+        """While it lasts, the run can ask."""
+        return nullcontext() if self.door is None else self.door.open()
+
     async def clear(self, program: Program) -> None:
         await self.sandbox.clear(program)
+
+
+class Launches(Protocol):
+    """Any CLI: how it is started for a job."""
+
+    profile: CliProfile
+
+    def launch(self, job: Job) -> Launch: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A CLI with nothing left to decide before it starts."""
+
+    prepared: Prepared
+    launch: Launch
+    program: Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +95,19 @@ class CliSetting:
         env = child_environment(self.environment, run_id=ctx.run_id)
         place = Place(
             workspace=ctx.cwd,
-            network=agent.network is not False,
+            network=True if agent.network is None else agent.network,
             visible=(*installation(argv[0], env), *_git_folder(ctx.cwd)),
             changeable=tuple(map(Path, agent.folders)),
             hidden=self.hidden,
         )
         return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), place)
+
+    @contextmanager
+    def starting(self, cli: Launches, agent: Agent, ctx: RunContext) -> Generator[Ready]:
+        """What a run starts, and what `agents show` tells."""
+        with self.prepare(cli.profile, agent, ctx) as prepared:
+            launch = cli.launch(prepared.job)
+            yield Ready(prepared, launch, prepared.program(launch))
 
     @contextmanager
     def prepare(self, profile: CliProfile, agent: Agent, ctx: RunContext) -> Generator[Prepared]:
@@ -93,12 +125,13 @@ class CliSetting:
             explicit={**profile.env, **state.env, **agent.env},
         )
         ctx.hide(secrets_of(self.environment, _templates(agent), profile.inherit))
-        ours = child_server(ctx.env) if self.sandbox.has_host_programs else None
         servers = ready(agent.mcp_servers, self.environment)
-        if ours:
-            servers = (*servers, ours)
         command = agent.command or (profile.program,)
         with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
+            door = None if self.sandbox.has_host_programs else door_of(Path(folder), ctx.env)
+            ours = child_server(ctx.env) if self.sandbox.has_host_programs else door and door.server
+            if ours:
+                servers = (*servers, ours)
             job = Job(
                 agent=agent,
                 model=profile.model(agent.model),
@@ -116,24 +149,30 @@ class CliSetting:
             place = self._place(job, command[0], env, state.folders, ctx)
             if "project" not in agent.settings:
                 place = replace(place, emptied=_project_settings(profile, ctx.cwd))
-            yield Prepared(job, command, self.sandbox, place, self._notes(job))
+            if door:
+                place = replace(place, child=door.script)
+            yield Prepared(job, command, self.sandbox, place, self._notes(job), door)
 
     def _place(
         self, job: Job, executable: str, env: Mapping[str, str], state: tuple[Path, ...], ctx: RunContext
     ) -> Place:
         agent = job.agent
         folders = tuple(Path(folder) for folder in agent.folders)
-        visible = [WITNESS, *_git_folder(ctx.cwd)]
+        visible = [
+            WITNESS,
+            *_git_folder(ctx.cwd),
+            *(Path(env[name]) for name in CERTIFICATES if env.get(name)),
+        ]
         if self.sandbox.has_host_programs:
             visible += installation(executable, env)
             for server in job.servers:
                 visible += _needed(server.argv, env)
-        if job.ours:
+        if job.ours and self.sandbox.has_host_programs:
             visible += [RELAY, Path(sys.prefix), Path(sys.base_prefix), *_socket(ctx)]
         return Place(
             workspace=ctx.cwd,
             writable=writes(agent),
-            network=agent.network is not False,
+            network=True if agent.network is None else agent.network,
             visible=(*visible, *(() if writes(agent) else folders)),
             changeable=(job.folder, *state, *(folders if writes(agent) else ())),
             hidden=self.hidden,
@@ -145,7 +184,7 @@ class CliSetting:
 
     def _notes(self, job: Job) -> tuple[str, ...]:
         notes = [] if job.enclosed else [UNGUARDED]
-        if not self.sandbox.has_host_programs:
+        if job.ours is None and not self.sandbox.has_host_programs:
             notes.append(UNREACHABLE)
         if not job.trusts_project:
             notes.append(UNTRUSTED)

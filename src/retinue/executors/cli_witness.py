@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from retinue.executors.cli_job import Job
 from retinue.executors.cli_mcp import ReadyServer
 
+LONGEST_CODE = 12
 WITNESS = Path(__file__).with_name("witness.py")
 
 
@@ -26,6 +28,18 @@ def witnessing(job: Job) -> Iterator[ReadyServer]:
 def witnessed(job: Job) -> Iterator[tuple[str, str]]:
     """The servers that have ended, with their exit codes."""
     for place, server in enumerate(job.servers):
-        note = job.folder / f"ended-{place}"
-        if note.exists():
-            yield server.name, note.read_text(encoding="utf-8")
+        if code := _noted(job.folder / f"ended-{place}"):
+            yield server.name, code
+
+
+def _noted(note: Path) -> str | None:
+    """A number and nothing else: the run can change the folder, and a link there may lead anywhere (P6)."""
+    try:
+        opened = os.open(note, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None
+    try:
+        written = os.read(opened, LONGEST_CODE).decode("ascii", "replace")
+    finally:
+        os.close(opened)
+    return written if written.lstrip("-").isdigit() else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -39,6 +40,8 @@ class Command:
 
 
 class CommandExecutor:
+    isolation = "none"
+
     def __init__(
         self, command: Command, environment: Mapping[str, str], enclosed: Enclosed | None = None
     ) -> None:
@@ -51,7 +54,7 @@ class CommandExecutor:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         command = self._command
         prompt = task.prompt.encode("utf-8", "replace")  # half a surrogate pair cannot be passed on
-        program = self._program(prompt.decode(), ctx)
+        program = self.program(prompt.decode(), ctx)
         stdin = b"" if command.template.takes_prompt else prompt
         transcript = Transcript(
             ctx.emit, max_bytes=command.max_output_bytes, longest_line=command.longest_line
@@ -85,7 +88,12 @@ class CommandExecutor:
             survivors=tuple(group.survivors) if group else (),
         )
 
-    def _program(self, prompt: str, ctx: RunContext) -> Program:
+    @contextmanager
+    def starting(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, None]]:
+        """What a run starts; it has no folder of its own. What `agents show` tells."""
+        yield self.program(prompt, ctx), None
+
+    def program(self, prompt: str, ctx: RunContext) -> Program:
         command = self._command
         values = {"prompt": prompt, "run_id": ctx.run_id, "cwd": str(ctx.cwd)}
         environment = child_environment(

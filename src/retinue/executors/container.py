@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ import anyio.to_thread
 from retinue.core.errors import Unavailable
 from retinue.executors.enclosure import Place
 from retinue.executors.environment import MARK
+from retinue.executors.pipe_door import INSIDE
 from retinue.executors.program import Program
 
 ENGINES = ("podman", "docker")
@@ -39,8 +41,8 @@ class Container:
 
     def enclose(self, program: Program, place: Place) -> Program:
         options = [*self._options(program), *_mounts(place), *_variables(program.env)]
-        if not place.network:
-            options += ("--network", "none")
+        if place.network is not True:
+            options += ("--network", place.network or "none")
         workspace = str(program.cwd.resolve())
         argv = (self._engine, "run", *options, "--workdir", workspace, self._image, *program.argv)
         return replace(program, argv=argv)
@@ -64,6 +66,9 @@ class Container:
         yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
         yield from ("--pids-limit", MAX_PROCESSES)
         yield from _limits()
+        if self.name == "docker" and sys.platform == "linux":
+            # Its root is this machine's, and without capabilities may not even read the user's files.
+            yield from ("--user", f"{os.getuid()}:{os.getgid()}")
 
 
 def container_name(program: Program) -> str:
@@ -83,6 +88,8 @@ def _mounts(place: Place) -> Iterator[str]:
     for path, access in mounts.items():
         if path.exists():
             yield from ("--volume", f"{path.resolve()}:{path.resolve()}:{access}")
+    if place.child is not None:
+        yield from ("--volume", f"{place.child}:{INSIDE}:ro")
     for path in (path.resolve() for path in place.emptied):
         yield from ("--tmpfs", str(path)) if path.is_dir() else ("--volume", f"{os.devnull}:{path}:ro")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from retinue.core.agent import Network
 from retinue.executors.program import Program
 
 
@@ -16,7 +17,7 @@ class Place:
     workspace: Path
     writable: bool = True
     """Whether the workspace may be changed."""
-    network: bool = True
+    network: Network = True
     visible: tuple[Path, ...] = ()
     """What may be read besides, wherever it lies."""
     changeable: tuple[Path, ...] = ()
@@ -25,6 +26,8 @@ class Place:
     """Folders that are not to be seen: ours, for example, with every other run's secrets."""
     emptied: tuple[Path, ...] = ()
     """Files and folders that are to be found empty."""
+    child: Path | None = None
+    """The program through which a run reaches us, where programs of this machine cannot be started."""
 
 
 class Sandbox(Protocol):

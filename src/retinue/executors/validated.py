@@ -16,7 +16,7 @@ from retinue.core.errors import OutputInvalid
 from retinue.core.executor import Outcome, OutputLine, Resumed, RunContext, Task
 from retinue.core.json_value import Json
 from retinue.core.ports import Executor
-from retinue.core.spoken_json import NotJson, embedded_values, stated_values
+from retinue.core.spoken_json import NotJson, any_value, embedded_values, stated_values
 from retinue.core.words import clip
 from retinue.executors.cli_session import is_lost
 from retinue.executors.loose import text
@@ -78,19 +78,17 @@ class Validated:
         raise Refused(problem)
 
     def _values(self, outcome: Outcome) -> Sequence[Json]:
-        """As the CLI checked it, or what its text holds. A sentence has lists of its own, such as [1]: there
-        one counts only if a schema recognises it."""
+        """As the CLI checked it, or what its text holds."""
         if outcome.value is not None:
             return [outcome.value]
         try:
+            if self._schema is None:
+                return [any_value(outcome.output)]
             return stated_values(outcome.output)
         except NotJson as error:
-            found: Sequence[Json] = embedded_values(outcome.output)
-            if self._schema is None:
-                found = [value for value in found if isinstance(value, dict)]
-            if not found:
-                raise Refused(f"it is not JSON: {error}") from None
-            return found
+            if found := embedded_values(outcome.output) if self._schema is not None else []:
+                return found
+            raise Refused(f"it is not JSON: {error}") from None
 
 
 async def _again(executor: Executor, task: Task, before: Outcome, problem: str, ctx: RunContext) -> Outcome:
@@ -150,8 +148,9 @@ async def _given_up(outcome: Outcome, problem: str, tries: int, ctx: RunContext)
     enough = "" if tries == MOST_TRIES else ", and nothing is left to spend on another"
     error = OutputInvalid(
         f"no answer was valid in {tries} {'try' if tries == 1 else 'tries'}{enough}: {problem}",
-        hint="the run's status has the last answer as it came",
+        hint=f"get_subagent_logs(runId={ctx.run_id!r}) ends with the last answer as it came",
         tries=tries,
         problem=problem,
+        raw={"runId": ctx.run_id, "characters": len(outcome.output)},
     )
     return replace(outcome, value=None, error=error, notes=(*outcome.notes, RAW))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,9 +47,21 @@ class Worktree:
 class InWorktree:
     """An executor whose runs work in a worktree of their own."""
 
-    def __init__(self, executor: Executor, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        folder: Path,
+        environment: Mapping[str, str],
+        name: Callable[[RunContext], str] | None = None,
+    ) -> None:
+        """`name` is that of a run's worktree in the folder; the run's id, if not told.
+
+        Runs that share one come after each other. Whoever resumes sessions sees to that: CLIs find a session
+        again only where it began.
+        """
         self._executor = executor
         self._folder = folder
+        self._name = name
         self._env = child_environment(environment, run_id="git")
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
@@ -59,7 +71,7 @@ class InWorktree:
             changes = await self._changes(worktree, ctx.run_id)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._close(worktree)
+                await self._remove(worktree.repository, worktree.path)
         return replace(outcome, facts={**outcome.facts, **changes})
 
     async def _open(self, ctx: RunContext) -> Worktree:
@@ -71,9 +83,11 @@ class InWorktree:
                 "the agent works in git worktrees, and its folder is in no git repository with a commit",
                 hint="make a repository and a first commit, or take `isolation` out of the agent's file",
             ) from None
-        path = self._folder / ctx.run_id
+        path = self._folder / (ctx.run_id if self._name is None else self._name(ctx))
         prefix = Path(await self._git(ctx.cwd, "rev-parse", "--show-prefix"))
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists():
+            await self._remove(top, path)  # left there by a server that was killed
         await self._git(top, "worktree", "add", "--detach", "--quiet", str(path), base)
         return Worktree(top, path, base, prefix)
 
@@ -97,9 +111,9 @@ class InWorktree:
             changes["diff_cut"] = f"{len(difference)} characters; the branch has all of it"
         return changes
 
-    async def _close(self, worktree: Worktree) -> None:
-        shutil.rmtree(worktree.path, ignore_errors=True)
-        await self._git(worktree.repository, "worktree", "prune")
+    async def _remove(self, repository: Path, path: Path) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+        await self._git(repository, "worktree", "prune")
 
     async def _git(self, folder: Path, *arguments: str) -> str:
         process = await asyncio.create_subprocess_exec(

@@ -212,4 +212,4 @@ def _not_started(reason: Stopped | None) -> Ending:
     if reason is None:
         return _SERVER_STOPPED
     status = RunStatus.TIMEOUT if isinstance(reason, DeadlineExceeded) else RunStatus.CANCELED
-    return Ending(status=status, error={"code": reason.code, "message": reason.message})
+    return Ending(status=status, error=reason.as_json())

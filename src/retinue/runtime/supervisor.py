@@ -264,7 +264,7 @@ class Supervisor:
                 status = RunStatus.ERROR
         return Ending(
             status=status,
-            error={"code": error.code, "message": self._redactor.redact(error.message)},
+            error=self._redactor.redact_value(error.as_json()),
             exit_code=exit_code,
             summary=None
             if own_summary

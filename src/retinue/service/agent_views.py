@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retinue.core.agent import Agent, McpServer
 from retinue.core.errors import RetinueError
@@ -13,7 +13,9 @@ from retinue.core.tokens import estimate_tokens
 from retinue.core.words import clip, counted
 from retinue.definitions.definition import Definition
 from retinue.definitions.problem import Problem
-from retinue.executors.environment import INHERITED
+
+if TYPE_CHECKING:  # only named here, and slow to load
+    from retinue.executors.starting import Start
 
 DESCRIPTION_LETTERS = (200, 100, 50)
 """In a list, shorter the more agents there are."""
@@ -81,8 +83,26 @@ def whole(definition: Definition, refusal: RetinueError | None) -> dict[str, Any
     return view
 
 
+def start(found: Start | RetinueError) -> dict[str, Any]:
+    """What its runs start, made as for a run; of the environment the names alone (P6)."""
+    if isinstance(found, RetinueError):
+        return {"start": {"prevented": found.message + (f"; {found.hint}" if found.hint else "")}}
+    view = {
+        "command": list(found.command) or None,
+        "folder": found.folder,
+        "isolation": found.isolation,
+        "model": found.model or "its own choice",
+        "task": found.task,
+        "env": list(found.env),
+        "secrets": f"{counted(found.handed, 'open file')}, in no variable and no folder"
+        if found.handed
+        else None,
+        "notes": list(found.notes),
+    }
+    return {"start": {key: value for key, value in view.items() if value not in (None, [])}}
+
+
 def _effective(agent: Agent) -> dict[str, Any]:
-    inherited = list(INHERITED) if agent.command else []
     return {
         "description": agent.description,
         "executor": agent.executor,
@@ -93,7 +113,7 @@ def _effective(agent: Agent) -> dict[str, Any]:
         "permissions": {"allow": list(agent.permissions.allow), "deny": list(agent.permissions.deny)}
         | ({"mode": agent.permissions.mode} if agent.permissions.mode else {}),
         "mcp_servers": [_server(server) for server in agent.mcp_servers],
-        "env": [*inherited, *agent.env],
+        "env": list(agent.env),
         "folders": list(agent.folders),
         "settings": list(agent.settings),
         "session": agent.session,

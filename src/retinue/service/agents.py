@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retinue.core.agent import HOST, NO_PERMISSIONS, Agent, Permissions
 from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
@@ -26,6 +26,9 @@ from retinue.models.tiers import Models
 from retinue.service import agent_views
 from retinue.service.kept import Kept, remembers
 from retinue.store.trust import TrustedProjects
+
+if TYPE_CHECKING:  # only named here, and slow to load
+    from retinue.executors.starting import Start
 
 INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
@@ -51,6 +54,8 @@ class Agents:
     """Tokens that one answer may have."""
     kept: Kept
     """What agents keep from run to run."""
+    start: Callable[[Agent], Start]
+    """What its runs start; raises what would prevent them from starting."""
     is_installed: Callable[[str], bool]
     """Whether there is a program of that name."""
     host: str = HOST
@@ -73,7 +78,18 @@ class Agents:
     def show(self, name: str) -> dict[str, Any]:
         """The effective agent, with where each part of it came from."""
         definition = self._definition(name)
-        return self.redactor.redact_value(agent_views.whole(definition, self.refusal(definition)))
+        refusal = self.refusal(definition)
+        view = agent_views.whole(definition, refusal)
+        if definition.agent is not None and not isinstance(refusal, Unauthorized):
+            view |= agent_views.start(self._start(self.kept.reminded(definition, definition.agent)))
+        return self.redactor.redact_value(view)
+
+    def _start(self, agent: Agent) -> Start | RetinueError:
+        """What its runs start, or why they would not."""
+        try:
+            return self.start(agent)
+        except RetinueError as error:
+            return error
 
     def check(self, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
         """Everything that is wrong or worth saying, in these files or in all there are."""
@@ -88,6 +104,8 @@ class Agents:
         for definition in definitions:
             if (wrong := _wrong_command(definition.agent)) is not None:
                 found.append(agent_views.wrong(definition, "command", wrong.message))
+            if (wrong := _wrong_schema(definition.agent)) is not None:
+                found.append(agent_views.wrong(definition, "output_schema", wrong.message))
         return self.redactor.redact_value(found)
 
     def checked(self, files: Sequence[Path] = ()) -> int:
@@ -237,5 +255,17 @@ def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:
     try:
         Template(agent.command)
     except ConfigInvalid as error:
+        return error
+    return None
+
+
+def _wrong_schema(agent: Agent | None) -> InvalidInput | None:
+    if agent is None or agent.output_schema is None:
+        return None
+    from retinue.executors.output_schema import OutputSchema  # for agents that promise a schema only
+
+    try:
+        OutputSchema(agent.output_schema)
+    except InvalidInput as error:
         return error
     return None

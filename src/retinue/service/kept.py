@@ -1,4 +1,4 @@
-"""The verbs of what agents keep from run to run: their sessions and their memories. Knows no runs."""
+"""The verbs of what agents keep from run to run: sessions, memories, permissions. Knows no runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from retinue.definitions.definition import Definition
 from retinue.definitions.problem import did_you_mean
 from retinue.store.agent_memory import AgentMemory
 from retinue.store.meta_files import time_text
+from retinue.store.permissions import RememberedPermissions
 from retinue.store.sessions import KeptSession, forget, kept_sessions
 
 GIVEN_LETTERS = 8_000
@@ -30,7 +31,26 @@ class Kept:
     session_notes: Path
     """Below it lies what agents' CLIs are to go on with."""
     memory: AgentMemory
+    permissions: RememberedPermissions
+    """What people have allowed agents for good."""
     redactor: Redactor
+
+    def allowed(self) -> dict[str, Any]:
+        """What was allowed for good, by agent, and the file that says so."""
+        agents = {agent: list(rules) for agent, rules in self.permissions.everyone().items()}
+        return self.redactor.redact_value({"file": str(self.permissions.path), "agents": agents})
+
+    def forbid(self, agent: str, rule: str | None) -> dict[str, Any]:
+        """Ask again for what was allowed for good: for one rule of an agent, or for all of them."""
+        known = self.permissions.everyone()
+        if agent not in known:
+            near = did_you_mean(agent, known) or "`retinue agents allowed` lists all there is"
+            raise InvalidInput(f"nothing was allowed for good to an agent {clip(agent, 80)!r}", hint=near)
+        gone = self.permissions.remove(agent, rule)
+        if not gone:
+            hint = "its rules are: " + ", ".join(known[agent])
+            raise InvalidInput(f"{clip(str(rule), 200)!r} was not allowed to {agent}", hint=hint)
+        return self.redactor.redact_value({"agent": agent, "forgotten": list(gone)})
 
     def sessions(self) -> dict[str, Any]:
         """What agents go on with when they run again, the one used last first."""

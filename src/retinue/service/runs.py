@@ -16,7 +16,7 @@ from retinue.core.message import Message, MessageStatus
 from retinue.core.permission import Asked, Verdict
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Limits, Run, RunSpec, RunStatus
-from retinue.core.words import counted
+from retinue.core.words import clip, counted
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.permissions import PermissionBroker
@@ -187,6 +187,7 @@ class Runs:
         message = self.store.messages.get(MessageId.parse(message_id))
         if message.run_id != checked:
             raise RunUnknown(f"run {checked} asked no such question", message_id=message.id)
+        refuse_empty(message.question, answer)
         replied = self.store.messages.reply(message.id, answer)
         return {"runId": checked, "messageId": replied.id, "messageStatus": replied.status.value}
 
@@ -279,6 +280,14 @@ class Runs:
         """Whether the run is the agent's on this very task."""
         spec = self.store.runs.get(run_id).spec
         return (spec.agent, spec.task) == (name, _task(prompt, context))
+
+
+def refuse_empty(question: str, answer: str) -> None:
+    """Whoever asked would go on with nothing, as if that had been said."""
+    if not answer.strip():
+        raise InvalidInput(
+            "the answer is empty", hint=f"answer in words, or cancel the run; it asked: {clip(question, 200)}"
+        )
 
 
 def _answered(message: Message) -> dict[str, Any]:

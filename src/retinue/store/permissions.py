@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +27,9 @@ HEADING = """\
 LOCK_SECONDS = 5.0
 
 
+FILE = "permissions.toml"
+
+
 class RememberedPermissions:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,16 +38,35 @@ class RememberedPermissions:
         """The rules of one agent, as the file has them now."""
         return tuple(self._read().get(agent, ()))
 
+    def everyone(self) -> Mapping[str, Sequence[str]]:
+        """The rules of all agents that have any."""
+        return {agent: rules for agent, rules in self._read().items() if rules}
+
     def add(self, agent: str, rule: str) -> None:
         """Remember a rule, beside whatever other processes and people write."""
-        lock = FileLock(self.path.with_suffix(".lock"))
-        try:
-            if not lock.acquire(LOCK_SECONDS):
-                raise Unavailable(f"{self.path.name} is locked by another process", hint="try again")
+        with self._held():
             rules = self._read()
             if rule not in rules.setdefault(agent, []):
                 rules[agent].append(rule)
                 self._write(rules)
+
+    def remove(self, agent: str, rule: str | None = None) -> Sequence[str]:
+        """Remember one of an agent's rules no longer, or none of them; those that went."""
+        with self._held():
+            rules = self._read()
+            gone = [each for each in rules.get(agent, []) if rule is None or each == rule]
+            if gone:
+                rules[agent] = [each for each in rules[agent] if each not in gone]
+                self._write({name: kept for name, kept in rules.items() if kept})
+            return gone
+
+    @contextmanager
+    def _held(self) -> Generator[None]:
+        lock = FileLock(self.path.with_suffix(".lock"))
+        try:
+            if not lock.acquire(LOCK_SECONDS):
+                raise Unavailable(f"{self.path.name} is locked by another process", hint="try again")
+            yield
         finally:
             lock.close()
 

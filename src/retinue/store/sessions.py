@@ -34,6 +34,11 @@ class SessionNote:
         return cls(agent_folder / f"{name}.json")
 
     @property
+    def key(self) -> str:
+        """The same for every run of the agent in the folder, and for no other."""
+        return f"{self.file.parent.name.removesuffix(SUFFIX)}-{self.file.stem}"
+
+    @property
     def lock(self) -> Path:
         """Held by the run that uses the session."""
         return self.file.with_suffix(".lock")

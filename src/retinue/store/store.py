@@ -14,7 +14,7 @@ from retinue.store.folder import DataFolder
 from retinue.store.ledgers import Ledgers
 from retinue.store.messages import Messages
 from retinue.store.meta_files import MetaFiles
-from retinue.store.permissions import RememberedPermissions
+from retinue.store.permissions import FILE, RememberedPermissions
 from retinue.store.queue import Queue
 from retinue.store.runs import Runs
 from retinue.store.workflows import Workflows
@@ -34,7 +34,7 @@ class Store:
         self.child_tokens = ChildTokens(database)
         self.workflows = Workflows(database)
         self.checkpoints = Checkpoints(database)
-        self.permissions = RememberedPermissions(self.folder.path / "permissions.toml")
+        self.permissions = RememberedPermissions(self.folder.path / FILE)
         self.meta_files = MetaFiles(database, self.messages)
         database.listen(self.meta_files.mark)
 

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING
 
 from retinue.config.settings import Settings
 from retinue.core.agent import Agent
+from retinue.core.executor import RunContext
 from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
 
 if TYPE_CHECKING:
-    from retinue.executors.cli_setting import CliSetting
+    from retinue.executors.acp_process import AcpCli
+    from retinue.executors.cli_job import Cli
+    from retinue.executors.cli_setting import CliSetting, Launches
+    from retinue.executors.command import CommandExecutor
+    from retinue.executors.contained import Contained
     from retinue.executors.enclosure import Sandbox
     from retinue.models.tiers import Models
 
-CLIS = ("claude", "codex", "gemini", "opencode", "acp")
+NATIVE = ("claude", "codex")
+CLIS = (*NATIVE, "gemini", "opencode", "acp")
 
 
 def executors(
@@ -27,7 +33,8 @@ def executors(
     """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
     local = {"local": partial(_local_executor, settings, roots, clean, models)}
     clis = dict.fromkeys(CLIS, partial(cli_executor, settings.data_dir))
-    return {"command": command_executor, **clis, **(local if models.plan.configured else {})}
+    command = partial(command_executor, settings.data_dir)
+    return {"command": command, **clis, **(local if models.plan.configured else {})}
 
 
 def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
@@ -46,8 +53,8 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
     return of
 
 
-def command_executor(agent: Agent) -> Executor:
-    return _validated(_command, agent)
+def command_executor(data_dir: Path, agent: Agent) -> Executor:
+    return _validated(partial(_command, data_dir), agent)
 
 
 def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
@@ -59,33 +66,53 @@ def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
     return Validated(perform, agent)
 
 
-def _command(agent: Agent) -> Executor:
-    from retinue.executors.command import Command, CommandExecutor
+def _command(data_dir: Path, agent: Agent) -> Executor:
     from retinue.executors.preamble import Preamble
+
+    return Preamble(agent.prompt, command_of(data_dir, agent))
+
+
+def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | Contained:
+    """What starts an agent's own program."""
+    from retinue.executors.command import Command, CommandExecutor
+    from retinue.executors.contained import Contained
     from retinue.executors.template import Template
 
-    command = Command(Template(agent.command), env=agent.env)
-    return Preamble(agent.prompt, CommandExecutor(command, os.environ))
+    make = partial(CommandExecutor, Command(Template(agent.command), env=agent.env), os.environ)
+    return Contained(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
 
 
 def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
     from retinue.executors.acceptance import Accepted
     from retinue.executors.cli_session import InSession
-    from retinue.executors.cli_setting import CliSetting
     from retinue.executors.cli_state import session_folder
     from retinue.executors.worktree import InWorktree
 
-    folder = data_dir.resolve()
-    setting = CliSetting(os.environ, cli_state_folder(data_dir), (folder,), _sandbox(agent))
+    setting = cli_setting(data_dir, agent)
+    sessions = session_folder(setting.state_folder, agent.executor, agent.name)
     executor = _validated(partial(_cli, setting), agent)
-    if agent.session:
-        executor = InSession(executor, session_folder(setting.state_folder, agent.executor, agent.name))
     if agent.acceptance:
-        executor = Accepted(executor, agent.acceptance, partial(setting.command, agent))
+        commands = partial(setting.command, agent)
+        executor = Accepted(executor, agent.acceptance, commands, setting.sandbox.clear)
     if agent.isolation == "worktree":
-        executor = InWorktree(executor, folder / "worktrees", os.environ)
-    return executor
+        name = partial(_session_name, sessions) if agent.session else None
+        executor = InWorktree(executor, data_dir.resolve() / "worktrees", os.environ, name)
+    return InSession(executor, sessions) if agent.session else executor
+
+
+def _session_name(sessions: Path, ctx: RunContext) -> str:
+    """Of the session that a run goes on with, for what must be at the same place again."""
+    from retinue.store.sessions import SessionNote
+
+    return SessionNote.of(sessions, ctx.cwd).key
+
+
+def cli_setting(data_dir: Path, agent: Agent) -> CliSetting:
+    """The surroundings of an agent's coding CLI."""
+    from retinue.executors.cli_setting import CliSetting
+
+    return CliSetting(os.environ, cli_state_folder(data_dir), (data_dir.resolve(),), _sandbox(agent))
 
 
 def cli_state_folder(data_dir: Path) -> Path:
@@ -94,23 +121,36 @@ def cli_state_folder(data_dir: Path) -> Path:
 
 
 def _cli(setting: CliSetting, agent: Agent) -> Executor:
-    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
     from retinue.executors.acp_process import AcpExecutor
-    from retinue.executors.claude import ClaudeCli
     from retinue.executors.cli_process import CliExecutor
-    from retinue.executors.codex import CodexCli
     from retinue.executors.preamble import Preamble
     from retinue.executors.validated import JSON_ALONE
 
     executor: Executor
-    if agent.executor in ("claude", "codex"):
-        native = ClaudeCli() if agent.executor == "claude" else CodexCli()
-        executor = CliExecutor(native, agent, setting)
+    if agent.executor in NATIVE:
+        executor = CliExecutor(_native(agent), agent, setting)
     else:
-        spoken = {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)
-        executor = AcpExecutor(spoken(), agent, setting)
+        executor = AcpExecutor(_spoken(agent), agent, setting)
     is_told = agent.output_schema is not None or not agent.answers_json
     return executor if is_told else Preamble(JSON_ALONE, executor)
+
+
+def cli_of(agent: Agent) -> Launches:
+    """The coding CLI that an agent's executor names."""
+    return _native(agent) if agent.executor in NATIVE else _spoken(agent)
+
+
+def _native(agent: Agent) -> Cli:
+    from retinue.executors.claude import ClaudeCli
+    from retinue.executors.codex import CodexCli
+
+    return ClaudeCli() if agent.executor == "claude" else CodexCli()
+
+
+def _spoken(agent: Agent) -> AcpCli:
+    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
+
+    return {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)()
 
 
 def _sandbox(agent: Agent) -> Sandbox:

@@ -21,9 +21,11 @@ from retinue.service.agents import Agents
 from retinue.service.kept import Kept
 from retinue.service.service import Service
 from retinue.store.agent_memory import AgentMemory
+from retinue.store.permissions import FILE, RememberedPermissions
 from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
 from retinue.wiring.executors import cli_state_folder, executors
+from retinue.wiring.starts import starts
 
 if TYPE_CHECKING:
     from retinue.models.tiers import Models
@@ -90,9 +92,15 @@ def _agents(
         models=models,
         trusted=trusted,
         redactor=clean,
+        start=starts(settings.data_dir, roots[0].path if roots else Path.cwd(), clean, models),
         is_installed=lambda program: shutil.which(program) is not None,
         tokens=settings.limits.max_response_tokens,
-        kept=Kept(cli_state_folder(settings.data_dir), AgentMemory(settings.data_dir / "memory"), clean),
+        kept=Kept(
+            cli_state_folder(settings.data_dir),
+            AgentMemory(settings.data_dir / "memory"),
+            RememberedPermissions(settings.data_dir / FILE),
+            clean,
+        ),
         host=settings.agents.caller,
     )
 

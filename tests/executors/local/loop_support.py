@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from retinue.codebase.codebase import Codebase
-from retinue.core.agent import Agent, McpServer
+from retinue.core.agent import Agent, McpServer, OutputFormat
 from retinue.core.executor import Ask, Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.json_value import Json
 from retinue.core.model import Model, Prompt
@@ -36,6 +36,7 @@ class Trial:
     tools: tuple[str, ...] | None = None
     prompt: str = ""
     schema: Mapping[str, Json] | None = None
+    output_format: OutputFormat = "text"
     servers: tuple[McpServer, ...] = ()
     context: int = FACTS.context
     takes_tools: bool = True
@@ -69,6 +70,7 @@ class Trial:
             prompt=self.prompt,
             tools=self.tools,
             mcp_servers=self.servers,
+            output_format=self.output_format,
             output_schema=self.schema,
             timeout_s=60,
             source="test",

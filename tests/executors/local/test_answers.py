@@ -112,3 +112,28 @@ async def test_an_action_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     outcome = await trial.run()
     assert outcome.output == "No."
     assert 'has no "action"' in trial.told()
+
+
+@pytest.mark.parametrize(
+    "said", ["{}", "[1, 2]", "7", '"a text"', "null", 'Here it is:\n```json\n{"a": 1}\n```']
+)
+async def test_any_json_is_an_answer_where_no_schema_is_promised(tmp_path: Path, said: str) -> None:
+    outcome = await Trial(tmp_path, [said], output_format="json").run()
+    assert outcome.error is None
+    json.loads(outcome.output)
+    assert outcome.usage["steps"] == 1
+
+
+async def test_text_goes_back_until_it_is_json(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, ["It is in [1].", "Sorry.", '{"place": 1}'], output_format="json")
+    outcome = await trial.run()
+    assert (outcome.error, outcome.output) == (None, '{"place": 1}')
+    assert "it is not JSON" in trial.told()
+    assert trial.prompts[-1].schema is None
+
+
+async def test_text_that_never_becomes_json_is_an_error_after_three_tries(tmp_path: Path) -> None:
+    outcome = await Trial(tmp_path, itertools.repeat("Done."), output_format="json").run()
+    assert isinstance(outcome.error, OutputInvalid)
+    assert outcome.error.message.startswith("no answer was JSON in 3 tries")
+    assert outcome.usage["steps"] == 4

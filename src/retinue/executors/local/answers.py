@@ -12,7 +12,7 @@ from typing import NamedTuple
 from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, OutputInvalid
 from retinue.core.json_value import Json
 from retinue.core.model import Reply
-from retinue.core.spoken_json import NotJson, first_value, parse
+from retinue.core.spoken_json import NotJson, any_value, first_value, parse
 from retinue.core.words import clip, counted
 from retinue.executors.answered_references import Verdict, corrected
 from retinue.executors.local.asker import Asker, Request, Tell
@@ -33,36 +33,45 @@ class Structured(NamedTuple):
 
 
 class Answers:
-    def __init__(self, asker: Asker, schema: OutputSchema, judge: Judge, tell: Tell, tries: int) -> None:
+    def __init__(
+        self, asker: Asker, schema: OutputSchema | None, judge: Judge, tell: Tell, tries: int
+    ) -> None:
+        """Without a schema any JSON is an answer."""
         self._asker = asker
         self._schema = schema
         self._judge = judge
         self._tell = tell
         self._tries = tries
-        shown = json.dumps(schema.schema, ensure_ascii=False, separators=(",", ":"))
-        self._then = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
+        self._then = "Give your answer now: one JSON value, and nothing else."
+        if schema is not None:
+            shown = json.dumps(schema.schema, ensure_ascii=False, separators=(",", ":"))
+            self._then = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
 
     async def accept(self, text: str) -> Structured | str:
         """The answer, if a text is one already, or what is wrong with it."""
         try:
-            value = _value(text)
+            value = any_value(text) if self._schema is None else _value(text)
         except NotJson as error:
             return f"it is not JSON: {error}"
-        problem = self._schema.problem(value)
+        problem = self._problem(value)
         if problem is not None:
             return problem
         verdict = await self._judge(json.dumps(value, ensure_ascii=False))
         checked = corrected(value, verdict.wrong)
-        if self._schema.problem(checked) is not None:
+        if self._problem(checked) is not None:
             return f"these places do not exist: {', '.join(sorted(verdict.wrong)[:5])}"
         return Structured(json.dumps(checked, ensure_ascii=False), verdict)
 
+    def _problem(self, value: Json) -> str | None:
+        return None if self._schema is None else self._schema.problem(value)
+
     async def ask(self, conversation: Conversation) -> Structured:
         """Raises `OutputInvalid` when no try fits, or what the asker raises."""
-        enforced = True
+        schema = None if self._schema is None else self._schema.schema
+        enforced = schema is not None
         problem = ""
         for _ in range(min(self._tries, self._asker.steps_left)):
-            request = Request(schema=self._schema.schema if enforced else None, as_text=True, then=self._then)
+            request = Request(schema=schema if enforced else None, as_text=True, then=self._then)
             try:
                 reply = await self._asker.ask(conversation, request)
             except ContextOverflow:
@@ -85,8 +94,9 @@ class Answers:
             told = f"That is not a valid answer: {problem}. Answer again, with JSON only."
             conversation.add(Exchange(said=clip(text, KEPT_OF_A_TRY), told=told))
         raise OutputInvalid(
-            f"no answer fitted the output schema in {counted(self._tries, 'try', 'tries')}: {problem}",
-            hint="use a stronger model, or a simpler schema",
+            f"no answer {'was JSON' if schema is None else 'fitted the output schema'}"
+            f" in {counted(self._tries, 'try', 'tries')}: {problem}",
+            hint="use a stronger model" + ("" if schema is None else ", or a simpler schema"),
             tries=self._tries,
             problem=problem,
         )

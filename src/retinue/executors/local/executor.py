@@ -122,6 +122,8 @@ class _Work:
         await self._announce(facts, caps, tools)
         toolbox = Toolbox(tools, of.redactor, of.allows)
         self._asker = asker = Asker(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
+        promised = of.agent.answers_json
+        answers = Answers(asker, schema, self._judge, self._tell, caps.tries) if promised else None
         loop = Loop(
             asker=asker,
             conversation=Conversation(system_prompt(of.agent.prompt, tools=bool(tools)), self._task.prompt),
@@ -129,7 +131,7 @@ class _Work:
             caps=caps,
             judge=self._judge,
             tell=self._tell,
-            answers=schema and Answers(asker, schema, self._judge, self._tell, caps.tries),
+            answers=answers,
             native=facts.tools,
         )
         loop.notes += self._notes

@@ -1,0 +1,56 @@
+"""What each agent's runs start, by the same classes that perform them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from retinue.config.load import DATA_DIR
+from retinue.core.agent import Agent
+from retinue.core.errors import Unavailable
+from retinue.core.ports import Redactor
+from retinue.executors.local.caps import CONTEXT_SHARE, MAX_STEPS, MAX_TOKENS
+from retinue.wiring.executors import CLIS, NATIVE, cli_of, cli_setting, cli_state_folder, command_of
+
+if TYPE_CHECKING:
+    from retinue.executors.starting import Start
+    from retinue.models.tiers import Models
+
+IN_WORKTREE = "each run works in a git worktree of its own instead of this folder"
+IN_PROCESS = "nothing is started: the server itself asks the model"
+LOCAL_LIMITS = (
+    f"its own limits: {MAX_STEPS} steps, and {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what "
+    "the model holds, whichever is less"
+)
+
+
+def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callable[[Agent], Start]:
+    ways = {DATA_DIR: str(data_dir)}
+
+    def of(agent: Agent) -> Start:
+        from retinue.executors.starting import Start, imagined, start_of_cli, start_of_command
+
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # as before any run: sandboxes hide it
+        if agent.executor in CLIS:
+            from retinue.executors.cli_state import session_folder
+            from retinue.store.sessions import SessionNote
+
+            notes = session_folder(cli_state_folder(data_dir), agent.executor, agent.name)
+            resume = SessionNote.of(notes, cwd).read() if agent.session else None
+            task = "on stdin" if agent.executor in NATIVE else "through ACP, on stdin"
+            with imagined(cwd, ways, clean.hide, resume) as ctx:
+                start = start_of_cli(cli_setting(data_dir, agent), cli_of(agent), agent, ctx, task)
+            worktree = (IN_WORKTREE,) if agent.isolation == "worktree" else ()
+            return replace(start, notes=(*start.notes, *worktree))
+        if agent.executor == "command":
+            with imagined(cwd, ways, clean.hide) as ctx:
+                return start_of_command(command_of(data_dir, agent), ctx)
+        if agent.executor != "local":
+            raise Unavailable(f"nothing starts for the executor {agent.executor}")
+        server, model = models.plan.choose(agent.model or "default")
+        where = f"in requests to {server.url}"
+        return Start(folder=str(cwd), model=model, task=where, notes=(IN_PROCESS, LOCAL_LIMITS))
+
+    return of
