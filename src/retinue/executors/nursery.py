@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import _socket as socket  # the public module would only add enumerations
 import os
-import resource  # noqa: F401 (each keeper needs it, and so has it already)
 import sys
 
-from retinue.executors.keeper import keep, signal
+from retinue.executors.keeper import cpu_us, keep, signal
 
 HANDED_OVER = 4
 """For each keeper: its socket, and the program's stdin, stdout and stderr."""
@@ -23,6 +22,7 @@ HANDED_OVER = 4
 
 def main(orders: int) -> None:
     signal.signal(signal.SIGCHLD, collect)
+    cpu_us()  # imports what every keeper will need at its end
     server = socket.socket(fileno=orders)
     while (descriptors := receive(server)) is not None:
         if len(descriptors) == HANDED_OVER:
@@ -61,8 +61,8 @@ def fork_keeper(server: socket.socket, descriptors: list[int]) -> None:
             os.dup2(stream, place)
             os.close(stream)
         keep(control)
-    except BaseException:  # whatever it is: this must not become a second nursery
-        sys.excepthook(*sys.exc_info())  # to the program's stderr: it is in the run's log
+    except BaseException as error:  # whatever it is: this must not become a second nursery
+        sys.excepthook(type(error), error, error.__traceback__)  # to the program's stderr, and so to the log
     finally:
         os._exit(0)
 
