@@ -81,7 +81,7 @@ class Keeper:
         self.end(min(grace, ORPHANED_GRACE) if orphaned else grace)
 
     def wait_for_the_end(self) -> bool:
-        """Return when the tree must end; whether that is because the server has died."""
+        """Return when the tree must end, or has; whether that is because the server has died."""
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(self.wakeups, select.POLLIN)
@@ -91,7 +91,8 @@ class Keeper:
                 return bool(events[self.control] & select.POLLHUP)
             if not set(os.read(self.wakeups, 512)) <= {signal.SIGCHLD}:
                 return False
-            self.reap()
+            if not self.reap():
+                return False
 
     def end(self, grace: float) -> None:
         left = self.reap()
