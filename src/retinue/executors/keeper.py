@@ -260,7 +260,7 @@ def receive(control: int) -> Order | None:
 
 
 def cpu_us() -> int:
-    """Of the keeper and everybody it has collected."""
+    """Of the keeper and everybody it has collected; a sandbox that is killed takes its dead along untold."""
     import resource  # not on Windows, where this file is imported for its numbers alone
 
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

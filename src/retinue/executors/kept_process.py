@@ -116,7 +116,7 @@ class KeptProcess:
         if ended is not None:
             _, cpu_us, *survivors = ended
             log.debug(
-                "%s ended: its tree and keeper took %.1f ms of CPU", self._program.name, int(cpu_us) / 1000
+                "%s ended: with its keeper it took %.1f ms of CPU", self._program.name, int(cpu_us) / 1000
             )
             return {linux_identity(*map(int, survivor.split(":"))) for survivor in survivors}
         return await self._end_without_keeper()
