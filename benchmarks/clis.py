@@ -39,6 +39,7 @@ from retinue import wiring
 from retinue.executors import cli_profiles, kept_process
 from retinue.executors.codex import toml
 from retinue.executors.environment import child_environment
+from retinue.server.garbage import look_less_for_garbage
 from retinue.service.service import Service
 from tests.clis import echo_server
 from tests.clis.install import PROGRAMS, install
@@ -164,6 +165,7 @@ async def measure(words: Words, url: str, rounds: int, meter: Meter, checks: Che
         loaded = wiring.read_settings({"roots": (str(home / "workspace"),)})
         async with wiring.running(loaded, wiring.build_service(loaded)) as service:
             await ours(service)  # loads the MCP library and makes the CLI's state, once
+            look_less_for_garbage()  # as every server does
             bare(words, url, home, with_server=True)
             ways = ["alone", "bare", "ours"]
             figures = {way: Figures() for way in ways}
