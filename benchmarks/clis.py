@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -32,11 +30,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
+from benchmarks.kept_cpu import CpuMeter
 from benchmarks.measuring import Checks
 from retinue import wiring
-from retinue.executors import cli_profiles, kept_process
+from retinue.executors import cli_profiles
 from retinue.executors.codex import toml
 from retinue.executors.environment import child_environment
 from retinue.server.garbage import look_less_for_garbage
@@ -84,42 +81,6 @@ def argv(words: Words, url: str, *, with_server: bool) -> list[str]:
     return ["codex", *flags, "exec", "--json", *quiet, "-m", words.model, "-s", "read-only", "-"]
 
 
-class Meter:
-    """CPU time of this process, of its children, and of what keepers kept, in ms.
-
-    A nursery collects its keepers, so what they kept is not among our children until the nursery ends; but
-    every keeper tells it, and that is logged.
-    """
-
-    def __init__(self) -> None:
-        self._kept = 0.0
-        listener = logging.Handler()
-        listener.emit = self._hear
-        log = logging.getLogger(kept_process.__name__)
-        log.addHandler(listener)
-        log.setLevel(logging.DEBUG)
-        log.propagate = False
-
-    def _hear(self, record: logging.LogRecord) -> None:
-        assert isinstance(record.args, tuple)
-        told = record.args[1]
-        assert isinstance(told, float)
-        self._kept += told
-
-    def own(self) -> float:
-        return _used(resource.RUSAGE_SELF)
-
-    def children(self) -> float:
-        nurseries = (Path(f"/proc/{child.pid}/schedstat") for child in psutil.Process().children())
-        own = sum(int(each.read_text().split()[0]) for each in nurseries) / 1_000_000
-        return _used(resource.RUSAGE_CHILDREN) + own + self._kept
-
-
-def _used(who: int) -> float:
-    usage = resource.getrusage(who)
-    return (usage.ru_utime + usage.ru_stime) * 1000
-
-
 def bare(words: Words, url: str, home: Path, *, with_server: bool) -> None:
     """With the variables that ours passes on too: to read a bundle of certificates takes claude 40 ms."""
     inherit = (*PROFILES[words.name].inherit, words.key, *words.env(url))
@@ -152,7 +113,7 @@ class Figures:
     """Of that, this process."""
 
 
-async def measure(words: Words, url: str, rounds: int, meter: Meter, checks: Checks) -> None:
+async def measure(words: Words, url: str, rounds: int, meter: CpuMeter, checks: Checks) -> None:
     home = Path(tempfile.mkdtemp(prefix="bench-", dir=Path.home()))
     try:
         agents = home / ".config" / "retinue" / "agents"
@@ -171,7 +132,7 @@ async def measure(words: Words, url: str, rounds: int, meter: Meter, checks: Che
             figures = {way: Figures() for way in ways}
             for turn in range(rounds):
                 for way in ways[turn % 3 :] + ways[: turn % 3]:  # each goes first, second and last
-                    own, children, began = meter.own(), meter.children(), time.perf_counter()
+                    children, own, began = meter.children(), meter.own(), time.perf_counter()
                     if way == "ours":
                         await ours(service)
                     else:
@@ -222,7 +183,7 @@ def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     install()
     os.environ["PATH"] = with_node(f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
-    meter, checks = Meter(), Checks()
+    meter, checks = CpuMeter(), Checks()
     with stub() as url:
         for words in (CLAUDE, CODEX):
             home = os.environ["HOME"]

@@ -28,6 +28,11 @@ class Keepers:
         self._orders: socket.socket | None = None
         self._scopes = 0
 
+    @property
+    def pid(self) -> int | None:
+        """Of the nursery, if there is one now."""
+        return None if self._nursery is None else self._nursery.pid
+
     @contextmanager
     def shared(self) -> Generator[None]:
         """One nursery for all that is run within the block."""
