@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import shutil
 import statistics
@@ -149,8 +150,10 @@ async def measure(words: Words, url: str, rounds: int, meter: CpuMeter, checks: 
 def report(name: str, figures: dict[str, Figures], checks: Checks) -> None:
     for way, each in figures.items():
         wall, cpu = statistics.median(each.wall), statistics.median(each.cpu)
+        fastest, least = min(each.wall), min(each.cpu)
         share = f", of it the server {statistics.median(each.server):.0f}" if way == "ours" else ""
-        checks.say(f"{name:6} {way:5}: wall {wall:5.0f} ms   CPU {cpu:5.0f} ms{share}")
+        times = f"wall {wall:5.0f} (at best {fastest:.0f})   CPU {cpu:5.0f} ({least:.0f}){share} ms"
+        checks.say(f"{name:6} {way:5}: {times}")
     for way in ("alone", "bare"):
         wall, cpu = (
             Added.between(getattr(figures["ours"], kind), getattr(figures[way], kind))
@@ -167,16 +170,18 @@ def report(name: str, figures: dict[str, Figures], checks: Checks) -> None:
 class Added:
     """The differences to the other way in the same round: others on the machine disturb both."""
 
-    low: float
     middle: float
-    high: float
+    doubt: float
+    """How far the median may be from the truth: the notch of a box plot. Over the limit, it tells nothing."""
 
     @classmethod
     def between(cls, ours: list[float], other: list[float]) -> Added:
-        return cls(*statistics.quantiles([one - two for one, two in zip(ours, other, strict=True)], n=4))
+        differences = [one - two for one, two in zip(ours, other, strict=True)]
+        low, middle, high = statistics.quantiles(differences, n=4)
+        return cls(middle, 1.57 * (high - low) / math.sqrt(len(differences)))
 
     def __str__(self) -> str:
-        return f"{self.middle:+.0f} (half of them {self.low:+.0f} to {self.high:+.0f})"
+        return f"{self.middle:+.0f} ± {self.doubt:.0f}"
 
 
 def main() -> int:
