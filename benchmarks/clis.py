@@ -2,20 +2,24 @@
 
     python -m benchmarks.clis [ROUNDS]
 
-Needs what `make test-clis` installs. Prints, for each CLI and way, the median wall and CPU times of the CLI
-and of ourselves, without the stub; then what we add to the middle way, round by round.
+Needs what `make test-clis` installs. Prints, for each CLI and way, the median wall and CPU times, without the
+stub; then what we add, round by round. Ends with 1 where that is over its limit.
 
 - `alone`: the CLI as its users start it, without any MCP server;
 - `bare`: the same with one small MCP server, as every run of ours has one, through which it asks;
 - `ours`: an agent of ours, with a keeper, a sandbox, a log and that server.
+
+The limits are for what we add to `bare`, whose CPU time is the CLI's with its server and nothing else; ours
+has that of the whole server besides. What we add to `alone` is told, too: most of that is what the CLI does
+for an MCP server, and a run could not ask without one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -24,11 +28,16 @@ import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.kept_cpu import CpuMeter
+from benchmarks.measuring import Checks
 from retinue import wiring
+from retinue.executors import cli_profiles
 from retinue.executors.codex import toml
 from retinue.executors.environment import child_environment
+from retinue.server.garbage import look_less_for_garbage
 from retinue.service.service import Service
 from tests.clis import echo_server
 from tests.clis.install import PROGRAMS, install
@@ -36,6 +45,7 @@ from tests.clis.words import CLAUDE, CODEX, KEY, Words
 from tests.node.npm import with_node
 
 PROMPT = "please say hello"
+PROFILES = {"claude": cli_profiles.CLAUDE, "codex": cli_profiles.CODEX}
 
 
 @contextmanager
@@ -72,14 +82,10 @@ def argv(words: Words, url: str, *, with_server: bool) -> list[str]:
     return ["codex", *flags, "exec", "--json", *quiet, "-m", words.model, "-s", "read-only", "-"]
 
 
-def cpu_s() -> float:
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in used)
-
-
 def bare(words: Words, url: str, home: Path, *, with_server: bool) -> None:
-    """With the variables that ours passes on too: to read a bundle of certificates takes claude 20 ms."""
-    env = child_environment(os.environ, run_id="bare", inherit=(words.key, *words.env(url)))
+    """With the variables that ours passes on too: to read a bundle of certificates takes claude 40 ms."""
+    inherit = (*PROFILES[words.name].inherit, words.key, *words.env(url))
+    env = child_environment(os.environ, run_id="bare", inherit=inherit)
     env |= {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     env |= {"CLAUDE_CONFIG_DIR": str(home / "claude"), "CODEX_HOME": str(home / "codex")}
     (home / "codex").mkdir(exist_ok=True)
@@ -97,7 +103,18 @@ async def ours(service: Service) -> None:
     assert outcome.get("result") == "hello", outcome
 
 
-async def measure(words: Words, url: str, rounds: int) -> None:
+@dataclass
+class Figures:
+    """Of one way, round by round, in ms."""
+
+    wall: list[float] = field(default_factory=list[float])
+    cpu: list[float] = field(default_factory=list[float])
+    """Of the CLI with all it starts; with `ours` also of our server, keeper and nursery."""
+    server: list[float] = field(default_factory=list[float])
+    """Of that, this process."""
+
+
+async def measure(words: Words, url: str, rounds: int, meter: CpuMeter, checks: Checks) -> None:
     home = Path(tempfile.mkdtemp(prefix="bench-", dir=Path.home()))
     try:
         agents = home / ".config" / "retinue" / "agents"
@@ -110,46 +127,78 @@ async def measure(words: Words, url: str, rounds: int) -> None:
         loaded = wiring.read_settings({"roots": (str(home / "workspace"),)})
         async with wiring.running(loaded, wiring.build_service(loaded)) as service:
             await ours(service)  # loads the MCP library and makes the CLI's state, once
+            look_less_for_garbage()  # as every server does
             bare(words, url, home, with_server=True)
-            walls: dict[str, list[float]] = {"alone": [], "bare": [], "ours": []}
-            cpus: dict[str, list[float]] = {way: [] for way in walls}
-            for _ in range(rounds):
-                for way in walls:
-                    cpu, began = cpu_s(), time.perf_counter()
+            ways = ["alone", "bare", "ours"]
+            figures = {way: Figures() for way in ways}
+            for turn in range(rounds):
+                for way in ways[turn % 3 :] + ways[: turn % 3]:  # each goes first, second and last
+                    children, own, began = meter.children(), meter.own(), time.perf_counter()
                     if way == "ours":
                         await ours(service)
                     else:
                         await asyncio.to_thread(bare, words, url, home, with_server=way == "bare")
-                    walls[way].append(time.perf_counter() - began)
-                    cpus[way].append(cpu_s() - cpu)
+                    figures[way].wall.append((time.perf_counter() - began) * 1000)
+                    server = meter.own() - own if way == "ours" else 0.0
+                    figures[way].server.append(server)
+                    figures[way].cpu.append(meter.children() - children + server)
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    wall = {way: statistics.median(values) * 1000 for way, values in walls.items()}
-    cpu_ms = {way: statistics.median(values) * 1000 for way, values in cpus.items()}
-    for way in walls:
-        print(f"{words.name:8} {way:5}: wall {wall[way]:7.0f} ms   CPU {cpu_ms[way]:7.0f} ms")
-    added_wall, added = (_added(values["ours"], values["bare"]) for values in (walls, cpus))
-    print(
-        f"{words.name:8} added: wall {added_wall:+.0f} ms (at most 60)   "
-        f"CPU {added:+.0f} ms, {added / cpu_ms['bare']:+.1%} (at most 10 %)"
-    )
+    report(words.name, figures, checks)
 
 
-def _added(ours: list[float], bare: list[float]) -> float:
-    """The middle difference to the bare run of the same round, in ms: others on the machine disturb both."""
-    return statistics.median(one - other for one, other in zip(ours, bare, strict=True)) * 1000
+def report(name: str, figures: dict[str, Figures], checks: Checks) -> None:
+    for way, each in figures.items():
+        wall, cpu = statistics.median(each.wall), statistics.median(each.cpu)
+        fastest, least = min(each.wall), min(each.cpu)
+        share = f", of it the server {statistics.median(each.server):.0f}" if way == "ours" else ""
+        times = f"wall {wall:5.0f} (at best {fastest:.0f})   CPU {cpu:5.0f} ({least:.0f}){share} ms"
+        checks.say(f"{name:6} {way:5}: {times}")
+    for way in ("alone", "bare"):
+        wall, cpu = (
+            Added.between(getattr(figures["ours"], kind), getattr(figures[way], kind))
+            for kind in ("wall", "cpu")
+        )
+        floor = statistics.median(figures[way].cpu)
+        checks.say(f"{name:6} added to {way}: wall {wall} ms   CPU {cpu} ms")
+        if way == "bare":
+            checks.figure(f"{name}, wall time added to bare, ms", wall.middle, 60)
+            checks.ratio(f"{name}, CPU time against bare", 1 + cpu.middle / floor, 1.1)
 
 
-def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+@dataclass(frozen=True)
+class Added:
+    """The differences to the other way in the same round: others on the machine disturb both."""
+
+    middle: float
+    doubt: float
+    """How far the median may be from the truth: the notch of a box plot. Over the limit, it tells nothing."""
+
+    @classmethod
+    def between(cls, ours: list[float], other: list[float]) -> Added:
+        differences = [one - two for one, two in zip(ours, other, strict=True)]
+        low, middle, high = statistics.quantiles(differences, n=4)
+        return cls(middle, 1.57 * (high - low) / math.sqrt(len(differences)))
+
+    def __str__(self) -> str:
+        return f"{self.middle:+.0f} ± {self.doubt:.0f}"
+
+
+def main() -> int:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     install()
     os.environ["PATH"] = with_node(f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
+    meter, checks = CpuMeter(), Checks()
     with stub() as url:
         for words in (CLAUDE, CODEX):
             home = os.environ["HOME"]
-            asyncio.run(measure(words, url, rounds))
+            checks.say(
+                f"{words.name:6} {rounds} rounds, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+            )
+            asyncio.run(measure(words, url, rounds, meter, checks))
             os.environ["HOME"] = home
+    return checks.verdict()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

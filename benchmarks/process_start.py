@@ -8,7 +8,6 @@ Prints, for each way, the median wall time and the mean CPU time (server and chi
 from __future__ import annotations
 
 import asyncio
-import resource
 import statistics
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import anyio
 
+from benchmarks.kept_cpu import CpuMeter
 from retinue.core.executor import Stream
 from retinue.executors.kept_process import KeptProcess
 from retinue.executors.process_group import ProcessGroup
@@ -51,22 +51,18 @@ async def walked() -> None:
 WAYS: dict[str, Callable[[], Awaitable[None]]] = {"bare": bare, "kept": kept, "walked": walked}
 
 
-def cpu_ms() -> float:
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages) * 1000
-
-
 async def main(rounds: int) -> None:
     walls: dict[str, list[float]] = {name: [] for name in WAYS}
     cpus: dict[str, list[float]] = {name: [] for name in WAYS}
+    meter = CpuMeter()
     for way in WAYS.values():
-        await way()  # imports and caches
+        await way()  # imports, caches, and the nursery
     for _ in range(rounds):
         for name, way in WAYS.items():
-            began, before = time.perf_counter(), cpu_ms()
+            began, before = time.perf_counter(), meter.all()
             await way()
             walls[name].append((time.perf_counter() - began) * 1000)
-            cpus[name].append(cpu_ms() - before)
+            cpus[name].append(meter.all() - before)
     for name in WAYS:
         wall, cpu = statistics.median(walls[name]), statistics.mean(cpus[name])
         times_wall = wall / statistics.median(walls["bare"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from retinue.executors.keepers import keepers
 from retinue.executors.kept_process import KeptProcess
 from retinue.executors.process_group import Process
 from retinue.executors.program import Program
@@ -39,6 +40,7 @@ def nothing_is_left() -> Iterator[None]:
     """P5: after every test here, this process has no child, not even a zombie, and no file left open."""
     files = open_files()
     yield
+    keepers.close()
     wait_until(lambda: not psutil.Process().children(recursive=True))
     wait_until(lambda: open_files() <= files)
 

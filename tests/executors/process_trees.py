@@ -14,6 +14,7 @@ import psutil
 from retinue.core.executor import Identity, Stream
 from retinue.executors.environment import MARK
 from retinue.executors.identity import identify, lives
+from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
 
 WAIT = 5.0
@@ -86,6 +87,12 @@ class Ears:
         living = {identity for identity in found if identity}
         assert len(living) == size, f"only {living} of {self.lines} live"
         return living
+
+
+def keeper_of(group: ProcessGroup) -> psutil.Process:
+    keeper = psutil.Process(group.identity.pid).parent()
+    assert keeper
+    return keeper
 
 
 def left_of(family: set[Identity]) -> list[Identity]:

@@ -18,12 +18,14 @@ import pytest
 from retinue.core.errors import ProgramFailed
 from retinue.core.executor import Identity
 from retinue.executors.identity import identify, lives
+from retinue.executors.keepers import keepers
 from retinue.executors.process_group import ProcessGroup
 from retinue.executors.sweep import sweep
 from tests.executors.process_trees import (
     STUBBORN_FAMILY,
     STUBBORN_FAMILY_SIZE,
     Ears,
+    keeper_of,
     left_of,
     marked,
     python,
@@ -58,17 +60,20 @@ def family_of(process: subprocess.Popen[str]) -> set[Identity]:
 
 
 def keepers_of(pid: int) -> list[Identity]:
-    """The server's children, which are keepers all of them."""
-    return [keeper for child in psutil.Process(pid).children() if (keeper := identify(child.pid))]
+    """The server's nursery, if there is one by now, and the keepers below it."""
+    helpers = [
+        child for nursery in psutil.Process(pid).children() for child in (nursery, *nursery.children())
+    ]
+    return [helper for child in helpers if (helper := identify(child.pid))]
 
 
 def test_a_killed_server_takes_the_whole_tree_with_it_within_two_seconds(tmp_path: Path) -> None:
     """P5: no child process survives, though its own grace would be a minute."""
     with server("killed-server", tmp_path) as process:
         family = family_of(process)
-        [keeper] = keepers_of(process.pid)
+        nursery, keeper = keepers_of(process.pid)
         process.kill()
-        wait_until(lambda: left_of({*family, keeper}) == [], seconds=2.0)
+        wait_until(lambda: left_of({*family, nursery, keeper}) == [], seconds=2.0)
     assert marked("killed-server") == []
 
 
@@ -94,11 +99,35 @@ async def test_a_killed_keeper_is_noticed_and_what_it_kept_is_ended(tmp_path: Pa
             python(STUBBORN_FAMILY, tmp_path, run_id="killed-keeper"), stdin=b"", on_output=ears
         ) as group:
             family = await ears.family()
-            [keeper] = psutil.Process().children()
-            keeper.kill()
+            keeper_of(group).kill()
             await group.wait()
     assert family
     assert left_of(family) == []
+
+
+async def test_a_killed_nursery_takes_no_program_along_and_another_takes_its_place(tmp_path: Path) -> None:
+    """P5: its keepers go on, keep what they had, and still obey."""
+    first, second = Ears(), Ears()
+    async with ProcessGroup.start(python(STUBBORN_FAMILY, tmp_path), stdin=b"", on_output=first):
+        family = await first.family()
+        [nursery] = psutil.Process().children()
+        nursery.kill()
+        await anyio.to_thread.run_sync(wait_until, lambda: nursery.status() == psutil.STATUS_ZOMBIE)
+        async with ProcessGroup.start(python("say(1)", tmp_path), stdin=b"", on_output=second) as group:
+            assert await group.wait() == 0
+        assert second.lines == ["1"]
+        assert left_of(family) == sorted(family, key=lambda identity: identity.pid)
+    assert left_of(family) == []
+
+
+async def test_a_nursery_ends_with_the_last_scope_that_shares_it(tmp_path: Path) -> None:
+    """P5: nothing outlives its scope, and no scope takes it from another."""
+    with keepers.shared():
+        with keepers.shared():
+            async with ProcessGroup.start(python("say(1)", tmp_path), stdin=b"", on_output=Ears()) as group:
+                await group.wait()
+        assert len(psutil.Process().children()) == 1
+    assert psutil.Process().children() == []
 
 
 @pytest.mark.slow
@@ -113,10 +142,9 @@ def hide():
 daemon(hide)
 live()
 """
-    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears):
+    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears) as group:
         family = await ears.family(2)
-        [keeper] = psutil.Process().children()
-        keeper.suspend()
+        keeper_of(group).suspend()
     assert left_of(family) == []
 
 
@@ -125,8 +153,7 @@ async def test_a_keeper_asked_to_stop_ends_its_tree_first(tmp_path: Path) -> Non
     ears = Ears()
     async with ProcessGroup.start(python(STUBBORN_FAMILY, tmp_path), stdin=b"", on_output=ears) as group:
         family = await ears.family()
-        [keeper] = psutil.Process().children()
-        keeper.send_signal(signal.SIGTERM)
+        keeper_of(group).send_signal(signal.SIGTERM)
         assert await group.wait() == -signal.SIGKILL
         await anyio.to_thread.run_sync(wait_until, lambda: left_of(family) == [])
 
@@ -135,7 +162,7 @@ async def test_what_a_server_and_its_keeper_left_when_both_were_killed_is_swept(
     """P5: the next start finds the recorded process's kin by their mark."""
     with server("swept", tmp_path) as process:
         family = family_of(process)
-        [keeper] = keepers_of(process.pid)
+        _, keeper = keepers_of(process.pid)
         for number in (signal.SIGSTOP, signal.SIGKILL):  # so that neither sees the other die
             os.kill(process.pid, number)
             os.kill(keeper.pid, number)

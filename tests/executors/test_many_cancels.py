@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from retinue.core.executor import Identity
+from retinue.executors.keepers import keepers
 from retinue.executors.process_group import ProcessGroup
 from tests.executors.process_trees import STUBBORN_FAMILY, Ears, left_of, marked, python
 
@@ -50,4 +51,5 @@ async def test_nothing_is_left_alive_after_so_many_cancels(tmp_path: Path, times
     assert len(families) == 4 * times
     assert left_of(families) == []
     assert marked(run_id) == []
+    keepers.close()
     assert psutil.Process().children(recursive=True) == []

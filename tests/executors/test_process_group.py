@@ -23,6 +23,7 @@ from tests.executors.process_trees import (
     STUBBORN_FAMILY_SIZE,
     WAIT,
     Ears,
+    keeper_of,
     left_of,
     marked,
     python,
@@ -304,9 +305,9 @@ def streams_of(process: psutil.Process) -> set[str]:
 async def test_the_keeper_holds_none_of_the_programs_streams(tmp_path: Path) -> None:
     """P8: otherwise no stream would end before the keeper does."""
     ears = Ears()
-    async with ProcessGroup.start(python("live()", tmp_path), stdin=b"", on_output=ears):
+    async with ProcessGroup.start(python("live()", tmp_path), stdin=b"", on_output=ears) as group:
         await ears.family(1)
-        [keeper] = psutil.Process().children()
+        keeper = keeper_of(group)
         assert streams_of(keeper) == {os.devnull}
 
 
@@ -325,9 +326,9 @@ while not os.path.exists("go"):
 os.close(death)
 time.sleep(1000)
 """
-    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears):
+    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears) as group:
         await ears.family(1)
-        [keeper] = psutil.Process().children()
+        keeper = keeper_of(group)
         await anyio.to_thread.run_sync(wait_until, lambda: len(keeper.children()) == 61)
         keeper.suspend()
         (tmp_path / "go").touch()

@@ -39,3 +39,14 @@ def test_tools_of_one_run_are_not_those_of_another_P1() -> None:
     for mine, theirs in zip(one, two, strict=True):
         assert mine.name == theirs.name
         assert mine.fn != theirs.fn
+
+
+async def test_a_runs_processes_are_offered_tools_alone() -> None:
+    """P2: what is offered is asked for, and every question for an empty list costs the run time."""
+    loaded = read_settings({})
+    server = build_child_server(build_service(loaded), RunId.new(), lifetime(loaded), spawns=1)
+    async with Client(server) as client:
+        offered = client.server_capabilities
+        assert offered.tools is not None
+        assert (offered.prompts, offered.resources) == (None, None)
+        assert "ask_parent" in {tool.name for tool in (await client.list_tools()).tools}

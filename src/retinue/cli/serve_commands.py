@@ -26,6 +26,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     import anyio
 
     from retinue import wiring
+    from retinue.server.garbage import look_less_for_garbage
     from retinue.server.http import Address, serve_http
     from retinue.server.logs import start_logging
     from retinue.server.mcp_server import build_server
@@ -39,6 +40,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     service = wiring.build_service(loaded)
     start_logging(settings.log_level, settings.log_format, service.redactor.redact)
     server = build_server(service, settings.tools.groups, wiring.lifetime(loaded))
+    look_less_for_garbage()
     if http is None:
         anyio.run(serve_stdio, server)
     else:

@@ -1,15 +1,15 @@
 """The keeper: a small process between the server and one program, which ends all that the program started.
 
-Run by the server as a script of its own on Linux (see `kept_process`), with the program's stdin, stdout and
-stderr as its own and one end of a socket. It reads one order from the socket, starts the program, tells the
-server what happens to it, and waits for the end of the file: the server closes the socket to end the
-program, and the kernel closes it when the server dies. Either way the whole tree is ended.
+Forked on Linux by the server's `nursery`, with the program's stdin, stdout and stderr as its own and one end
+of a socket. It reads one order from the socket, starts the program, tells the server what happens to it, and
+waits for the end of the file: the server closes the socket to end the program, and the kernel closes it when
+the server dies. Either way the whole tree is ended.
 
 Nothing escapes by daemonising: the keeper is a "child subreaper", so whoever loses its parent becomes the
 keeper's own child, and "no children left" (ECHILD) is the kernel's word that nobody is left.
 
-It starts once for each run, so it imports as little as it can, and nothing of Retinue. It knows nothing of
-output, time limits or runs.
+It is there for as long as the program, so it imports as little as it can, and nothing of Retinue. It knows
+nothing of output, time limits or runs.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class Keeper:
         self.child = launch(order, self.tell)
         if not self.child:
             return
-        self.tell("started", self.child, Seen(self.child).started)
+        self.tell("started", self.child, Seen(self.child).started, os.getpid())
         release_streams()
         orphaned = self.wait_for_the_end()
         self.end(min(grace, ORPHANED_GRACE) if orphaned else grace)
 
     def wait_for_the_end(self) -> bool:
-        """Return when the tree must end; whether that is because the server has died."""
+        """Return when the tree must end, or has; whether that is because the server has died."""
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(self.wakeups, select.POLLIN)
@@ -91,7 +91,8 @@ class Keeper:
                 return bool(events[self.control] & select.POLLHUP)
             if not set(os.read(self.wakeups, 512)) <= {signal.SIGCHLD}:
                 return False
-            self.reap()
+            if not self.reap():
+                return False
 
     def end(self, grace: float) -> None:
         left = self.reap()
@@ -103,7 +104,7 @@ class Keeper:
             signal_all(signal.SIGKILL)
             left = self.outlasted(0.02)
         survivors = [each for each in descendants() if each.lives] if left else []
-        self.tell("ended", *(f"{each.pid}:{each.started}" for each in survivors))
+        self.tell("ended", cpu_us(), *(f"{each.pid}:{each.started}" for each in survivors))
 
     def outlasted(self, seconds: float) -> bool:
         """Whether somebody is left after so long; returns as soon as nobody is."""
@@ -258,14 +259,17 @@ def receive(control: int) -> Order | None:
     return marshal.loads(data[8:])  # noqa: S302 (written by our own parent, on a socket only we two hold)
 
 
-def main() -> None:
-    control = int(sys.argv[1])
-    os.set_inheritable(control, False)
+def cpu_us() -> int:
+    """Of the keeper and everybody it has collected; a sandbox that is killed takes its dead along untold."""
+    import resource  # not on Windows, where this file is imported for its numbers alone
+
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return round(sum(each.ru_utime + each.ru_stime for each in used) * 1_000_000)
+
+
+def keep(control: int) -> None:
+    """The whole life of a keeper, in a process of its own whose streams are the program's."""
+    os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     if order := receive(control):
         Keeper(control).keep(order)
-    os._exit(0)  # nothing is left to tidy up, and Python would take 1.6 ms over it
-
-
-if __name__ == "__main__":
-    main()

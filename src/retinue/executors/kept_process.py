@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import marshal
 import socket
-import sys
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -16,10 +15,12 @@ from retinue.core.executor import Identity
 from retinue.executors.environment import MARK
 from retinue.executors.identity import identify, linux_identity
 from retinue.executors.keeper import KILL_SECONDS, Order
+from retinue.executors.keepers import keepers
+from retinue.executors.pipes import Pipes
 from retinue.executors.program import Program, unstartable
-from retinue.executors.spawn import Spawned, spawn
 
-KEEPER = Path(__file__).with_name("keeper.py")
+log = logging.getLogger(__name__)
+
 MARGIN_SECONDS = 2.0
 """How much longer than its own limits a keeper may take before it is taken for broken."""
 
@@ -50,30 +51,28 @@ class _Reports(asyncio.Protocol):
 
 class KeptProcess:
     def __init__(
-        self, program: Program, file: str, streams: Spawned, control: asyncio.Transport, reports: _Reports
+        self, program: Program, file: str, streams: Pipes, control: asyncio.Transport, reports: _Reports
     ) -> None:
         self.streams = streams
         self._program = program
         self._file = file
         self._control = control
         self._reports = reports
-        self._identity: Identity | None = None
+        self._known: tuple[Identity, ...] = ()
 
     @classmethod
     async def spawn(cls, program: Program) -> KeptProcess:
-        """Start the keeper. Until `begin` gives it its order it runs nothing, and `end` ends it."""
+        """Have a keeper forked. Until `begin` gives it its order it runs nothing, and `end` ends it."""
         file = program.file()
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
-        with theirs:
-            control, reports = await loop.create_unix_connection(_Reports, sock=ours)
-            try:
-                # -I and -S: no user's paths, no site packages. The environment is for the program alone.
-                argv = (sys.executable, "-I", "-S", str(KEEPER), str(theirs.fileno()))
-                streams = await spawn(argv, env={}, pass_fds=(theirs.fileno(),))
-            except BaseException:
-                control.abort()
-                raise
+        control, reports = await loop.create_unix_connection(_Reports, sock=ours)
+        try:
+            with theirs:
+                streams = await Pipes.open(lambda pipes: keepers.fork((theirs.fileno(), *pipes)))
+        except BaseException:
+            control.abort()
+            raise
         return cls(program, file, streams, control, reports)
 
     async def begin(self) -> Identity:
@@ -90,9 +89,10 @@ class KeptProcess:
         data = marshal.dumps(order)
         self._control.write(len(data).to_bytes(8, "little") + data)
         match await _outcome(self._reports.first):
-            case ["started", pid, ticks]:
-                self._identity = linux_identity(int(pid), int(ticks))
-                return self._identity
+            case ["started", pid, ticks, keeper]:
+                identity = linux_identity(int(pid), int(ticks))
+                self._known = (identity, *filter(None, [identify(int(keeper))]))
+                return identity
             case ["failed", step, number]:
                 raise unstartable(program.name, step, int(number))
             case said:
@@ -114,19 +114,22 @@ class KeptProcess:
             ended = await _outcome(self._reports.ended)
         self._control.abort()
         if ended is not None:
-            return {linux_identity(*map(int, survivor.split(":"))) for survivor in ended[1:]}
+            _, cpu_us, *survivors = ended
+            log.debug(
+                "%s ended: with its keeper it took %.1f ms of CPU", self._program.name, int(cpu_us) / 1000
+            )
+            return {linux_identity(*map(int, survivor.split(":"))) for survivor in survivors}
         return await self._end_without_keeper()
 
     async def _end_without_keeper(self) -> set[Identity]:
-        if self._identity is None:
+        """The keeper is stopped, perhaps, and still the orphans' parent."""
+        if not self._known:
             return set()
-        keeper = identify(self.streams.transport.get_pid())  # stopped, perhaps, and still the orphans' parent
-        known = [self._identity, keeper] if keeper else [self._identity]
         from retinue.executors.process_tree import end_processes  # psutil costs 30 ms, and this is rare
 
         program = self._program
         run_ids = [run_id] if (run_id := program.env.get(MARK)) else []
-        return await anyio.to_thread.run_sync(end_processes, known, run_ids, program.grace)
+        return await anyio.to_thread.run_sync(end_processes, self._known, run_ids, program.grace)
 
 
 async def _outcome(future: asyncio.Future[Words | None]) -> Words | None:

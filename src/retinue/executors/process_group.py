@@ -17,7 +17,6 @@ import anyio
 
 from retinue.core.executor import Identity, Started, Stream
 from retinue.executors.program import Program
-from retinue.executors.spawn import Spawned
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +30,24 @@ T = TypeVar("T")
 OnOutput = Callable[[Stream, bytes], Awaitable[None]]
 
 
+class Streams(Protocol):
+    """The three streams of one program."""
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter: ...
+    @property
+    def stdout(self) -> asyncio.StreamReader: ...
+    @property
+    def stderr(self) -> asyncio.StreamReader: ...
+    async def close(self) -> None:
+        """Once the program is ending."""
+
+
 class Process(Protocol):
     """One program and the means to end its whole tree."""
 
-    streams: Spawned
+    @property
+    def streams(self) -> Streams: ...
 
     async def begin(self) -> Identity: ...
     async def exit_code(self) -> int: ...

@@ -46,8 +46,7 @@ async def spawn(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
-    cwd: Path | None = None,
-    pass_fds: Sequence[int] = (),
+    cwd: Path,
     creation_flags: int = 0,
 ) -> Spawned:
     transport, streams = await asyncio.get_running_loop().subprocess_exec(
@@ -59,7 +58,6 @@ async def spawn(
         env=dict(env),
         cwd=cwd,
         start_new_session=True,
-        pass_fds=pass_fds,
         creationflags=creation_flags,
     )
     stdin, stdout, stderr = streams.stdin, streams.stdout, streams.stderr

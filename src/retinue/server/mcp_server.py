@@ -37,6 +37,8 @@ from retinue.service.service import ADD_A_ROOT, Service
 Lifetime = Callable[[Service], AbstractAsyncContextManager[Service]]
 """From the service that is configured to the one that is up, for as long as the server serves."""
 
+BESIDES_TOOLS = ("prompts/", "resources/", "subscriptions/")
+
 
 class RetinueServer(MCPServer[Service]):
     """Answers every failing tool with a structured error instead of prose."""
@@ -67,6 +69,12 @@ class RetinueServer(MCPServer[Service]):
         server = self._lowlevel_server
         async with stdio_server(reading, writing) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
+
+    def offer_tools_alone(self) -> None:
+        """Say that there is nothing else: whoever connects would ask for it, and wait for each empty list."""
+        handlers = self._lowlevel_server._request_handlers  # pyright: ignore[reportPrivateUsage] (no other way)
+        for method in [name for name in handlers if name.startswith(BESIDES_TOOLS)]:
+            del handlers[method]
 
 
 def drop_titles(tool: Tool) -> None:
@@ -123,6 +131,7 @@ def build_child_server(
     about = "You are a subagent. ask_parent asks whoever started you."
     tools = child_tools.tools_of(run_id, remembers=remembers)
     server, calls = _bare_server(service, lifetime, about, tools=tools)
+    server.offer_tools_alone()
     if spawns:
         agent_tools.register(server, calls, Refusals(), parent=run_id)
     return server

@@ -84,6 +84,7 @@ def lifetime(
 async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGenerator[Runs]:
     from anyio import CapacityLimiter
 
+    from retinue.executors.keepers import keepers
     from retinue.runtime.changes import Changes
     from retinue.runtime.child_socket import child_socket
     from retinue.runtime.mailroom import Mailroom
@@ -104,7 +105,7 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Owner.register(store.folder) as owner:
+    with Owner.register(store.folder) as owner, keepers.shared():
         async with (
             service.known.models,
             Changes(store) as changes,
