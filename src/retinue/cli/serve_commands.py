@@ -22,11 +22,13 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
       retinue serve --root ~/project
       retinue serve --root ~/project --http 127.0.0.1:8765
     """
+    from retinue.server.garbage import look_for_no_garbage, look_less_for_garbage
+
+    look_for_no_garbage()
     # Imported here because the MCP library takes a second that other commands should not wait.
     import anyio
 
     from retinue import wiring
-    from retinue.server.garbage import look_less_for_garbage
     from retinue.server.http import Address, serve_http
     from retinue.server.logs import start_logging
     from retinue.server.mcp_server import build_server

@@ -1,0 +1,32 @@
+"""A server looks for garbage all its life, but not while it loads."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator
+
+import pytest
+
+from retinue.server.garbage import BETWEEN_LOOKS, look_for_no_garbage, look_less_for_garbage
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Generator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+    gc.enable()
+
+
+def test_what_is_loaded_is_kept_out_of_sight_and_what_comes_later_is_collected() -> None:
+    look_for_no_garbage()
+    assert not gc.isenabled()
+    look_less_for_garbage()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    assert gc.get_threshold()[0] == BETWEEN_LOOKS
+    ring: list[object] = []
+    ring.append(ring)
+    del ring
+    assert gc.collect() > 0
