@@ -2,7 +2,8 @@
 
 They read lines that look like definitions; they do not parse. Every pattern starts with the newline before
 its line, which the regex engine finds as fast as a plain byte search, and every repetition is bounded and
-unambiguous, so that hostile text costs no more than ordinary text.
+unambiguous, so that hostile text costs no more than ordinary text. Blanks give none of themselves back
+(`}+`): else a line that defines nothing would be tried once for each of them, which doubled the cost of all.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 import functools
 import re
 
-_GAP = r"[ \t]{1,8}"
-_INDENT = r"[ \t]{0,64}"
+_GAP = r"[ \t]{1,8}+"
+_INDENT = r"[ \t]{0,64}+"
 _NAME = r"(\w{1,120})"
-_TO_BRACE = r"[ \t]{0,8}\([^;\n]{0,300}\{[ \t]{0,8}(?=\n)"
-_TO_END = r"[ \t]{0,8}\([^;\n]{0,300}(?=\n)"
+_TO_BRACE = r"[ \t]{0,8}+\([^;\n]{0,300}\{[ \t]{0,8}+(?=\n)"
+_TO_END = r"[ \t]{0,8}+\([^;\n]{0,300}(?=\n)"
 _NO_CALL = (
     r"(?!(?:if|for|while|switch|catch|return|else|do|new|throw|function|await|typeof|using|lock|sizeof|"
     r"defined|foreach|and|or|not|case|goto|delete|yield)\b)"
@@ -46,7 +47,7 @@ def _beyond_ascii(pattern: str) -> str:
 _PYTHON = _pattern(
     "acdA-Z",
     _INDENT + r"(?:async" + _GAP + r")?(?:def|class|cdef class|cpdef)" + _GAP + _NAME,
-    r"([A-Z][A-Z0-9_]{2,80})(?:[ \t]{0,8}:[^=\n]{0,80})?[ \t]{0,8}=[^=]",
+    r"([A-Z][A-Z0-9_]{2,80})(?:[ \t]{0,8}+:[^=\n]{0,80})?[ \t]{0,8}+=[^=]",
 )
 _SCRIPT = _pattern(
     r"\w$#*",
@@ -56,35 +57,35 @@ _SCRIPT = _pattern(
     + _GAP
     + r")?(?:(?:let|var|const|static|public|private|readonly)"
     + _GAP
-    + r"){0,3}([\w$.]{1,120})[ \t]{0,8}(?::[^=\n]{0,120})?[=:][ \t]{0,8}"
-    + r"(?:async[ \t]{0,8})?(?:function\b|\([^)\n]{0,200}\)[^=\n]{0,80}=>|\w{1,60}[ \t]{0,8}=>)",
-    r"(?:export" + _GAP + r")?const" + _GAP + r"([\w$]{1,120})[ \t]{0,8}(?::[^=\n]{0,120})?=",
+    + r"){0,3}([\w$.]{1,120})[ \t]{0,8}+(?::[^=\n]{0,120})?[=:][ \t]{0,8}+"
+    + r"(?:async[ \t]{0,8}+)?(?:function\b|\([^)\n]{0,200}\)[^=\n]{0,80}=>|\w{1,60}[ \t]{0,8}+=>)",
+    r"(?:export" + _GAP + r")?const" + _GAP + r"([\w$]{1,120})[ \t]{0,8}+(?::[^=\n]{0,120})?=",
     _INDENT
     + r"(?:(?:public|private|protected|static|async|get|set|override|readonly)"
     + _GAP
     + r"){0,4}[*#]?"
     + _NO_CALL
-    + r"([\w$]{1,120})[ \t]{0,8}(?:<[^>\n]{0,80}>)?"
+    + r"([\w$]{1,120})[ \t]{0,8}+(?:<[^>\n]{0,80}>)?"
     + _TO_BRACE,
 )
 _GO = _pattern(
     r"\w",
-    r"func" + _GAP + r"(?:\([^)\n]{0,120}\)[ \t]{0,8})?" + _NAME,
+    r"func" + _GAP + r"(?:\([^)\n]{0,120}\)[ \t]{0,8}+)?" + _NAME,
     r"(?:type|var|const)" + _GAP + _NAME,
-    r"\t" + _NAME + r"[ \t]{1,40}(?:struct|interface)\b",
+    r"\t" + _NAME + r"[ \t]{1,40}+(?:struct|interface)\b",
 )
 _RUST = _pattern(
     "a-z",
     _INDENT
     + r"(?:pub(?:\([^)\n]{0,40}\))?"
     + _GAP
-    + r')?(?:(?:async|const|unsafe|default|extern(?:[ \t]{1,8}"[^"\n]{0,20}")?)'
+    + r')?(?:(?:async|const|unsafe|default|extern(?:[ \t]{1,8}+"[^"\n]{0,20}")?)'
     + _GAP
     + r"){0,4}(?:fn|struct|enum|trait|type|mod|union|static|const|macro_rules!)"
     + _GAP
-    + r"(?:mut[ \t]{1,8})?"
+    + r"(?:mut[ \t]{1,8}+)?"
     + _NAME,
-    _INDENT + r"impl(?:<[^>\n]{0,120}>)?" + _GAP + r"(?:[^{\n]{0,160}[ \t]for[ \t]{1,8})?" + _NAME,
+    _INDENT + r"impl(?:<[^>\n]{0,120}>)?" + _GAP + r"(?:[^{\n]{0,160}[ \t]for[ \t]{1,8}+)?" + _NAME,
 )
 _CURLY = _pattern(
     r"\w@\[",
@@ -93,26 +94,26 @@ _CURLY = _pattern(
     + _MODIFIERS
     + r"(?:fun|func|def|init|val|var)"
     + _GAP
-    + r"(?:<[^>\n]{0,80}>[ \t]{0,8})?(?:\w{1,80}\.)?"
+    + r"(?:<[^>\n]{0,80}>[ \t]{0,8}+)?(?:\w{1,80}\.)?"
     + _NAME,
-    r"[ \t]{1,64}" + _NO_CALL + _TYPED + _NO_CALL + _NAME + r"(?:" + _TO_BRACE + "|" + _TO_END + ")",
+    r"[ \t]{1,64}+" + _NO_CALL + _TYPED + _NO_CALL + _NAME + r"(?:" + _TO_BRACE + "|" + _TO_END + ")",
 )
 _C = _pattern(
     r"\w#",
-    r"[ \t]{0,16}(?:typedef"
+    r"[ \t]{0,16}+(?:typedef"
     + _GAP
-    + r")?(?:class|struct|union|enum(?:[ \t]{1,8}class)?|namespace)"
+    + r")?(?:class|struct|union|enum(?:[ \t]{1,8}+class)?|namespace)"
     + _GAP
     + _NAME
     + r"[^;\n]{0,200}(?=\n)",
     _NO_CALL + _TYPED + _NO_CALL + r"((?:\w{1,80}::){0,4}~?\w{1,120})(?:" + _TO_BRACE + "|" + _TO_END + ")",
-    r"[ \t]{2,16}" + _NO_CALL + _TYPED + _NO_CALL + _NAME + _TO_BRACE,
-    r"[ \t]{0,8}#[ \t]{0,8}define" + _GAP + _NAME,
+    r"[ \t]{2,16}+" + _NO_CALL + _TYPED + _NO_CALL + _NAME + _TO_BRACE,
+    r"[ \t]{0,8}+#[ \t]{0,8}+define" + _GAP + _NAME,
 )
 _RUBY = _pattern(
     "dcmA-Z",
     _INDENT + r"(?:def|class|module)" + _GAP + r"(?:self\.)?([\w:?!]{1,120})",
-    r"[ \t]{0,16}([A-Z][A-Z0-9_]{2,80})[ \t]{0,8}=",
+    r"[ \t]{0,16}+([A-Z][A-Z0-9_]{2,80})[ \t]{0,8}+=",
 )
 _PHP = _pattern(
     "a-z",
@@ -124,7 +125,9 @@ _PHP = _pattern(
     + r"&?"
     + _NAME,
 )
-_SHELL = _pattern(r"\w", r"(?:function" + _GAP + r")?([\w-]{1,120})[ \t]{0,8}\(\)", r"([\w./-]{1,120}):(?!=)")
+_SHELL = _pattern(
+    r"\w", r"(?:function" + _GAP + r")?([\w-]{1,120})[ \t]{0,8}+\(\)", r"([\w./-]{1,120}):(?!=)"
+)
 _MARKDOWN = _pattern("#", r"#{1,6}" + _GAP + r"([^\n]{1,200})")
 _RST = _pattern(r"\S", r"(\S[^\n]{0,200})\n[=\-~^\"'`#*+]{3,200}(?=\n)")
 _CONFIG = _pattern(r"\w\[", r"\[{1,2}([^\]\n]{1,120})\]", r"([\w.-]{1,120}):")
@@ -160,14 +163,14 @@ _FAMILIES = {
 _NAMED = {"makefile": _SHELL, "dockerfile": _CONFIG}
 
 _PYTHON_IMPORT = (
-    rb"\n[ \t]{0,16}(?:from[ \t]{1,8}([.\w]{1,120})[ \t]{1,8}import\b|import[ \t]{1,8}([.\w]{1,120}))"
+    rb"\n[ \t]{0,16}+(?:from[ \t]{1,8}+([.\w]{1,120})[ \t]{1,8}+import\b|import[ \t]{1,8}+([.\w]{1,120}))"
 )
 _IMPORT = (
-    rb"\n(?=[ \t]{0,16}[fiurcelv#])[ \t]{0,16}(?:from[ \t]{1,8}([.\w]{1,120})[ \t]{1,8}import\b"
-    rb"|(?:import|use|using|require|require_relative|include|#[ \t]{0,4}include)[ \t(]{1,8}"
-    rb"(?:static[ \t]{1,8}|type[ \t]{1,8}|\w{1,40}[ \t]{1,8}(?=\"))?[\"'<(]{0,2}([\w./:@\\-]{1,120})"
-    rb"|(?:import|export)\b[^\n'\"]{0,200}\bfrom[ \t]{1,8}['\"]([\w./@-]{1,120})"
-    rb"|(?:const|let|var)[ \t][^\n=]{1,120}=[ \t]{0,8}require\(['\"]([\w./@-]{1,120}))"
+    rb"\n(?=[ \t]{0,16}+[fiurcelv#])[ \t]{0,16}+(?:from[ \t]{1,8}+([.\w]{1,120})[ \t]{1,8}+import\b"
+    rb"|(?:import|use|using|require|require_relative|include|#[ \t]{0,4}+include)[ \t(]{1,8}"
+    rb"(?:static[ \t]{1,8}+|type[ \t]{1,8}+|\w{1,40}[ \t]{1,8}+(?=\"))?[\"'<(]{0,2}([\w./:@\\-]{1,120})"
+    rb"|(?:import|export)\b[^\n'\"]{0,200}\bfrom[ \t]{1,8}+['\"]([\w./@-]{1,120})"
+    rb"|(?:const|let|var)[ \t][^\n=]{1,120}=[ \t]{0,8}+require\(['\"]([\w./@-]{1,120}))"
 )
 
 
