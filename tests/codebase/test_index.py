@@ -389,6 +389,41 @@ def test_a_process_killed_while_it_builds_leaves_a_usable_index(project: Path, t
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
+def test_an_index_whose_making_broke_off_at_its_tables_is_made(project: Path, tmp_path: Path) -> None:
+    """P5: whatever was written before the kill, the next one finds all or nothing."""
+    folder = tmp_path / "index"
+    killed = """
+import os, sqlite3, sys
+from pathlib import Path
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.index import Index
+from retinue.core.root import Root
+
+def after_two_tables(*event):
+    if event[0] == sqlite3.SQLITE_CREATE_TABLE:
+        seen.append(event)
+        if len(seen) > 2:
+            os._exit(9)
+    return sqlite3.SQLITE_OK
+
+class Watched(sqlite3.Connection):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.set_authorizer(after_two_tables)
+
+seen = []
+connect = sqlite3.connect
+sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Watched, **options)
+Index(Path(sys.argv[2]), Codebase([Root.at(sys.argv[1])]))
+"""
+    ended = subprocess.run([sys.executable, "-c", killed, str(project), str(folder)], check=False)
+    assert ended.returncode == 9
+    scan, indexed = locators(project, folder)
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    prepare(indexed, project)
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
 def test_an_index_worn_by_many_edits_is_made_anew(project: Path, tmp_path: Path) -> None:
     """Rows of files that are gone do not pile up."""
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
