@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.history import History, Message
 from retinue.codebase.index import Index
 from retinue.codebase.locate import Located, Locator
+from retinue.core.errors import Canceled
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
@@ -86,6 +89,54 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
     commit(project, "Add a pool against slow retries")
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
+
+
+def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(
+    project: Path, tmp_path: Path
+) -> None:
+    """P8: an update that ends while git still reads leaves no index that knows of no commits."""
+    commit(project, "Compute the retry delay anew")
+    scan, indexed = locators(project, tmp_path / "index")
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    index.update_files(Stop())
+    stop = Stop()
+    stop.cancel()
+    with pytest.raises(Canceled):
+        index.update_history(stop)
+    index.close()
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.is_behind
+
+
+def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
+    project: Path, tmp_path: Path
+) -> None:
+    """P8: else it would come back as the wrong one, as soon as HEAD does."""
+    commit(project, "Compute the retry delay anew")
+
+    class Moving(History):
+        def messages(self) -> list[Message]:
+            write(project, "lib/part_1.py", "def widget_1(): pass\n")
+            commit(project, "Cache the retry delay of widgets")
+            return super().messages()
+
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    write(project, "net/pool.py", "def acquire(): pass\n")
+    commit(project, "Wait for a while")
+    before = git(project, "rev-parse", "HEAD")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    with sqlite3.connect(file) as database:
+        Chronicle(database, 0, Moving(project.resolve(), Stop())).renew_messages()
+    database.close()
+    git(project, "checkout", "-q", before)
+    for question in QUESTIONS:
+        assert ask(indexed, question) == ask(scan, question)
+
+
+def git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def commit(root: Path, message: str) -> None:

@@ -183,6 +183,7 @@ class Index:
         with self._writing():
             for one in self.chronicles(stop):
                 one.add_files()
+        stop.check()
 
     def _is_much(self, currents: Sequence[Current]) -> bool:
         loose = [(root, place) for root, one in enumerate(currents) for place in one.loose]
