@@ -16,6 +16,7 @@ from retinue.codebase.codebase import Codebase
 from retinue.codebase.history import History, Message
 from retinue.codebase.index import Index
 from retinue.codebase.locate import Located, Locator
+from retinue.codebase.opener import Opener
 from retinue.core.errors import Canceled
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -378,6 +379,32 @@ def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path:
     (tmp_path / "file").write_text("in the way")
     scan, indexed = locators(project, tmp_path / "file")
     assert not indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size to stand for a full disk")
+def test_a_full_disk_is_tried_once(project: Path, tmp_path: Path) -> None:
+    """P2: only what another process holds may be free a moment later."""
+    import resource
+
+    class Counted(Codebase):
+        openers = 0
+
+        def opener(self, stop: Stop) -> Opener:
+            self.openers += 1
+            return super().opener(stop)
+
+    codebase, fortunate = Counted([Root.at(project)]), Counted([Root.at(project)])
+    assert Locator(fortunate, tmp_path / "elsewhere").prepare(Stop())
+    Index(tmp_path / "index", codebase).close()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
+        assert not Locator(codebase, tmp_path / "index").prepare(Stop())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert codebase.openers == fortunate.openers
+    scan, indexed = locators(project, tmp_path / "index")
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 

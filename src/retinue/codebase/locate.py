@@ -30,6 +30,8 @@ FEW_CHANGES = 200
 """Files; with more to read again, a scan answers sooner."""
 
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+"""Kinds of failure, in the lowest byte of SQLite's codes: another process is at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,9 @@ class Locator:
         for pause in _PAUSES_S:
             try:
                 return self._update_once(stop)
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _PASSING:
+                    return False  # a full disk is still full a moment later
                 time.sleep(pause)
             except (sqlite3.Error, OSError):
                 return False
