@@ -92,9 +92,7 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
         assert ask(indexed, question) == ask(scan, question)
 
 
-def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(
-    project: Path, tmp_path: Path
-) -> None:
+def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: Path, tmp_path: Path) -> None:
     """P8: an update that ends while git still reads leaves no index that knows of no commits."""
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")

@@ -23,6 +23,7 @@ from retinue.codebase.question import Question, parse
 from retinue.codebase.rank import rank, why
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
 from retinue.codebase.scan import Scan
+from retinue.codebase.sources import LARGEST
 from retinue.core.errors import InvalidInput
 from retinue.core.stop import Stop
 
@@ -57,6 +58,8 @@ class Located:
     """Names that the question mentions and no file has."""
     files: int
     """How many files were considered."""
+    too_large: int
+    """How many of them were not read."""
 
 
 class Locator:
@@ -183,7 +186,13 @@ def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> 
         for path in (evidence.paths[one.file],)
     ]
     missing = missing_names(asked, evidence, ranking)
-    return Located(tuple(places), confidence_of(asked, ranking, missing), missing, len(evidence.paths))
+    return Located(
+        tuple(places),
+        confidence_of(asked, ranking, missing),
+        missing,
+        len(evidence.paths),
+        sum(size > LARGEST for size in evidence.sizes),
+    )
 
 
 def locate(codebase: Codebase, question: str, limit: int, stop: Stop) -> list[Place]:

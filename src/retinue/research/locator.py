@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from retinue.codebase.locate import Located, Place
 from retinue.codebase.references import Checked, Claim, check, words_in
+from retinue.codebase.sources import LARGEST
 from retinue.core.errors import DeadlineExceeded
 from retinue.core.report import Confidence, RoleResult
 from retinue.core.stop import Stop
@@ -183,6 +184,10 @@ def _not_found(inquiry: Inquiry, located: Located, stop: Stop) -> RoleResult:
     shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(asked.text, LONGEST_SHOWN)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(inquiry.scope.folders), 'root')}"
     near = _near(inquiry, wanted or asked.text.split(), located, stop)
+    were = "was" if located.too_large == 1 else "were"
+    large = f"{counted(located.too_large, 'file')} larger than {LARGEST // 1_000} kB {were} not read."
     return RoleResult(
-        summary=joined(f"Not found: nothing in {where} fits {shown}.", near) or "", confidence="low"
+        summary=joined(f"Not found: nothing in {where} fits {shown}.", near) or "",
+        confidence="low",
+        notes=large if located.too_large else None,
     )
