@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from retinue.codebase.entry import Entry
+from retinue.codebase.references import Claim
 from retinue.core.errors import Canceled, DeadlineExceeded
 from retinue.core.report import RoleResult
+from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.research.analyzer import analyze
+from retinue.research.findings import Finding, verify
 from retinue.research.inquiry import Inquiry
 from retinue.research.locator import find
 from retinue.research.patterns import SNIPPET_LINES, find_patterns
@@ -191,14 +195,37 @@ def test_patterns_name_the_tests_of_their_examples(inquire: Inquire) -> None:
 
 def test_findings_whose_evidence_is_gone_are_dropped_and_counted(project: Path, inquire: Inquire) -> None:
     """P3: between the reading and the telling a file was changed."""
-    inquiry = inquire("how does with_retry work?")
-    _, places = find(inquiry, 20, Stop())
-    for place in places:
-        inquiry.sources.open(place.entry, Stop())
-    (project / "src/shop/payment.py").write_text("nothing\n" * 9)
-    result = analyze(inquiry, places, Stop())
+    file = project / "src/shop/payment.py"
+    telling = "return with_retry(lambda: gateway.charge(amount), RetryPolicy())"
+
+    def change(text: str) -> str:
+        """The last to see a line before it is told."""
+        if telling in text:
+            file.write_text("nothing\n" * 9)
+        return text
+
+    def patterns_after(redact: Callable[[str], str]) -> RoleResult:
+        inquiry = inquire("examples of with_retry")
+        inquiry.sources.redact = redact
+        return patterns_of(inquiry)
+
+    assert telling in "".join(patterns_after(str).key_findings)
+    result = patterns_after(change)
     assert not [text for text in result.key_findings if "payment.py" in text]
-    assert result.notes is None or "dropped" in result.notes
+    assert result.notes is not None
+    assert "1 finding dropped: the evidence did not hold." in result.notes
+
+
+def test_a_finding_is_told_only_if_all_its_evidence_holds(project: Path, inquire: Inquire) -> None:
+    """P3: and only then are its references."""
+    retry, payment = (Entry(Root.at(project), f"src/shop/{name}.py") for name in ("retry", "payment"))
+    defined, used = Claim(retry, 18, ("with_retry",)), Claim(payment, 5, ("with_retry",))
+    elsewhere = Claim(payment, 4, ("with_retry",))
+    findings = [Finding("both", (defined, used)), Finding("half", (defined, elsewhere))]
+    verified = verify(inquire("with_retry"), findings, Stop())
+    assert verified.findings == ("both",)
+    assert [str(one) for one in verified.references] == ["src/shop/retry.py:18", "src/shop/payment.py:5"]
+    assert verified.notes == "1 finding dropped: the evidence did not hold."
 
 
 @pytest.mark.parametrize("role", [analyze, find_patterns])
