@@ -83,10 +83,10 @@ def test_identical_references_are_merged_and_findings_stay_with_their_role() -> 
 
 def test_lists_and_texts_are_bounded() -> None:
     """Phase 3, compaction budget: most bullets, longest bullets and snippets."""
-    value = merge({"locator": outcome("x" * 9_999, (), ["y" * 9_999 + str(n) for n in range(99)])})
+    value = merge({"locator": outcome("x" * 9_999, (), [f"{n} " + "y" * 9_999 for n in range(99)])})
     (locator,) = (one.value for one in value.values() if one.value)
     assert len(locator.summary) <= 400
-    assert len(locator.key_findings) <= FINDINGS
+    assert len(locator.key_findings) == FINDINGS
     assert all(len(finding) <= FINDING_CHARS for finding in locator.key_findings)
     (snippet,) = (
         merge({"locator": outcome("", (), ["a\n" * 9_999])})["locator"].value or RoleResult(summary="")
