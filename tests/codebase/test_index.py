@@ -13,6 +13,7 @@ import pytest
 
 from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.freshness import UNSETTLED, changed, settled, stamp
 from retinue.codebase.history import History, Message
 from retinue.codebase.index import Index
 from retinue.codebase.locate import Located, Locator
@@ -94,8 +95,11 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
 
 def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: Path, tmp_path: Path) -> None:
     """P8: an update that ends while git still reads leaves no index that knows of no commits."""
+    commit(project, "Begin")
+    write(project, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
+    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
     stop = Stop()
@@ -105,6 +109,31 @@ def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: 
     index.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     assert indexed.is_behind
+
+
+def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
+    project: Path, tmp_path: Path
+) -> None:
+    """P8: between the messages and the files of commits an answer is the same, too."""
+    commit(project, "Begin")
+    write(project, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
+    commit(project, "Compute the retry delay anew")
+    scan, indexed = locators(project, tmp_path / "index")
+    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    index.update_files(Stop())
+    index.close()
+    canceled = Stop()
+    canceled.cancel()
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    with sqlite3.connect(file) as database:
+        Chronicle(database, 0, History(project.resolve(), Stop())).renew_messages()
+        Chronicle(database, 0, History(project.resolve(), canceled)).add_files()
+    database.close()
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.is_behind
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
 def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
@@ -230,6 +259,33 @@ def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Pa
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     assert indexed.prepare(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+@pytest.mark.parametrize(
+    ("changed_ns", "looked_ns", "is_sure"),
+    [
+        (5_500_000_000, 5_500_000_000, False),
+        (5_500_000_000, 5_599_999_999, False),
+        (5_500_000_000, 5_600_000_000, True),
+        (5_000_000_000, 7_000_000_000, False),  # a clock of whole seconds, or one that ticks every two
+        (5_000_000_000, 7_100_000_000, True),
+    ],
+)
+def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
+    tmp_path: Path, changed_ns: int, looked_ns: int, is_sure: bool
+) -> None:
+    """P8: a second edit may leave the size and the time of the first."""
+    file = tmp_path / "a.py"
+    file.touch()
+    status = file.stat()
+    seconds = changed_ns // 1_000_000_000
+    told = os.stat_result(
+        (*status[:7], seconds, seconds, seconds),
+        {"st_mtime_ns": changed_ns, "st_ctime_ns": changed_ns, "st_atime_ns": 0},
+    )
+    assert (settled(told, looked_ns) != UNSETTLED) == is_sure
+    assert changed(tmp_path, [("a.py", UNSETTLED)]) == [0]
+    assert changed(tmp_path, [("a.py", stamp(status))]) == []
 
 
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
