@@ -11,6 +11,7 @@ from retinue.codebase.terms import stem
 from retinue.core.errors import RootUnknown
 from retinue.research.followup import Narrowing, subject
 from retinue.research.question import asked
+from retinue.service.handoffs import Draft, create_handoff
 from retinue.service.research import Ask, research
 from retinue.service.service import Service
 from tests.research.conftest import service_for, write
@@ -147,3 +148,5 @@ async def test_report_about_other_roots_is_neither_shown_nor_refined(
         with pytest.raises(RootUnknown) as refused:
             await research(narrower, ask)
         assert "src" not in refused.value.message
+        with pytest.raises(RootUnknown):
+            await create_handoff(narrower, Draft(report=before["id"]))
