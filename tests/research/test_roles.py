@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from retinue.codebase.entry import Entry
+from retinue.codebase.locate import Located, Locator
+from retinue.codebase.question import Question
 from retinue.codebase.references import Claim
 from retinue.core.errors import Canceled, DeadlineExceeded
 from retinue.core.report import RoleResult
@@ -260,6 +263,24 @@ def test_findings_whose_evidence_is_gone_are_dropped_and_counted(project: Path, 
     assert not [text for text in result.key_findings if "payment.py" in text]
     assert result.notes is not None
     assert "1 finding dropped: the evidence did not hold." in result.notes
+
+
+def test_place_that_says_nothing_of_the_question_any_more_is_dropped(project: Path, inquire: Inquire) -> None:
+    """P3: between the search and the last look one file was changed, and another removed."""
+    inquiry = inquire("where is with_retry used?")
+
+    class Late(Locator):
+        def locate(self, question: str | Question, limit: int, stop: Stop) -> Located:
+            found = super().locate(question, limit, stop)
+            (project / "src/shop/payment.py").write_text("nothing\n" * 9)
+            (project / "src/shop/stock.py").unlink()
+            return found
+
+    before = located(inquiry)
+    after = located(replace(inquiry, scope=replace(inquiry.scope, locator=Late(inquiry.scope.codebase))))
+    lost = {one.path for one in before.references} - {one.path for one in after.references}
+    assert lost == {"src/shop/payment.py", "src/shop/stock.py"}
+    assert after.notes == "2 references dropped: they did not hold."
 
 
 def test_a_finding_is_told_only_if_all_its_evidence_holds(project: Path, inquire: Inquire) -> None:
