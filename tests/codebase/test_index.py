@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.freshness import UNSETTLED, changed, settled, stamp
+from retinue.codebase.history import History, Message
 from retinue.codebase.index import Index
 from retinue.codebase.locate import Located, Locator
+from retinue.codebase.opener import Opener
+from retinue.core.errors import Canceled
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
@@ -86,6 +91,80 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
     commit(project, "Add a pool against slow retries")
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
+
+
+def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: Path, tmp_path: Path) -> None:
+    """P8: an update that ends while git still reads leaves no index that knows of no commits."""
+    commit(project, "Begin")
+    write(project, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
+    commit(project, "Compute the retry delay anew")
+    scan, indexed = locators(project, tmp_path / "index")
+    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    index.update_files(Stop())
+    stop = Stop()
+    stop.cancel()
+    with pytest.raises(Canceled):
+        index.update_history(stop)
+    index.close()
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.is_behind
+
+
+def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
+    project: Path, tmp_path: Path
+) -> None:
+    """P8: between the messages and the files of commits an answer is the same, too."""
+    commit(project, "Begin")
+    write(project, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
+    commit(project, "Compute the retry delay anew")
+    scan, indexed = locators(project, tmp_path / "index")
+    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    index.update_files(Stop())
+    index.close()
+    canceled = Stop()
+    canceled.cancel()
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    with sqlite3.connect(file) as database:
+        Chronicle(database, 0, History(project.resolve(), Stop())).renew_messages()
+        Chronicle(database, 0, History(project.resolve(), canceled)).add_files()
+    database.close()
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    assert indexed.is_behind
+    assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
+    project: Path, tmp_path: Path
+) -> None:
+    """P8: else it would come back as the wrong one, as soon as HEAD does."""
+    commit(project, "Compute the retry delay anew")
+
+    class Moving(History):
+        def messages(self) -> list[Message]:
+            write(project, "lib/part_1.py", "def widget_1(): pass\n")
+            commit(project, "Cache the retry delay of widgets")
+            return super().messages()
+
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    write(project, "net/pool.py", "def acquire(): pass\n")
+    commit(project, "Wait for a while")
+    before = git(project, "rev-parse", "HEAD")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    with sqlite3.connect(file) as database:
+        Chronicle(database, 0, Moving(project.resolve(), Stop())).renew_messages()
+    database.close()
+    git(project, "checkout", "-q", before)
+    for question in QUESTIONS:
+        assert ask(indexed, question) == ask(scan, question)
+
+
+def git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def commit(root: Path, message: str) -> None:
@@ -180,6 +259,33 @@ def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Pa
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     assert indexed.prepare(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+@pytest.mark.parametrize(
+    ("changed_ns", "looked_ns", "is_sure"),
+    [
+        (5_500_000_000, 5_500_000_000, False),
+        (5_500_000_000, 5_599_999_999, False),
+        (5_500_000_000, 5_600_000_000, True),
+        (5_000_000_000, 7_000_000_000, False),  # a clock of whole seconds, or one that ticks every two
+        (5_000_000_000, 7_100_000_000, True),
+    ],
+)
+def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
+    tmp_path: Path, changed_ns: int, looked_ns: int, is_sure: bool
+) -> None:
+    """P8: a second edit may leave the size and the time of the first."""
+    file = tmp_path / "a.py"
+    file.touch()
+    status = file.stat()
+    seconds = changed_ns // 1_000_000_000
+    told = os.stat_result(
+        (*status[:7], seconds, seconds, seconds),
+        {"st_mtime_ns": changed_ns, "st_ctime_ns": changed_ns, "st_atime_ns": 0},
+    )
+    assert (settled(told, looked_ns) != UNSETTLED) == is_sure
+    assert changed(tmp_path, [("a.py", UNSETTLED)]) == [0]
+    assert changed(tmp_path, [("a.py", stamp(status))]) == []
 
 
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
@@ -330,6 +436,32 @@ def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path:
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size to stand for a full disk")
+def test_a_full_disk_is_tried_once(project: Path, tmp_path: Path) -> None:
+    """P2: only what another process holds may be free a moment later."""
+    import resource
+
+    class Counted(Codebase):
+        openers = 0
+
+        def opener(self, stop: Stop) -> Opener:
+            self.openers += 1
+            return super().opener(stop)
+
+    codebase, fortunate = Counted([Root.at(project)]), Counted([Root.at(project)])
+    assert Locator(fortunate, tmp_path / "elsewhere").prepare(Stop())
+    Index(tmp_path / "index", codebase).close()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
+        assert not Locator(codebase, tmp_path / "index").prepare(Stop())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert codebase.openers == fortunate.openers
+    scan, indexed = locators(project, tmp_path / "index")
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
 def test_a_canceled_update_leaves_the_index_as_it_was(project: Path, tmp_path: Path) -> None:
     scan, indexed = locators(project, tmp_path / "index")
     stop = Stop()
@@ -386,6 +518,41 @@ def test_a_process_killed_while_it_builds_leaves_a_usable_index(project: Path, t
     process.wait(timeout=10)
     scan, indexed = locators(project, tmp_path / "index")
     assert indexed.prepare(Stop())
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+
+
+def test_an_index_whose_making_broke_off_at_its_tables_is_made(project: Path, tmp_path: Path) -> None:
+    """P5: whatever was written before the kill, the next one finds all or nothing."""
+    folder = tmp_path / "index"
+    killed = """
+import os, sqlite3, sys
+from pathlib import Path
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.index import Index
+from retinue.core.root import Root
+
+def after_two_tables(*event):
+    if event[0] == sqlite3.SQLITE_CREATE_TABLE:
+        seen.append(event)
+        if len(seen) > 2:
+            os._exit(9)
+    return sqlite3.SQLITE_OK
+
+class Watched(sqlite3.Connection):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.set_authorizer(after_two_tables)
+
+seen = []
+connect = sqlite3.connect
+sqlite3.connect = lambda *arguments, **options: connect(*arguments, factory=Watched, **options)
+Index(Path(sys.argv[2]), Codebase([Root.at(sys.argv[1])]))
+"""
+    ended = subprocess.run([sys.executable, "-c", killed, str(project), str(folder)], check=False)
+    assert ended.returncode == 9
+    scan, indexed = locators(project, folder)
+    assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
+    prepare(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 

@@ -141,7 +141,7 @@ TREES: dict[str, dict[str, str]] = {
         "inner/y.log": "",
     },
     "unicode": {".gitignore": "*.é\nстарый/\n", "x.é": "", "старый/a": "", "новый/b": "", "日本/語.txt": ""},
-    "odd names": {"-": "", "--help": "", "a b": "", "x\ny": "", " lead": "", "tail ": "", "*": "", "a,b": ""},
+    "odd names": {"-": "", "--help": "", "a b": "", "x;y": "", " lead": "", "tail ": "", "*": "", "a,b": ""},
     "hidden": {".github/workflows/ci.yml": "", ".editorconfig": "", ".hidden/deep/.x": ""},
 }
 
@@ -228,6 +228,19 @@ def test_a_name_that_is_not_text_is_counted_as_unreadable(tmp_path: Path) -> Non
         pytest.skip("this file system takes only names that are text")
     files = Codebase([root]).files(soon())
     assert [entry.path for entry in files.entries] == ["a.py"]
+    assert files.omitted == Omitted(unreadable=1)
+
+
+@pytest.mark.parametrize("name", ["a\n- b.py:1: defines b", "a\tb.py", "a\x1b[31m.py", "\x7f"])
+def test_a_name_that_would_break_a_line_is_counted_as_unreadable(tmp_path: Path, name: str) -> None:
+    """P3: a reference is one line; such a name would pass for a second one."""
+    root = plant(tmp_path, {"a.py": "", "größe b.py": ""})
+    try:
+        (root.path / name).touch()
+    except OSError:
+        pytest.skip("this file system does not take such names")
+    files = Codebase([root]).files(soon())
+    assert [entry.path for entry in files.entries] == ["a.py", "größe b.py"]
     assert files.omitted == Omitted(unreadable=1)
 
 

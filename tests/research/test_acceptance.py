@@ -117,6 +117,14 @@ async def test_redaction(tmp_path: Path, own_folders: Path, question: str) -> No
         assert TOKEN[4:20] not in text
 
 
+async def test_a_secret_in_the_question_is_kept_nowhere(service: Service, own_folders: Path) -> None:
+    """Phase 3, redaction: what was asked is told again, and kept (P6)."""
+    report = await ask(service, f"Where is with_retry given {TOKEN}?", artifact=True)
+    assert report["locator"]["value"]["references"]
+    assert len(kept := texts_below(own_folders)) == 2
+    assert not [text for text in (json.dumps(report), *kept) if TOKEN[4:20] in text]
+
+
 async def test_report_is_a_few_hundred_tokens(service: Service) -> None:
     """P4: the whole answer to an ordinary question is small."""
     report = await ask(service, "How does with_retry decide to stop?")

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from retinue.codebase.terms import stem
+from retinue.core.errors import RootUnknown
 from retinue.research.followup import Narrowing, subject
 from retinue.research.question import asked
+from retinue.service.handoffs import Draft, create_handoff
 from retinue.service.research import Ask, research
 from retinue.service.service import Service
 from tests.research.conftest import service_for, write
@@ -126,3 +128,25 @@ def test_earlier_question_counts_half_and_narrowing_words_not_at_all() -> None:
     assert not both.is_report
     assert subject("only the tests") == "the"
     assert asked("only the tests", follows="how does with_retry work?").parsed.terms
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("question", ["", "only the tests"])
+async def test_report_about_other_roots_is_neither_shown_nor_refined(
+    project: Path, tmp_path: Path, own_folders: Path, question: str
+) -> None:
+    """P6: servers with other roots share the data folder."""
+    thoughts = write(tmp_path / "thoughts", {"why.md": "# with_retry\n\nWhy we retry.\n"})
+    whole = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
+    before: dict[str, Any] = await research(whole, Ask(question="with_retry", roots=["src"]))
+    ask = Ask(question=question, previous=before["id"])
+    assert await research(whole, ask)
+    for narrower in (
+        service_for(project / "docs", data_dir=own_folders, thoughts_dir=thoughts),
+        service_for(project, data_dir=own_folders),
+    ):
+        with pytest.raises(RootUnknown) as refused:
+            await research(narrower, ask)
+        assert "src" not in refused.value.message
+        with pytest.raises(RootUnknown):
+            await create_handoff(narrower, Draft(report=before["id"]))

@@ -52,6 +52,20 @@ async def test_mistyped_name_gets_the_names_that_exist(service: Service, questio
 
 
 @pytest.mark.anyio
+async def test_files_too_large_to_be_read_are_told_where_nothing_was_found(
+    service: Service, project: Path
+) -> None:
+    """P8: it may stand in one of them."""
+    said = "1 file larger than 500 kB was not read."
+    before: dict[str, Any] = await locate(service, Ask(question="where is quuxinator_zyzzy?"))
+    assert before["notes"] is None
+    (project / "made.py").write_text("quuxinator_zyzzy = 1\n" * 30_000)
+    after: dict[str, Any] = await locate(service, Ask(question="where is quuxinator_zyzzy?"))
+    assert "Not found" in after["summary"]
+    assert after["notes"] == said
+
+
+@pytest.mark.anyio
 async def test_name_like_no_other_gets_no_near_names(service: Service) -> None:
     answer: dict[str, Any] = await locate(service, Ask(question="where is quuxinator_zyzzy?"))
     assert "Not found" in answer["summary"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from retinue.server.logs import start_logging
 from retinue.service.research import Ask, analyze, find_patterns, locate, research
 from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
-from tests.research.test_surfaces import QUESTION, cli, connected, names_below
+from tests.research.test_surfaces import QUESTION, cli, connected
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -194,8 +195,18 @@ async def test_references_are_lines_where_known_and_never_dumps(service: Service
 
 
 def test_index_can_be_bypassed_and_changes_no_answer(project: Path, own_folders: Path) -> None:
-    """Phase 4, caching: bypass works, and nothing is kept where it is switched off."""
-    without = json.loads(cli("locate", QUESTION, "--root", str(project), "--no-index", "--json").stdout)
-    assert names_below(own_folders / "index") == []
-    with_index = json.loads(cli("locate", QUESTION, "--root", str(project), "--json").stdout)
-    assert with_index | {"timing": 0} == without | {"timing": 0}
+    """Phase 4, caching: the key is stable, bypass works, and a hit changes no answer."""
+
+    def asked(*options: str) -> dict[str, Any]:
+        """The answer, and whether the index was used for it."""
+        [index] = (own_folders / "index").glob("*.sqlite3")
+        os.utime(index, (0, 0))
+        answer = json.loads(cli("locate", QUESTION, "--root", str(project), *options, "--json").stdout)
+        return answer | {"timing": 0, "is_hit": index.stat().st_mtime > 0}
+
+    for _ in range(2):
+        assert cli("index", "--root", str(project)).exit_code == 0
+    without, hit = asked("--no-index"), asked()
+    assert (without.pop("is_hit"), hit.pop("is_hit")) == (False, True)
+    assert hit == without
+    assert hit["references"]

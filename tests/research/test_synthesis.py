@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -83,10 +84,10 @@ def test_identical_references_are_merged_and_findings_stay_with_their_role() -> 
 
 def test_lists_and_texts_are_bounded() -> None:
     """Phase 3, compaction budget: most bullets, longest bullets and snippets."""
-    value = merge({"locator": outcome("x" * 9_999, (), ["y" * 9_999 + str(n) for n in range(99)])})
+    value = merge({"locator": outcome("x" * 9_999, (), [f"{n} " + "y" * 9_999 for n in range(99)])})
     (locator,) = (one.value for one in value.values() if one.value)
     assert len(locator.summary) <= 400
-    assert len(locator.key_findings) <= FINDINGS
+    assert len(locator.key_findings) == FINDINGS
     assert all(len(finding) <= FINDING_CHARS for finding in locator.key_findings)
     (snippet,) = (
         merge({"locator": outcome("", (), ["a\n" * 9_999])})["locator"].value or RoleResult(summary="")
@@ -130,6 +131,19 @@ def test_report_fits_its_budget_and_says_what_was_cut(tokens: int) -> None:
     value = fitted.roles["locator"].value
     assert value is not None
     assert str(value.references[0]) == "src/package/module_0.py:1"
+
+
+def test_what_is_cut_depends_on_neither_time_nor_id() -> None:
+    """Phase 3, determinism: the same findings give the same answer, whenever they are asked for."""
+
+    def kept(identity: str, elapsed_ms: int, tokens: int) -> list[RoleResult | None]:
+        whole = large()
+        roles = {role: replace(one, elapsed_ms=elapsed_ms) for role, one in whole.roles.items()}
+        told = replace(whole, id=ReportId(identity), roles=roles)
+        return [one.value for one in fit(told, tokens, f"previous={identity}").roles.values()]
+
+    for tokens in range(FEWEST_TOKENS, 2_000, 25):
+        assert kept("1k09mhp54ymrz78", 12_345, tokens) == kept("1kkkkkkkkkkkkkk", 7, tokens)
 
 
 def test_budget_is_used_and_more_of_it_shows_more() -> None:

@@ -22,7 +22,7 @@ from retinue.config.load import CHILD_TOKEN
 from retinue.core.errors import RootUnknown, Unavailable
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-from retinue.service.indexing import are_being_made, make_indexes
+from retinue.service.indexing import could_be_made, make_indexes
 from retinue.service.research import Ask, locate, policy_of, research
 from retinue.service.service import Service
 from retinue.store.file_lock import FileLock
@@ -112,15 +112,23 @@ def test_data_folder_that_cannot_hold_an_index_is_said(small: Path, own_folders:
         make_indexes(service_for(small, data_dir=own_folders), Stop())
 
 
+def test_folder_that_cannot_hold_an_index_costs_no_answer(large: Path, own_folders: Path) -> None:
+    """P10: the answer is there, so what is done behind it must not take it away."""
+    own_folders.mkdir()
+    (own_folders / "index").write_text("in the way")
+    answer = cli("locate", QUESTION, "--root", str(large), "--json")
+    assert answer.exit_code == 0
+    assert json.loads(answer.output)["references"]
+
+
 def test_who_makes_an_index_is_seen_by_others(small: Path, own_folders: Path) -> None:
     settings = service_for(small, data_dir=own_folders).settings
-    assert not are_being_made(settings)
-    (own_folders / "index").mkdir(parents=True)
+    assert could_be_made(settings)
     lock = FileLock(own_folders / "index" / "making.lock")
     assert lock.acquire(1)
-    assert are_being_made(settings)
+    assert not could_be_made(settings)
     lock.close()
-    assert not are_being_made(settings)
+    assert could_be_made(settings)
 
 
 @pytest.mark.anyio
@@ -142,7 +150,7 @@ def test_a_large_tree_is_indexed_behind_the_answer_and_once(large: Path, own_fol
     service = service_for(large, data_dir=own_folders)
     first = cli("locate", QUESTION, "--root", str(large), "--json")
     assert first.exit_code == 0
-    await_that(lambda: has_index(service) and not are_being_made(service.settings))
+    await_that(lambda: has_index(service) and could_be_made(service.settings))
     ask = Ask(question=QUESTION)
     answer, wants_more = asyncio.run(answered(locate, ask, (str(large),), index=True))
     assert not wants_more

@@ -133,7 +133,7 @@ async def answered(
 
     from retinue.cli.interrupting import ending_runs
     from retinue.cli.progress import showing_progress
-    from retinue.service.indexing import are_being_made
+    from retinue.service.indexing import could_be_made
     from retinue.wiring import build_service, is_child, read_settings, recording
 
     flags: dict[str, Any] = {"roots": roots, "index": None if index else False}
@@ -153,7 +153,7 @@ async def answered(
         is_shown = await stack.enter_async_context(showing_progress(service.runs))
         answer = await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
     # What a run starts ends with it, and an index half made is none.
-    return answer, bool(behind) and not is_child() and not are_being_made(loaded.settings)
+    return answer, bool(behind) and not is_child() and could_be_made(loaded.settings)
 
 
 def exit_code(answer: dict[str, Any]) -> int:

@@ -49,6 +49,8 @@ class Chronicle:
             return
         state = self._history.state()
         messages = self._history.messages()
+        if self._history.is_cut_short or self._history.state() != state:
+            return  # the next update reads them
         query = "SELECT name, paths FROM commits WHERE root = ? AND paths IS NOT NULL"
         known: dict[str, str] = dict(self._db.execute(query, (self._root,)).fetchall())
         self._db.execute("DELETE FROM commits WHERE root = ?", (self._root,))

@@ -46,6 +46,8 @@ class History:
         self._root = root
         self._stop = stop
         self._git = shutil.which("git") if (root / ".git").exists() else None
+        self.is_cut_short = False
+        """Whether git was stopped or took too long: what it did not say must not pass for nothing."""
 
     def state(self) -> str:
         """Changes whenever HEAD comes to name another commit. Costs no process in an ordinary repository."""
@@ -100,13 +102,15 @@ class History:
             )
         except OSError:
             return b""
+        said = b""
         with process, self._stop.watch(process.kill):
             try:
                 said, _ = process.communicate(given, timeout=_SECONDS)
             except subprocess.TimeoutExpired:
-                said = b""
+                self.is_cut_short = True
             finally:
                 process.kill()
+        self.is_cut_short |= self._stop.reached
         return said if process.returncode == 0 else b""
 
 

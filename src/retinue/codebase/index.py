@@ -101,7 +101,8 @@ class Index:
         if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='holdings'").fetchone():
             self._db.execute(f"PRAGMA page_size={_PAGE_BYTES}")
             self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.executescript(_TABLES)
+            # At once: some tables without the others would look like an index for ever.
+            self._db.executescript(f"BEGIN IMMEDIATE;{_TABLES}COMMIT;")
 
     def close(self) -> None:
         self._db.close()
@@ -182,6 +183,7 @@ class Index:
         with self._writing():
             for one in self.chronicles(stop):
                 one.add_files()
+        stop.check()
 
     def _is_much(self, currents: Sequence[Current]) -> bool:
         loose = [(root, place) for root, one in enumerate(currents) for place in one.loose]

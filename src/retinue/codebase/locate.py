@@ -23,6 +23,7 @@ from retinue.codebase.question import Question, parse
 from retinue.codebase.rank import rank, why
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
 from retinue.codebase.scan import Scan
+from retinue.codebase.sources import LARGEST
 from retinue.core.errors import InvalidInput
 from retinue.core.stop import Stop
 
@@ -30,6 +31,8 @@ FEW_CHANGES = 200
 """Files; with more to read again, a scan answers sooner."""
 
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+"""Kinds of failure, in the lowest byte of SQLite's codes: another process is at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Located:
     """Names that the question mentions and no file has."""
     files: int
     """How many files were considered."""
+    too_large: int
+    """How many of them were not read."""
 
 
 class Locator:
@@ -97,7 +102,9 @@ class Locator:
         for pause in _PAUSES_S:
             try:
                 return self._update_once(stop)
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _PASSING:
+                    return False  # a full disk is still full a moment later
                 time.sleep(pause)
             except (sqlite3.Error, OSError):
                 return False
@@ -179,7 +186,13 @@ def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> 
         for path in (evidence.paths[one.file],)
     ]
     missing = missing_names(asked, evidence, ranking)
-    return Located(tuple(places), confidence_of(asked, ranking, missing), missing, len(evidence.paths))
+    return Located(
+        tuple(places),
+        confidence_of(asked, ranking, missing),
+        missing,
+        len(evidence.paths),
+        sum(size > LARGEST for size in evidence.sizes),
+    )
 
 
 def locate(codebase: Codebase, question: str, limit: int, stop: Stop) -> list[Place]:

@@ -22,7 +22,7 @@ class Omitted:
     too_large: int = 0
     """Files over the policy's size limit."""
     unreadable: int = 0
-    """Files and folders without permission, vanished, or with a name that is not text."""
+    """Files and folders without permission, vanished, or with a name that is no text of one line."""
     over_limit: int = 0
     """Files, lines or matches known to lie past a limit; there may be more."""
     limits: tuple[str, ...] = ()

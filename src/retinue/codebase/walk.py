@@ -7,6 +7,7 @@ shows nothing from elsewhere. Links are not followed: what they lead to is shown
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
@@ -23,6 +24,10 @@ MAX_FILES = 200_000
 """A walk ends here: a root this large is a disk, not a project."""
 MAX_IGNORE_BYTES = 131_072
 """More than any project writes by hand; every rule costs time on every file."""
+
+
+_NO_TEXT = frozenset(["Cc", "Cs", "Zl", "Zp"])
+"""Unicode's kinds: controls, halves of letters (bytes that are no text), and ends of lines and paragraphs."""
 
 
 class Seen(NamedTuple):
@@ -68,7 +73,7 @@ class Walker:
             except OSError:
                 counts["unreadable"] += 1
                 continue
-            if not name.isascii() and not _is_text(name):
+            if not name.isprintable() and not _is_text(name):
                 counts["unreadable"] += 1
             elif concern(name) and hides(below, folder=is_folder):
                 # Nobody takes these for a part of the project, so they are not missed.
@@ -193,8 +198,5 @@ def _text_of(here: Directory, name: str) -> str:
 
 
 def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    """Whether it can stand in a line. Spaces of all kinds may; what breaks or commands a line may not."""
+    return not any(unicodedata.category(letter) in _NO_TEXT for letter in name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from retinue.codebase.entry import Entry
 from retinue.codebase.locate import Located, Place
 from retinue.codebase.references import Checked, Claim, check, words_in
+from retinue.codebase.sources import LARGEST
 from retinue.core.errors import DeadlineExceeded
 from retinue.core.report import Confidence, RoleResult
 from retinue.core.stop import Stop
@@ -105,20 +107,24 @@ def _looked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Looked:
 def _look(looked: Looked, inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> None:
     codebase, asked = inquiry.scope.codebase, inquiry.asked
     seen = words_in(codebase, (place.entry for place in places), asked.aims, stop)
-    kept, checked = _checked(inquiry, places, stop)
+    kept, checked = _checked(inquiry, places, seen, stop)
     looked.present.update(*seen.values())
     looked.kept += kept
     looked.failed += len(checked.failed)
     looked.unchecked += len(checked.unchecked)
 
 
-def _checked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> tuple[list[Place], Checked]:
-    """The places whose line holds; where only the line does not, the file alone."""
+def _checked(
+    inquiry: Inquiry, places: Sequence[Place], seen: Mapping[Entry, Collection[str]], stop: Stop
+) -> tuple[list[Place], Checked]:
+    """The places whose line holds; where only the line does not, the file alone if it speaks of it at all."""
     says = (*inquiry.asked.names, *inquiry.asked.terms)
     charge = inquiry.sources.ledger.charge
     claims = [Claim(place.entry, place.line, says, DEFINITION_LINES) for place in places]
     lines = check(inquiry.scope.codebase, claims, stop, charge)
-    whole = check(inquiry.scope.codebase, (Claim(claim.entry) for claim in lines.failed), stop, charge)
+    speaking = [Claim(claim.entry) for claim in lines.failed if seen[claim.entry]]
+    silent = tuple(claim for claim in lines.failed if not seen[claim.entry])
+    whole = check(inquiry.scope.codebase, speaking, stop, charge)
     with_line = {claim.entry for claim in lines.held}
     readable = with_line.union(claim.entry for claim in whole.held)
     kept = [
@@ -126,7 +132,7 @@ def _checked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> tuple[lis
         for place in places
         if place.entry in readable
     ]
-    return kept, Checked(lines.held, whole.failed, (*lines.unchecked, *whole.unchecked))
+    return kept, Checked(lines.held, (*silent, *whole.failed), (*lines.unchecked, *whole.unchecked))
 
 
 def _confidence(inquiry: Inquiry, located: Located) -> Confidence:
@@ -183,6 +189,10 @@ def _not_found(inquiry: Inquiry, located: Located, stop: Stop) -> RoleResult:
     shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(asked.text, LONGEST_SHOWN)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(inquiry.scope.folders), 'root')}"
     near = _near(inquiry, wanted or asked.text.split(), located, stop)
+    were = "was" if located.too_large == 1 else "were"
+    large = f"{counted(located.too_large, 'file')} larger than {LARGEST // 1_000} kB {were} not read."
     return RoleResult(
-        summary=joined(f"Not found: nothing in {where} fits {shown}.", near) or "", confidence="low"
+        summary=joined(f"Not found: nothing in {where} fits {shown}.", near) or "",
+        confidence="low",
+        notes=large if located.too_large else None,
     )

@@ -66,10 +66,9 @@ def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Role
     with early(stop) as soon:
         _collect(examples, _candidates(inquiry, places, soon.stop))
     tests = [place for place in places if place.kind == "test"]
-    findings = [_finding(inquiry, example) for example in examples]
-    findings += _tests_of(inquiry, examples, tests, stop)
-    verified = verify(inquiry, findings, stop)
-    number = len(examples)
+    shown = [_finding(inquiry, example) for example in examples]
+    verified = verify(inquiry, [*shown, *_tests_of(inquiry, examples, tests, stop)], stop)
+    number = sum(one.text in verified.findings for one in shown)
     return RoleResult(
         summary=f"{counted(number, 'distinct example')}." if number else "Not found: no example of it.",
         references=verified.references,
@@ -138,7 +137,8 @@ def _finding(inquiry: Inquiry, example: Example) -> Finding:
     name = f" in `{example.definition.name}`" if example.definition else ""
     reference = inquiry.reference(example.entry, example.line)
     code = example.source.snippet(example.first, example.last)
-    return Finding(f"{reference}{name}\n{code}", (Claim(example.entry, example.line),))
+    says = example.source.lines[example.line - 1].strip()
+    return Finding(f"{reference}{name}\n{code}", (Claim(example.entry, example.line, (says,)),))
 
 
 def _tests_of(

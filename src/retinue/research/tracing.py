@@ -49,6 +49,7 @@ DEFINES = (
     r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
 )
 _STRING = re.compile(r"""(["'`])(?:(?!\1)[^\\]|\\.){0,400}\1""")
+_AFTER_HASH, _AFTER_SLASHES = re.compile(r"\s#.*"), re.compile(r"\s//.*")
 _IMPORT = re.compile(
     r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
 )
@@ -161,9 +162,10 @@ def _reaches(code: str, used: Definition, within: Definition | None) -> bool:
 
 
 def _alike(receiver: str, name: str) -> bool:
-    """`policy` or `_policy` for `RetryPolicy`; one letter, as Go has it, for its first."""
+    """`policy` or `old_retry_policy2` for `RetryPolicy`; one letter, as Go has it, for its first."""
     one, other = receiver.strip("_").casefold(), name.casefold()
-    return one == other[:1] or (len(one) > 2 and (one in other or other in one))
+    last = one.replace("_", "").rstrip("0123456789")
+    return one == other[:1] or (len(one) > 2 and (one in other or last.endswith(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +189,10 @@ def callees_of(source: Source, definition: Definition) -> dict[str, Call]:
 def constants_of(source: Source, definition: Definition) -> dict[str, int]:
     """Constants, environment variables and settings that its body reads, with the first line that does."""
     read: dict[str, int] = {}
+    comment = _AFTER_HASH if source.entry.path.endswith((".py", ".rb", ".sh")) else _AFTER_SLASHES
     for number, text in source.code(definition):
-        for name in (*_VARIABLE.findall(text), *_SETTING.findall(text), *_CONSTANT.findall(text)):
+        code = comment.sub("", _STRING.sub("", text))
+        for name in (*_VARIABLE.findall(text), *_SETTING.findall(text), *_CONSTANT.findall(code)):
             if name != definition.name:
                 read.setdefault(name, number)
     return read

@@ -28,9 +28,8 @@ from retinue.research.ledger import Ledger
 from retinue.research.naming import Naming
 from retinue.research.scope import Scope, scope_of
 from retinue.research.sources import Sources
-from retinue.service.research import artifact_folder, limits_of, policy_of
+from retinue.service.research import artifact_folder, kept_report, limits_of, policy_of
 from retinue.service.service import ADD_A_ROOT, Service
-from retinue.store.reports import Reports
 
 MOST_ITEMS, LONGEST_ITEM, LONGEST_SUMMARY = 40, 1_000, 4_000
 _MENTIONED = re.compile(r"(?<![\w/.-])((?:[\w.-]{1,80}/){0,12}[\w.-]{1,80}\.[A-Za-z]\w{0,7}:[1-9]\d{0,6})\b")
@@ -61,7 +60,7 @@ async def resume_handoff(service: Service, name: str | None = None) -> dict[str,
 
 
 def _create(service: Service, draft: Draft) -> dict[str, object]:
-    report = Reports(service.settings.data_dir).get(draft.report) if draft.report else None
+    report = kept_report(service, draft.report) if draft.report else None
     question = draft.question.strip() or (report.question if report else "")
     if not question:
         raise InvalidInput("the handoff says nothing", hint="give the question, or the id of a report")

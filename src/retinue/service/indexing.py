@@ -37,14 +37,17 @@ def make_indexes(service: Service, stop: Stop) -> tuple[str, ...]:
     return tuple(searched for scope in scopes for searched in scope.searched)
 
 
-def are_being_made(settings: Settings) -> bool:
-    """Whether a process makes some just now."""
+def could_be_made(settings: Settings) -> bool:
+    """Whether there is a place for them, and no process makes some just now."""
     folder = index_folder(settings)
-    if folder is None or not folder.exists():
+    if folder is None:
         return False
-    lock = _lock(folder)
     try:
-        return not lock.try_acquire()
+        lock = _lock(folder)
+    except Unavailable:
+        return False
+    try:
+        return lock.try_acquire()
     finally:
         lock.close()
 

@@ -64,7 +64,7 @@ async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> di
     """A whole report, within its token budget. `on_start` hears of the run that works on it."""
     constraints = limits_of(service.settings).narrowed(ask.constraints)
     reports = Reports(service.settings.data_dir)
-    before = await _in_thread(partial(reports.get, ask.previous)) if ask.previous else None
+    before = await _in_thread(partial(kept_report, service, ask.previous)) if ask.previous else None
     if before is not None and not ask.question.strip():
         return _shown(before, constraints)
     request = await _request(service, ask, constraints, Earlier.of(before) if before else None)
@@ -155,6 +155,19 @@ async def _request(
             redact=service.redactor.redact,
         )
     )
+
+
+def kept_report(service: Service, report_id: str) -> Report:
+    """An earlier report about roots of this service: others keep theirs in the same folder."""
+    report = Reports(service.settings.data_dir).get(report_id)
+    thoughts = service.settings.thoughts_dir
+    allowed = [*service.roots, *([Root.at(thoughts)] if thoughts else ())]
+    if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in report.roots_searched):
+        raise RootUnknown(
+            f"the report {report_id} is about folders that may not be searched here",
+            hint="name the roots that it is about, or ask the question again",
+        )
+    return report
 
 
 def limits_of(settings: Settings) -> Constraints:
