@@ -23,6 +23,7 @@ from retinue.research.findings import Finding, verify
 from retinue.research.inquiry import Inquiry
 from retinue.research.locator import find
 from retinue.research.patterns import find_patterns
+from retinue.research.synthesis import FINDINGS
 from tests.research.conftest import write
 
 Inquire = Callable[..., Inquiry]
@@ -63,9 +64,22 @@ def test_locator_references_are_deduped_stable_and_without_excerpts(inquire: Inq
     assert not any("return call()" in finding for finding in results[0].key_findings)
 
 
-def test_locator_says_why_the_best_places_are_there(inquire: Inquire) -> None:
+def test_locator_says_why_each_place_is_there(inquire: Inquire) -> None:
     result = located(inquire("where is with_retry implemented?"))
     assert starts(result, "src/shop/retry.py:18: ")
+    assert len(result.references) > 3
+    assert all(starts(result, f"{reference}: ") for reference in result.references)
+
+
+def test_locator_says_so_of_the_best_places_where_there_is_no_room_for_all(
+    project: Path, inquire: Inquire
+) -> None:
+    for number in range(20):
+        write(project, {f"src/shop/more_{number}.py": f"def with_retry_{number}():\n    return {number}\n"})
+    result, _ = find(inquire("with_retry"), 20, Stop())
+    assert len(result.references) > len(result.key_findings) == FINDINGS
+    assert starts(result, f"{result.references[0]}: ")
+    assert starts(result, "implementation (")
 
 
 def test_locator_tells_names_that_do_not_exist_from_those_that_do(inquire: Inquire) -> None:

@@ -17,6 +17,7 @@ from retinue.research.early import early
 from retinue.research.followup import WIDER, narrowed
 from retinue.research.inquiry import Inquiry
 from retinue.research.near import near_names
+from retinue.research.synthesis import FINDINGS
 
 KINDS = {
     "implementation": "implementation",
@@ -27,7 +28,8 @@ KINDS = {
     "docs": "docs",
 }
 EXPLAINED, REASONS = 3, 2
-"""Places that say why they are there, and how many of their reasons."""
+"""Places that say first why they are there, and how many of their reasons. Others do after the groups, as far
+as there is room."""
 NAMED = 3
 """Files that each group names."""
 AT_ONCE = 5
@@ -76,7 +78,7 @@ def told(inquiry: Inquiry, kept: Sequence[Place], confidence: Confidence, notes:
     return RoleResult(
         summary=_summary(inquiry, kept, confidence),
         references=tuple(inquiry.reference(place.entry, place.line or None) for place in kept),
-        key_findings=(*_reasons(inquiry, kept), *_groups(inquiry, kept)),
+        key_findings=_findings(inquiry, kept),
         confidence=confidence,
         notes=notes,
     )
@@ -148,8 +150,14 @@ def _summary(inquiry: Inquiry, kept: Sequence[Place], confidence: Confidence) ->
     return f"{counted(len(kept), 'place')}, the best of them {best} ({confidence} confidence)."
 
 
+def _findings(inquiry: Inquiry, kept: Sequence[Place]) -> tuple[str, ...]:
+    reasons = tuple(_reasons(inquiry, kept))
+    first, others = reasons[:EXPLAINED], reasons[EXPLAINED:]
+    return (*first, *_groups(inquiry, kept), *others)[:FINDINGS]
+
+
 def _reasons(inquiry: Inquiry, kept: Sequence[Place]) -> Iterator[str]:
-    for place in kept[:EXPLAINED]:
+    for place in kept:
         if place.why:
             yield f"{inquiry.reference(place.entry, place.line or None)}: {'; '.join(place.why[:REASONS])}"
 
