@@ -172,6 +172,26 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert [line for line, _ in errors("description: d\nspawns: x\nsession: x\nbugdet: 1")] == [3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [
+        ("budget:\n  tokns: 4\n  steps: no\n  wall_ms: 0", [4, 5, 6]),
+        ("mcp_servers:\n- {name: a}\n- {name: b, urll: u}\n- [x]\n- {name: c, comand: x}", [4, 5, 6, 7]),
+        ("mcp_servers:\n  a: {urll: u}\n  b: {}\n  c: text", [4, 5, 6]),
+        ("mcpServers:\n- name: a\n  url: u\n  env:\n    A: [1]\n    B: [2]", [7, 8]),
+        ("permissions:\n  alow: []\n  dney: []", [4, 5]),
+        ("tools:\n  read: maybe\n  bash: perhaps", [4, 5]),
+        ("permission:\n  bash:\n    rm: no\n    ls: yes\n  edit: never", [5, 6, 7]),
+        ("env:\n  A: [1]\n  B: {}", [4, 5]),
+        ("acceptance:\n- a 'b\n- []", [4, 5]),
+        ("folders:\n- [a]\n- {}", [4, 5]),
+    ],
+)
+def test_all_mistakes_within_one_key_are_told(header: str, lines: list[int]) -> None:
+    found = errors(f"description: d\n{header}")
+    assert [line for line, _ in found] == lines, found
+
+
 def test_unknown_key_breaks_a_file_of_ours_and_is_only_noted_in_another_programs() -> None:
     """A misspelt restriction of ours must not vanish (P7); what only Claude Code knows may."""
     header = "description: d\nallowed_caller: [main]"

@@ -35,7 +35,7 @@ def read_definition(
     try:
         document = parse(data, lenient=not origin.format.ours)
     except Malformed as error:
-        return _definition(origin, origin.name, problems=(error.problem,))
+        return _definition(origin, origin.name, problems=error.problems)
     values, problems = _values(document, origin)
     name = values["name"].value if "name" in values else origin.name
     if "name" not in values and not NAME.fullmatch(name):
@@ -84,8 +84,8 @@ def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list
             try:
                 values[key] = _Given(BY_KEY[key].read(entry.value), entry.line)
             except Malformed as error:
-                wrong = error.problem
-                problems.append(Problem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
+                for wrong in error.problems:
+                    problems.append(Problem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
     if "description" not in values and not any(problem.fatal for problem in problems):
         problems.append(Problem(1, "there is no description", "say in one line what the agent is good for"))
     return values, problems
