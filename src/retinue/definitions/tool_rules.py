@@ -9,13 +9,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from retinue.core.tool_names import MCP
 from retinue.definitions.nodes import Entry, Node, Scalar, Table
 from retinue.definitions.problem import Malformed, each
 from retinue.definitions.values import flag, one_of, words
 
 EVERYTHING = frozenset({"*", "all", "all tools"})
-MCP = "mcp__"
-"""What the names of MCP servers' tools begin with: `mcp__SERVER__TOOL`."""
 WORD = one_of("allow", "deny", "ask")
 SAME = {
     "read_file": "read",
