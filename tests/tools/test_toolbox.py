@@ -101,5 +101,5 @@ async def test_an_empty_box_says_so() -> None:
 
 
 def test_the_names_that_files_are_checked_against_are_those_of_the_tools() -> None:
-    assert OWN == (*FILE_TOOLS, ASK_PARENT)
+    assert (*FILE_TOOLS, ASK_PARENT) == OWN
     assert set(SYNONYMS.values()) <= set(OWN)

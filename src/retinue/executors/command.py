@@ -86,6 +86,7 @@ class CommandExecutor:
                 "output_bytes": transcript.bytes,
             },
             survivors=tuple(group.survivors) if group else (),
+            facts={"isolation": self.isolation},
         )
 
     @contextmanager
