@@ -288,6 +288,7 @@ def level_of(first: float, second: float) -> str:
         signals={"said": none, "traced": none, "defined": none},
         details={0: Detail((), (), {}, {})},
         weights={},
+        counts={},
         companions={},
     )
     return confidence_of(parse("retry"), ranking, ()).level

@@ -35,8 +35,13 @@ class CloseUp:
 
 
 def close_up(
-    question: Question, details: Mapping[int, Detail], weights: Mapping[str, float], paths: Mapping[int, str]
+    question: Question,
+    details: Mapping[int, Detail],
+    weights: Mapping[str, float],
+    telling: Mapping[str, float],
+    paths: Mapping[int, str],
 ) -> CloseUp:
+    """`telling` are those of the terms whose places count."""
     mentioned = {file: sorted(detail.name_terms.keys() & question.names) for file, detail in details.items()}
     rivals = Counter(name for of_file in mentioned.values() for name in of_file)
     flat = {file: _flat_names(detail, paths[file]) for file, detail in details.items()}
@@ -45,7 +50,7 @@ def close_up(
     lines: dict[int, int] = {}
     fits_of = _Fits(weights)
     for file, detail in details.items():
-        scores = _chunk_scores(detail, weights)
+        scores = _chunk_scores(detail, telling)
         if scores:
             best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:_COUNTED_CHUNKS]
             signals["chunk"][file] = scores[best[0]]

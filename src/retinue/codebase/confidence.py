@@ -35,11 +35,9 @@ def confidence_of(question: Question, ranking: Ranking, missing: Sequence[Missin
     if not best:
         return Confidence("low", 0.0, 0.0)
     lead = best[0].score - (best[1].score if len(best) > 1 else 0.0)
-    hits = ranking.details[best[0].file].hits
     worth = sum(ranking.weights.values())
-    coverage = (
-        sum(weight for term, weight in ranking.weights.items() if term in hits) / worth if worth else 0.0
-    )
+    had = sum(weight for term, weight in ranking.weights.items() if best[0].file in ranking.counts[term])
+    coverage = had / worth if worth else 0.0
     named = any(best[0].file in ranking.signals[name] for name in ("said", "traced", "defined"))
     if missing and not named:
         return Confidence("low", lead, coverage)

@@ -6,7 +6,7 @@ The two sources must agree to the last number: the ranker cannot tell them apart
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -68,7 +68,9 @@ class Evidence(Protocol):
         """The same terms in the paths."""
         ...
 
-    def details(self, files: Sequence[int]) -> dict[int, Detail]: ...
+    def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, Detail]:
+        """Some files seen closely, with where these of the terms stand; others may be there too."""
+        ...
 
 
 def together(pasts: Sequence[Past]) -> Past:

@@ -83,13 +83,13 @@ class Indexed:
                 found[mark][term].update(loose[place] for place in places)
         return PathWords(found[NAME], found[FOLDER])
 
-    def details(self, files: Sequence[int]) -> dict[int, Detail]:
-        return {file: self._detail(file) for file in files}
+    def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, Detail]:
+        return {file: self._detail(file, terms) for file in files}
 
-    def _detail(self, file: int) -> Detail:
+    def _detail(self, file: int, terms: Collection[str]) -> Detail:
         if file in self._texts:
             return detail_of(self.paths[file], self._texts[file], self._asked)
         query = f"SELECT {stored.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
         row = self._db.execute(query, (self._ids[file],)).fetchone()
         with making_sense():
-            return stored.unpack(row, [term for term, files in self.counts.items() if file in files])
+            return stored.unpack(row, [term for term in terms if file in self.counts[term]])

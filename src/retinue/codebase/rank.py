@@ -25,6 +25,8 @@ from retinue.core.words import counted
 SHORTLIST = 80
 _AMONG_THE_BEST = 10
 _MOST_TERMS = 60
+_LEAST_TELLING = 0.1
+"""Of what the heaviest term is worth."""
 
 FIRST = {"words": 0.33, "name": 0.12, "folder": 0.05, "said": 0.05, "traced": 0.10, "history": 0.06}
 WEIGHTS = {
@@ -75,6 +77,8 @@ class Ranking:
     details: Mapping[int, Detail]
     weights: Mapping[str, float]
     """The terms that were looked for and found, with what each is worth."""
+    counts: Mapping[str, Mapping[int, int]]
+    """Term to file to how often."""
     companions: Mapping[int, int]
     """File to the best file that a commit on the question changed together with it."""
 
@@ -85,8 +89,9 @@ def rank(question: Question, evidence: Evidence, past: Past) -> Ranking:
     first = first_signals(question, evidence, past, weights)
     least = _least(weights)
     shortlist = _shortlist(weighed(first, FIRST, least), paths, question)
-    details = evidence.details(shortlist)
-    close = close_up(question, details, weights, {file: paths[file] for file in shortlist})
+    telling = _telling(weights)
+    details = evidence.details(shortlist, telling)
+    close = close_up(question, details, weights, telling, {file: paths[file] for file in shortlist})
     kept = set(shortlist)
     signals = {
         name: {file: value for file, value in signal.items() if file in kept}
@@ -101,7 +106,7 @@ def rank(question: Question, evidence: Evidence, past: Past) -> Ranking:
     final = {file: score * standing[file] for file, score in scores.items()}
     order = sorted(final, key=lambda file: (-final[file], paths[file]))
     best = [Ranked(file, final[file], close.lines.get(file, 1)) for file in order]
-    return Ranking(best, signals, details, weights, _companions(order, past, paths))
+    return Ranking(best, signals, details, weights, evidence.counts, _companions(order, past, paths))
 
 
 def term_weights(question: Question, evidence: Evidence) -> dict[str, float]:
@@ -114,6 +119,12 @@ def term_weights(question: Question, evidence: Evidence) -> dict[str, float]:
     }
     heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MOST_TERMS]
     return {term: found[term] for term in heaviest}
+
+
+def _telling(weights: Mapping[str, float]) -> dict[str, float]:
+    """The terms whose places within files matter: common ones have most of all places, and tell least."""
+    least = _LEAST_TELLING * max(weights.values(), default=0.0)
+    return {term: weight for term, weight in weights.items() if weight >= least}
 
 
 def rarity(having: int, total: int) -> float:
@@ -240,7 +251,7 @@ def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -
     elif file in signals["pairs"]:
         reasons.append("a name joins words of the question")
     weights = ranking.weights
-    found = sorted(detail.hits.keys() & weights.keys(), key=lambda term: (-weights[term], term))
+    found = [term for term in weights if file in ranking.counts[term]]  # heaviest first, as they are
     if found:
         spoken = ", ".join(dict.fromkeys(question.spoken[term] for term in found[:4]))
         reasons.append(f"{len(found)} of {counted(len(weights), 'term')}: {spoken}")

@@ -50,7 +50,7 @@ class Scan:
     def path_words(self) -> PathWords:
         return path_words(self.paths, self._asked)
 
-    def details(self, files: Sequence[int]) -> dict[int, Detail]:
+    def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, Detail]:
         with self._codebase.opener(self._stop) as opener:
             return {file: self._detail(opener, self._entries[file]) for file in files}
 
