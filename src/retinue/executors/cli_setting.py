@@ -189,7 +189,8 @@ class CliSetting:
             notes.append(UNREACHABLE)
         if not job.trusts_project:
             notes.append(UNTRUSTED)
-        return tuple(notes)
+        missing = [folder for folder in job.agent.folders if not Path(folder).is_dir()]
+        return (*notes, *(f"its folder {folder} is not there" for folder in missing))
 
 
 def _git_folder(cwd: Path) -> Iterator[Path]:
