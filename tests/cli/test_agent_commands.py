@@ -205,3 +205,20 @@ def test_check_tells_every_mistake_of_a_file_by_its_line(project: Path) -> None:
     write_agent(project, ".retinue/agents/bad.md", "description: d\noutput_schema: {type: objct}")
     [row] = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
     assert row["line"] == 3 and "not an output schema" in row["message"]
+
+
+def test_check_tells_of_a_name_that_two_files_of_one_folder_have(project: Path) -> None:
+    """Across folders the nearest hides the others by design; here one of them can never be called."""
+    write_agent(project, ".retinue/agents/a.md", "description: d\nname: same")
+    second = write_agent(project, ".retinue/agents/b.md", "description: d\nname: same")
+    write_agent(project, ".claude/agents/same.md", "description: d")
+    result = run("agents", "check")
+    assert result.exit_code == 0
+    assert f"{second}:3: warning: name: same is the name of .retinue/agents/a.md too" in result.output
+    assert result.stdout.count("warning") == 1
+
+
+def test_check_tells_how_braces_are_written(project: Path) -> None:
+    bad = write_agent(project, ".retinue/agents/bad.md", "description: d\ncommand: echo {}")
+    assert f"{bad}:3: error: command: " in (told := run("agents", "check").output)
+    assert "write {{ and }} for braces" in told

@@ -51,3 +51,15 @@ def test_interrupt_from_the_keyboard_cancels_the_run(environment: Mapping[str, s
     process.stderr.close()
     listed = json.loads(CliRunner().invoke(main, ["runs", "--json"]).stdout)["runs"]
     assert [(run["run_id"], run["status"]) for run in listed] == [(run_id, "canceled")]
+
+
+def test_reader_that_has_had_enough_is_no_failure_of_ours(environment: Mapping[str, str]) -> None:
+    """`retinue runs | head`: no traceback, as other commands do it."""
+    process = subprocess.Popen(
+        [*RETINUE, "runs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(environment)
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    assert process.communicate(timeout=20)[1] == ""
+    assert process.returncode == 1

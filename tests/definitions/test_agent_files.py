@@ -150,6 +150,10 @@ def test_command_is_an_executor_of_its_own() -> None:
         ("description: d\nmax_cost_usd: NaN", 3, "dollars"),
         ("description: d\npermissions:\n  alow: []", 4, "did you mean allow?"),
         ("description: d\ntools: {read: maybe}", 3, "tools: true or false"),
+        ("description: d\ntools: Read, Serch", 3, "there is no tool 'Serch'; did you mean search?"),
+        ("description: d\ntools:\n- Read\n- frobnicate", 5, "there are: read_file, search"),
+        ("description: d\ntools: {'*': false, outlin: true}", 3, "did you mean outline?"),
+        ("description: d\ndisallowed_tools: [Raed]", 3, "did you mean read?"),
         ("description: d\nmcp_servers:\n- name: a", 4, "needs a command or a url"),
         ("description: d\nmcp_servers:\n- {name: a, url: u, command: c}", 4, "one of them"),
         ("description: d\nmcp_servers:\n- {name: a, url: u}\n- {name: a, url: u}", 5, "stands twice"),
@@ -170,6 +174,51 @@ def test_wrong_value_is_told_with_its_line_and_what_is_allowed(header: str, line
 
 def test_all_mistakes_are_told_at_once() -> None:
     assert [line for line, _ in errors("description: d\nspawns: x\nsession: x\nbugdet: 1")] == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [
+        ("budget:\n  tokns: 4\n  steps: no\n  wall_ms: 0", [4, 5, 6]),
+        ("mcp_servers:\n- {name: a}\n- {name: b, urll: u}\n- [x]\n- {name: c, comand: x}", [4, 5, 6, 7]),
+        ("mcp_servers:\n  a: {urll: u}\n  b: {}\n  c: text", [4, 5, 6]),
+        ("mcpServers:\n- name: a\n  url: u\n  env:\n    A: [1]\n    B: [2]", [7, 8]),
+        ("permissions:\n  alow: []\n  dney: []", [4, 5]),
+        ("tools:\n  read: maybe\n  bash: perhaps", [4, 5]),
+        ("permission:\n  bash:\n    rm: no\n    ls: yes\n  edit: never", [5, 6, 7]),
+        ("env:\n  A: [1]\n  B: {}", [4, 5]),
+        ("acceptance:\n- a 'b\n- []", [4, 5]),
+        ("folders:\n- [a]\n- {}", [4, 5]),
+    ],
+)
+def test_all_mistakes_within_one_key_are_told(header: str, lines: list[int]) -> None:
+    found = errors(f"description: d\n{header}")
+    assert [line for line, _ in found] == lines, found
+
+
+@pytest.mark.parametrize(
+    ("header", "form", "says"),
+    [
+        ("tools: Read, Serch", SMALLCODE, ["there is no tool 'Serch'; did you mean search?"]),
+        ("tools: Read, Bash", OURS, ["Bash: agents of the executor local cannot do this; left out"]),
+        ("disallowed_tools: Bash", OURS, []),
+        ("tools: Read, mcp__web__get", OURS, ["mcp__web__get: there is no server 'web' here; name it in"]),
+        ("tools: mcp__wbe__get\nmcp_servers: [{name: web, url: u}]", OURS, ["did you mean web?"]),
+        ("tools: mcp__web__get, mcp__web__*\nmcp_servers: [{name: web, url: u}]", OURS, []),
+        ("tools: 'read_file, GREP, Glob, LS, outline, ask_parent'", OURS, []),
+        ("tools: Raed, Bash(git:*), mcp__other__tool, LSP, Monitor", CLAUDE, ["did you mean Read?"]),
+        ("tools: {write: false, wrtie: false}", OPENCODE, ["opencode may have no tool 'wrtie'"]),
+        ("executor: gemini\ntools: read_many_files, replace, google_web_search, save_memory", OURS, []),
+    ],
+)
+def test_doubtful_tool_is_told_where_the_list_of_tools_is_not_ours(
+    header: str, form: Format, says: list[str]
+) -> None:
+    """What takes nothing away is a warning: another program may well have a tool that we never heard of."""
+    assert errors(f"description: d\n{header}", form) == []
+    told = warnings(f"description: d\n{header}", form)
+    assert len(told) == len(says), told
+    assert all(part in line for part, line in zip(says, told, strict=True)), told
 
 
 def test_unknown_key_breaks_a_file_of_ours_and_is_only_noted_in_another_programs() -> None:
@@ -268,7 +317,8 @@ def test_what_is_no_subagent_is_left_out_and_not_an_error(line: str) -> None:
 def test_profile_is_the_most_that_tools_can_grant() -> None:
     assert agent("description: d\nprofile: writer\nexecutor: codex").tools == BUILT_IN["writer"].tools
     narrowed = read(
-        "description: d\nprofile: read-only\ntools: [Read, Bash, read_file, mcp__cclsp__get_hover]"
+        "executor: claude\ndescription: d\nprofile: read-only\n"
+        "tools: [Read, Bash, read_file, mcp__cclsp__get_hover]"
     )
     assert narrowed.agent is not None
     assert narrowed.agent.tools == ("Read", "read_file", "mcp__cclsp__get_hover")

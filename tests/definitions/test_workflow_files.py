@@ -66,6 +66,34 @@ def test_mistake_is_told_with_its_line(text: str, line: int, message: str) -> No
     )
 
 
+def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+    text = """
+nmae: x
+budget: {tokens: none, runs: 0}
+steps:
+  - agent: a
+    fase: write
+    timeout_s: soon
+  - parallel:
+      - {agent: a b}
+      - {checks: [tipes, lynt]}
+    rule: most
+  - {agent: a, finding: {way: [l, r], n: numbr}}
+  - branch: way
+    cases: {l: [{agent: a, idempotent: maybe}]}
+  - {agent: a, finding: {way: [l, r]}}
+  - branch: way
+    cases: {left: [{agent: a}]}
+"""
+    with pytest.raises(Malformed) as caught:
+        read_workflow(text, "x", "x.yaml")
+    lines = [problem.line for problem in caught.value.problems]
+    assert lines == [2, 3, 3, 6, 7, 9, 10, 10, 11, 12, 14, 16, 16], caught.value.problems
+    with pytest.raises(Malformed) as caught:
+        read_team("nmae: x\ndescription: []", "x", "x.yaml")
+    assert [problem.line for problem in caught.value.problems] == [1, 1, 2]
+
+
 def test_patterns_nest_and_steps_beside_each_other_have_ids_of_their_own() -> None:
     text = """
 name: nested

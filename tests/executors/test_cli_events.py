@@ -64,6 +64,23 @@ def test_claude_error_of_the_api_is_no_success_though_it_says_so_P8() -> None:
     assert "no such thing" in report.error.message
 
 
+def test_claude_tells_what_the_api_answers_while_it_tries_again_P8() -> None:
+    """For minutes, with a wrong key: neither the log nor the result of a late run may be silent."""
+    events = ClaudeEvents()
+    again = {"type": "system", "subtype": "api_retry", "max_retries": 10, "retry_delay_ms": 527}
+    refused = again | {"error_status": 401, "error": "authentication_failed"}
+    told = [line for attempt in (1, 2) for line in events.take(refused | {"attempt": attempt})]
+    assert told[1] == (
+        "claude: the model's API answered 401 (authentication_failed) and was asked again in 0.5 s, 2 of 10"
+    )
+    assert list(events.take(again | {"error_status": None, "error": "unknown"}))
+    assert events.report.notes == [
+        "the model's API answered 401 (authentication_failed) and was asked again",
+        "the model's API answered nothing (unknown) and was asked again",
+    ]
+    assert not events.report.ended
+
+
 def test_codex_success_is_told_with_its_session_and_tokens() -> None:
     report, log = read(CodexEvents(model="stub"), "codex-tool")
     assert (report.ended, report.error, report.answer) == (True, None, "done")

@@ -67,6 +67,16 @@ async def test_prompt_goes_to_stdin_and_the_outcome_tells_what_happened_P8(stage
     assert (outcome.usage["steps"], outcome.usage["tokens"]) == (2, 36)
 
 
+async def test_folder_of_the_agent_that_is_not_there_is_told_P8(stage: Stage) -> None:
+    plays(stage, "claude", "claude-tool")
+    there = stage.folder / "there"
+    there.mkdir()
+    gone = str(stage.folder / "gone")
+    outcome = await claude(stage, folders=(str(there), gone)).run(TASK, stage.context())
+    assert outcome.notes[-1] == f"its folder {gone} is not there"
+    assert str(there) not in str(outcome.notes)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="files in memory are handed on Linux alone")
 async def test_secrets_are_in_no_argument_and_no_variable_of_claude_P6(stage: Stage) -> None:
     plays(stage, "claude", "claude-tool")

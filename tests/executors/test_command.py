@@ -71,12 +71,29 @@ def python(
     return CommandExecutor(command, {"PATH": os.environ["PATH"], **(environment or {})})
 
 
+async def test_variable_that_the_agent_was_given_is_hidden_before_its_program_can_tell_it_P6(
+    tmp_path: Path,
+) -> None:
+    hidden: list[str] = []
+    context = replace(Witness(tmp_path).context(), hide=hidden.extend)
+    executor = python("pass", env={"GIVEN": "key=${WANTED}"}, environment={"WANTED": "w" * 9, "OTHER": "o"})
+    await executor.run(Task("a", ""), context)
+    assert hidden == ["w" * 9]
+
+
+async def test_outcome_says_that_nothing_held_the_program(tmp_path: Path) -> None:
+    """P8: whoever reads a result must not take an agent's own program for a sandboxed one."""
+    for code in ("pass", "raise SystemExit(3)"):
+        outcome = await python(code).run(Task("a", ""), Witness(tmp_path).context())
+        assert outcome.facts == {"isolation": "none"}
+
+
 async def test_the_prompt_goes_to_stdin_and_stdout_is_the_answer(tmp_path: Path) -> None:
     """P8."""
     executor: Executor = python("sys.stderr.write('thinking\\n'); print(sys.stdin.read()[::-1], end='')")
     witness = Witness(tmp_path)
     outcome = await executor.run(Task("reverser", "für 😀"), witness.context())
-    assert outcome == Outcome("😀 rüf", exit_code=0, usage=outcome.usage)
+    assert outcome == Outcome("😀 rüf", exit_code=0, usage=outcome.usage, facts=outcome.facts)
     assert outcome.status == "success"
     assert outcome.usage["output_bytes"] == len("thinking\n😀 rüf".encode())
     assert sorted(witness.lines) == ["thinking", "😀 rüf"]

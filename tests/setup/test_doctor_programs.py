@@ -134,6 +134,8 @@ def test_cli_that_fails_or_hangs_is_a_warning_and_its_words_are_not_repeated(
         ("warning", "gemini"),
         ("warning", "opencode"),
     ]
+    assert found[0].finding.endswith("does not run")
+    assert found[1].finding.endswith("did not answer within 1 seconds"), "slow is not broken (P8)"
     assert "secret" not in str(found)
 
 

@@ -8,9 +8,11 @@ import pytest
 
 from retinue.core.errors import Canceled
 from retinue.core.model import ToolSpec
+from retinue.core.tool_names import OWN, SYNONYMS
 from retinue.redaction import Redactor
 from retinue.tools.file_tools import FILE_TOOLS
 from retinue.tools.names import select
+from retinue.tools.parent_tools import ASK_PARENT
 from retinue.tools.tool import Arguments, Tool, parameters
 from retinue.tools.toolbox import Toolbox
 from tests.tools.tool_support import answer, file_toolbox
@@ -96,3 +98,8 @@ async def test_what_ends_the_run_is_not_told_to_the_model() -> None:
 
 async def test_an_empty_box_says_so() -> None:
     assert "no tools" in await answer(Toolbox([], Redactor()), "read_file", path="a")
+
+
+def test_the_names_that_files_are_checked_against_are_those_of_the_tools() -> None:
+    assert (*FILE_TOOLS, ASK_PARENT) == OWN
+    assert set(SYNONYMS.values()) <= set(OWN)

@@ -64,7 +64,9 @@ def test_stop_ends_the_command_with_1_and_the_reason() -> None:
     done = run("workflow", "run", "--file", "mine.yaml", "x")
     assert done.exit_code == 1
     assert done.stdout.startswith("STOP: ")
-    assert "exit code 3" in done.stdout
+    reason, *rest = done.stdout.splitlines()
+    assert "exit code 3" in reason
+    assert f"- {reason.removeprefix('STOP: ')}" not in rest
     assert as_json("workflow", "list", "--runs")["runs"][0]["decision"] == "STOP"
 
 
@@ -182,3 +184,11 @@ def test_killed_command_is_resumed_and_finished_steps_stay_finished(
     with Store.open(own_folders) as store:
         statuses = [(child.spec.agent, child.status.value) for child in store.runs.list(parent=run_id)]
     assert statuses == [("sleeps", "error"), ("sleeps", "interrupted"), ("researcher", "success")]
+
+
+def test_check_tells_all_that_is_wrong_with_a_file() -> None:
+    Path("mine.yaml").write_text("steps:\n  - {agent: a b}\n  - {agent: c, fase: write}\nnmae: x\n")
+    found = run("workflow", "check", "mine.yaml")
+    assert found.exit_code == 1
+    assert [line.split(":")[1] for line in found.stdout.splitlines()] == ["2", "3", "4"]
+    assert "3 wrong" in found.stderr

@@ -81,7 +81,8 @@ def _print_result(view: dict[str, Any]) -> None:
     if "suggestion" in view:
         click.echo(view["suggestion"])
     for issue in view.get("issues", ()):
-        click.echo(f"- {issue}")
+        if issue != view.get("reason"):  # which stands above
+            click.echo(f"- {issue}")
     if savings := view.get("savings"):
         from retinue.service.workflow_views import savings_table
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import click
 
 from retinue import __version__
 from retinue.cli.output import JSON_WANTED, print_json
 from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Stopped
+
+E = TypeVar("E", bound=BaseException)
 
 COMMANDS = {
     "serve": "retinue.cli.serve_commands",
@@ -71,7 +73,9 @@ class Commands(click.Group):
             click.echo("interrupted", err=True)
             sys.exit(EXIT_INTERRUPTED)
         except (RetinueError, BaseExceptionGroup) as raised:
-            error = ours_in(raised)
+            if (gone := within(raised, BrokenPipeError)) is not None:
+                raise gone from None  # `| head` has had enough; click ends quietly then
+            error = within(raised, RetinueError)
             if error is None:
                 raise
             # Imported here because only a failure needs it: what was typed or set may hold a secret.
@@ -86,13 +90,13 @@ class Commands(click.Group):
             sys.exit(exit_code(error))
 
 
-def ours_in(raised: BaseException) -> RetinueError | None:
-    """The error of ours that was raised, or the one that comes wrapped in the groups of tasks it passed."""
-    if isinstance(raised, RetinueError):
+def within(raised: BaseException, kind: type[E]) -> E | None:
+    """The error of that kind that was raised, or one that comes wrapped in the groups of tasks it passed."""
+    if isinstance(raised, kind):
         return raised
     if isinstance(raised, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", raised).exceptions
-        return next((found for each in inside if (found := ours_in(each))), None)
+        return next((found for each in inside if (found := within(each, kind))), None)
     return None
 
 

@@ -12,10 +12,11 @@ from retinue.core.errors import ConfigInvalid
 from retinue.core.permission import Rule
 from retinue.core.words import clip
 from retinue.definitions import profiles as known_profiles
-from retinue.definitions import tool_rules
+from retinue.definitions import tool_names, tool_rules
 from retinue.definitions.definition import Definition, Origin
 from retinue.definitions.fields import BY_KEY, NAME, NOT_USED, canonical
 from retinue.definitions.frontmatter import Document, parse
+from retinue.definitions.nodes import Node
 from retinue.definitions.places import SET_ASIDE
 from retinue.definitions.problem import Malformed, Problem, did_you_mean
 from retinue.definitions.profiles import Profile
@@ -35,7 +36,7 @@ def read_definition(
     try:
         document = parse(data, lenient=not origin.format.ours)
     except Malformed as error:
-        return _definition(origin, origin.name, problems=(error.problem,))
+        return _definition(origin, origin.name, problems=error.problems)
     values, problems = _values(document, origin)
     name = values["name"].value if "name" in values else origin.name
     if "name" not in values and not NAME.fullmatch(name):
@@ -59,6 +60,8 @@ def read_definition(
 class _Given:
     value: Any
     line: int
+    node: Node
+    """As it was written."""
 
 
 def _definition(origin: Origin, name: str, **more: Any) -> Definition:
@@ -82,10 +85,10 @@ def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list
             problems.append(Problem(entry.line, f"{written}: the same as a key in line {values[key].line}"))
         else:
             try:
-                values[key] = _Given(BY_KEY[key].read(entry.value), entry.line)
+                values[key] = _Given(BY_KEY[key].read(entry.value), entry.line, entry.value)
             except Malformed as error:
-                wrong = error.problem
-                problems.append(Problem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
+                for wrong in error.problems:
+                    problems.append(Problem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
     if "description" not in values and not any(problem.fatal for problem in problems):
         problems.append(Problem(1, "there is no description", "say in one line what the agent is good for"))
     return values, problems
@@ -119,6 +122,7 @@ class _Maker:
         executor = self._executor()
         granted, denied = self._tools(executor)
         servers: Servers = self._get("mcp_servers", Servers())
+        self._doubt_tools(executor, servers)
         schema = self._get("output_schema", None)
         agent = Agent(
             name=name,
@@ -218,6 +222,13 @@ class _Maker:
         left = tool_rules.without(granted, denied)
         # Where our own loop reads the list, a server's name alone stands for all its tools.
         return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
+
+    def _doubt_tools(self, executor: str, servers: Servers) -> None:
+        ours = self._origin.format.ours
+        for key in ("tools", "disallowed_tools"):
+            if key in self._values:
+                node, grants = self._values[key].node, key == "tools"
+                self._problems += tool_names.doubtful(node, executor, servers.names, grants=grants, ours=ours)
 
     def _profile(self) -> Profile | None:
         if "profile" not in self._values:

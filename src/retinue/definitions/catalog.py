@@ -116,7 +116,7 @@ class Catalog:
                 scope=origin.scope,
                 source=origin.source,
                 file=origin.file,
-                problems=(error.problem,),
+                problems=error.problems,
             )
             return replace(broken, trusted=trusted)
         return replace(read_definition(data, origin, self._profiles), trusted=trusted)
@@ -136,7 +136,7 @@ class Catalog:
                 found[profile.name] = profile
             except Malformed as error:
                 found.pop(file.stem, None)  # what it should have been is not known
-                problems.append((file, error.problem))
+                problems += [(file, problem) for problem in error.problems]
         self._profiles, self._profiles_seen, self.profile_problems = found, seen, problems
         self._read.clear()
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +25,53 @@ class Problem:
 
 
 class Malformed(Exception):
-    """A file, or a value in it, that cannot be understood."""
+    """A file, or a value in it, that cannot be understood; one reason at least."""
 
     def __init__(self, line: int, message: str, hint: str | None = None) -> None:
         super().__init__(message)
-        self.problem = Problem(line, message, hint)
+        self.problems: tuple[Problem, ...] = (Problem(line, message, hint),)
+
+    @property
+    def problem(self) -> Problem:
+        """The first of them."""
+        return self.problems[0]
+
+
+class Mistakes:
+    """What is wrong, gathered: reading goes on, so that people need not come back for each mistake."""
+
+    def __init__(self) -> None:
+        self._found: list[Problem] = []
+
+    def read(self, read: Callable[[T], U], given: T) -> U | None:
+        """What is read; None if it is wrong, which is noted."""
+        try:
+            return read(given)
+        except Malformed as error:
+            self._found += error.problems
+            return None
+
+    def note(self, line: int, message: str, hint: str | None = None) -> None:
+        self._found.append(Problem(line, message, hint))
+
+    def tell(self) -> None:
+        """All of them at once, if there are any."""
+        if self._found:
+            found = sorted(self._found, key=lambda each: each.line)
+            error = Malformed(found[0].line, found[0].message)
+            error.problems = tuple(found)
+            raise error
+
+
+def each(read: Callable[[T], U], given: Iterable[T]) -> list[U]:
+    """What is read of each; what is wrong with them is told together."""
+    mistakes, found = Mistakes(), list[U]()
+    for one in given:
+        value = mistakes.read(read, one)
+        if value is not None:
+            found.append(value)
+    mistakes.tell()
+    return found
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from retinue.core.agent import McpServer
 from retinue.definitions.nodes import Listing, Node, Scalar, Table
-from retinue.definitions.problem import Malformed
+from retinue.definitions.problem import Malformed, each
 from retinue.definitions.values import argv, named_texts, record, table, text, words
 
 READERS = {
@@ -37,36 +37,38 @@ class Servers:
 
 def servers(node: Node) -> Servers:
     """A list of tables with a `name`, a table by name, or a list of names and of tables by name."""
-    defined: list[McpServer] = []
-    referred: list[str] = []
-    for name, given in _named(node):
-        if given is None:
-            referred.append(name)
-        elif any(server.name == name for server in defined):
-            raise Malformed(given.line, f"the server {name!r} stands twice")
-        else:
-            defined.append(_server(name, given))
-    return Servers(tuple(defined), tuple(referred))
+    defined: dict[str, McpServer] = {}
+
+    def read(item: tuple[str | None, Node]) -> McpServer | str:
+        name, given = item
+        if name is None and isinstance(given, Scalar):
+            return text(given)
+        if name is None and not isinstance(given, Table):
+            raise Malformed(given.line, "a server is a name, or a table with its name and command or url")
+        server = _server(name, table(given))
+        if defined.setdefault(server.name, server) is not server:
+            raise Malformed(given.line, f"the server {server.name!r} stands twice")
+        return server
+
+    found = each(read, _listed(node))
+    return Servers(tuple(defined.values()), tuple(name for name in found if isinstance(name, str)))
 
 
-def _named(node: Node) -> Iterator[tuple[str, Table | None]]:
+def _listed(node: Node) -> Iterator[tuple[str | None, Node]]:
+    """Each server, with its name where that stands before it."""
     if isinstance(node, Table):
-        yield from ((name, table(entry.value)) for name, entry in node.entries.items())
+        yield from ((name, entry.value) for name, entry in node.entries.items())
         return
     for item in node.items if isinstance(node, Listing) else (node,):
-        match item:
-            case Scalar():
-                yield text(item), None
-            case Table() if "name" in item.entries:
-                yield text(item.entries["name"].value), item
-            case Table():
-                yield from _named(item)
-            case _:
-                raise Malformed(item.line, "a server is a name, or a table with its name and command or url")
+        if isinstance(item, Table) and "name" not in item.entries:
+            yield from _listed(item)
+        else:
+            yield None, item
 
 
-def _server(name: str, node: Table) -> McpServer:
-    given = record(node, READERS)
+def _server(key: str | None, node: Table) -> McpServer:
+    given = record(node, READERS, "a server")
+    name = given["name"] if key is None else key
     command, url = given.get("command", ()), given.get("url")
     if bool(command) == (url is not None):
         raise Malformed(node.line, f"the server {name!r} needs a command or a url, one of them")

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from retinue.definitions.nodes import Node, Scalar, Table
-from retinue.definitions.problem import Malformed
+from retinue.core.tool_names import MCP
+from retinue.definitions.nodes import Entry, Node, Scalar, Table
+from retinue.definitions.problem import Malformed, each
 from retinue.definitions.values import flag, one_of, words
 
 EVERYTHING = frozenset({"*", "all", "all tools"})
-MCP = "mcp__"
-"""What the names of MCP servers' tools begin with: `mcp__SERVER__TOOL`."""
+WORD = one_of("allow", "deny", "ask")
 SAME = {
     "read_file": "read",
     "view": "read",
@@ -50,11 +50,16 @@ def tools(node: Node) -> ToolRules:
     if not isinstance(node, Table):
         named = words(node)
         return ToolRules(None if any(name.lower() in EVERYTHING for name in named) else named)
-    switched = {name: flag(entry.value) for name, entry in node.entries.items()}
+    switched = dict(each(_switch, node.entries.items()))
     off = tuple(name for name, on in switched.items() if not on and name != "*")
     if switched.get("*") is False:
         return ToolRules(tuple(name for name, on in switched.items() if on))
     return ToolRules(None, off)
+
+
+def _switch(item: tuple[str, Entry]) -> tuple[str, bool]:
+    name, entry = item
+    return name, flag(entry.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +74,30 @@ def permission(node: Node) -> Permission:
 
     `ask` is what happens without a rule: a question, and without an answer a denial.
     """
-    word = one_of("allow", "deny", "ask")
     if isinstance(node, Scalar):
-        given = word(node)
+        given = WORD(node)
         return Permission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
     if not isinstance(node, Table):
         raise Malformed(node.line, "a table of tools with allow, deny or ask is wanted here")
-    allow: list[str] = []
-    deny: list[str] = []
-    denied: list[str] = []
-    for tool, entry in node.entries.items():
-        if not isinstance(entry.value, Table):
-            given = word(entry.value)
-            (allow if given == "allow" else denied if given == "deny" else []).append(tool)
-            continue
-        for pattern, rule in entry.value.entries.items():
-            given = word(rule.value)
-            (allow if given == "allow" else deny if given == "deny" else []).append(f"{tool}({pattern})")
-    return Permission(tuple(allow), tuple(deny), tuple(denied))
+    said = [(rule, word) for rules in each(_rules, node.entries.items()) for rule, word in rules]
+    denied = [rule for rule, word in said if word == "deny"]
+    return Permission(
+        allow=tuple(rule for rule, word in said if word == "allow"),
+        deny=tuple(rule for rule in denied if "(" in rule),
+        denied_tools=tuple(rule for rule in denied if "(" not in rule),
+    )
+
+
+def _rules(item: tuple[str, Entry]) -> list[tuple[str, str]]:
+    """The rules of one tool, each with its word."""
+    tool, entry = item
+    if not isinstance(entry.value, Table):
+        return [(tool, WORD(entry.value))]
+
+    def read(pattern: tuple[str, Entry]) -> tuple[str, str]:
+        return f"{tool}({pattern[0]})", WORD(pattern[1].value)
+
+    return each(read, entry.value.entries.items())
 
 
 def base(tool: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from retinue.core.agent import Network
 from retinue.core.json_value import Json
-from retinue.definitions.nodes import Listing, Node, Scalar, Table, plain
-from retinue.definitions.problem import Malformed, did_you_mean
+from retinue.definitions.nodes import Entry, Listing, Node, Scalar, Table, plain
+from retinue.definitions.problem import Malformed, did_you_mean, each
 
 T = TypeVar("T")
 Read = Callable[[Node], T]
@@ -74,7 +74,7 @@ def one_of(*choices: str) -> Read[Any]:
 def words(node: Node) -> tuple[str, ...]:
     """A list, or the same as one text with commas."""
     if isinstance(node, Listing):
-        return tuple(text(item) for item in node.items)
+        return tuple(each(text, node.items))
     if isinstance(node, Scalar) and node.kind == "null":
         return ()
     if isinstance(node, Scalar):
@@ -95,7 +95,7 @@ def argv(node: Node) -> tuple[str, ...]:
 
 def commands(node: Node) -> tuple[tuple[str, ...], ...]:
     items = node.items if isinstance(node, Listing) else (node,)
-    return tuple(argv(item) for item in items)
+    return tuple(each(argv, items))
 
 
 def table(node: Node) -> Table:
@@ -106,24 +106,28 @@ def table(node: Node) -> Table:
 
 def named_texts(node: Node) -> dict[str, str]:
     """Any scalar counts as its text: a port may be written as a number."""
-    found: dict[str, str] = {}
-    for name, entry in table(node).entries.items():
+
+    def read(item: tuple[str, Entry]) -> tuple[str, str]:
+        name, entry = item
         if not isinstance(entry.value, Scalar) or "\0" in entry.value.text:
             raise Malformed(entry.line, f"{name}: a text is wanted here")
-        found[name] = entry.value.text
-    return found
+        return name, entry.value.text
+
+    return dict(each(read, table(node).entries.items()))
 
 
 def json_table(node: Node) -> Mapping[str, Json]:
     return {key: plain(entry.value) for key, entry in table(node).entries.items()}
 
 
-def record(node: Node, readers: Mapping[str, Read[Any]]) -> dict[str, Any]:
+def record(node: Node, readers: Mapping[str, Read[Any]], what: str = "this") -> dict[str, Any]:
     """A table with these keys alone."""
-    found: dict[str, Any] = {}
-    for key, entry in table(node).entries.items():
+
+    def read(item: tuple[str, Entry]) -> tuple[str, Any]:
+        key, entry = item
         if key not in readers:
             near = did_you_mean(key, readers) or "known are: " + ", ".join(readers)
-            raise Malformed(entry.line, f"there is no key {key!r} here", near)
-        found[key] = readers[key](entry.value)
-    return found
+            raise Malformed(entry.line, f"{what} has no key {key!r}", near)
+        return key, readers[key](entry.value)
+
+    return dict(each(read, table(node).entries.items()))

@@ -32,8 +32,13 @@ class Found:
     source: str
     """The file as people and hosts are shown it."""
     workflow: Workflow | None = None
-    problem: Problem | None = None
+    problems: tuple[Problem, ...] = ()
     trusted: bool = True
+
+    @property
+    def problem(self) -> Problem | None:
+        """The first of them."""
+        return self.problems[0] if self.problems else None
 
 
 class WorkflowCatalog:
@@ -88,5 +93,5 @@ def _read(file: Path, kind: Kind, scope: Scope, source: str, base: Path | None =
             raise Malformed(1, "not UTF-8 text", "save the file as UTF-8") from None
         workflow = READERS[kind](text, file.stem, source)
     except Malformed as error:
-        return replace(found, problem=error.problem)
+        return replace(found, problems=error.problems)
     return replace(found, name=workflow.name, workflow=workflow)

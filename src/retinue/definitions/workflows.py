@@ -14,8 +14,8 @@ from retinue.core.phase import Phase
 from retinue.core.workflow import AT_ONCE, Branch, Chain, FieldType, Node, Parallel, Step, Workflow
 from retinue.definitions import nodes, values
 from retinue.definitions.fields import NAME, agent_name
-from retinue.definitions.nodes import Listing, Scalar, Table
-from retinue.definitions.problem import Malformed, did_you_mean
+from retinue.definitions.nodes import Entry, Listing, Scalar, Table
+from retinue.definitions.problem import Malformed, Mistakes, did_you_mean, each
 from retinue.definitions.yaml_tree import read_yaml
 
 CHECKS = ("types", "lint", "tests", "security")
@@ -26,17 +26,6 @@ DAY_S = 86_400
 LONGEST_TEXT = 200_000
 
 KINDS = ("agent", "checks", "chain", "parallel", "branch")
-STEP_KEYS = (
-    *("id", "agent", "phase", "instructions", "constraints", "finding", "checks"),
-    *("timeout_s", "idempotent"),
-)
-KEYS = {
-    "agent": STEP_KEYS,
-    "checks": STEP_KEYS,
-    "chain": ("id", "chain"),
-    "parallel": ("id", "parallel", "rule", "at_once"),
-    "branch": ("id", "branch", "cases", "otherwise"),
-}
 BUDGET: Mapping[str, values.Read[Any]] = {
     "tokens": values.whole(1),
     "steps": values.whole(1),
@@ -47,43 +36,52 @@ BUDGET: Mapping[str, values.Read[Any]] = {
 
 
 def read_workflow(text: str, name: str, source: str) -> Workflow:
-    """The workflow in the text; `Malformed` says what is wrong and in which line."""
-    top = _top(text)
-    known = ("name", "description", "budget", "steps")
-    _refuse_unknown(top, known, "a workflow")
-    given = {key: entry.value for key, entry in top.entries.items()}
-    if "steps" not in given:
-        raise Malformed(top.line, "a workflow needs `steps`")
+    """The workflow in the text; `Malformed` says all that is wrong, each in its line."""
+    readers: dict[str, values.Read[Any]] = {
+        "name": agent_name,
+        "description": values.text,
+        "budget": _budget,
+        "steps": _steps,
+    }
+    given = _read(_top(text), readers, "a workflow", "steps")
     return Workflow(
-        name=agent_name(given["name"]) if "name" in given else name,
-        description=values.text(given["description"]) if "description" in given else "",
-        body=_chain(given["steps"], "steps"),
+        name=given.get("name", name),
+        description=given.get("description", ""),
+        body=given["steps"],
         source=source,
         kind="workflow",
         text=text,
-        budget=_budget(given["budget"]) if "budget" in given else Budget(),
+        budget=given.get("budget", Budget()),
     )
 
 
 def read_team(text: str, name: str, source: str) -> Workflow:
     """A team: agents in order, each with the answer of the one before as its task."""
-    top = _top(text)
-    given = {key: entry.value for key, entry in top.entries.items()}
-    _refuse_unknown(top, ("name", "description", "agents"), "a team")
-    if "agents" not in given:
-        raise Malformed(top.line, "a team needs `agents`, a list of names")
-    agents = values.words(given["agents"])
-    if not agents:
-        raise Malformed(given["agents"].line, "a team needs an agent at least")
-    steps = [Step(id=agent, agent=agent, plain=True) for agent in agents]
+    readers: dict[str, values.Read[Any]] = {
+        "name": agent_name,
+        "description": values.text,
+        "agents": _members,
+    }
+    given = _read(_top(text), readers, "a team", "agents")
+    steps = [Step(id=agent, agent=agent, plain=True) for agent in given["agents"]]
     return Workflow(
-        name=agent_name(given["name"]) if "name" in given else name,
-        description=values.text(given["description"]) if "description" in given else "",
+        name=given.get("name", name),
+        description=given.get("description", ""),
         body=Chain(id="agents", steps=_with_ids(steps)),
         source=source,
         kind="team",
         text=text,
     )
+
+
+def _read(table: Table, readers: Mapping[str, values.Read[Any]], what: str, needed: str) -> dict[str, Any]:
+    """A table with these keys alone, one of which must be there; all that is wrong with it."""
+    mistakes = Mistakes()
+    if needed not in table.entries:
+        mistakes.note(table.line, f"{what} needs `{needed}`")
+    given = mistakes.read(lambda node: values.record(node, readers, what), table)
+    mistakes.tell()
+    return given or {}
 
 
 def _top(text: str) -> Table:
@@ -106,88 +104,99 @@ def _budget(node: nodes.Node) -> Budget:
     )
 
 
+def _members(node: nodes.Node) -> tuple[str, ...]:
+    found = values.words(node)
+    if not found:
+        raise Malformed(node.line, "a team needs an agent at least")
+    return found
+
+
 def _chain(node: nodes.Node, name: str) -> Chain:
+    items = _items(node)
+    mistakes = Mistakes()
+    found = [mistakes.read(_node, item) for item in items]
+    for at, (step, item) in enumerate(zip(found, items, strict=True)):
+        before = found[at - 1] if at else None
+        if isinstance(step, Branch) and (before is not None or not at):
+            mistakes.read(lambda line, step=step, before=before: _agree(step, before, line), item.line)
+    mistakes.tell()
+    return Chain(id=name, steps=_with_ids([step for step in found if step is not None]))
+
+
+def _items(node: nodes.Node) -> tuple[nodes.Node, ...]:
     if not isinstance(node, Listing) or not node.items:
         raise Malformed(node.line, "a list of steps is wanted here, one at least")
-    found: list[Node] = []
-    for item in node.items:
-        step = _node(item)
-        if isinstance(step, Branch):
-            _agree(step, found[-1] if found else None, item.line)
-        found.append(step)
-    return Chain(id=name, steps=_with_ids(found))
+    return node.items
 
 
 def _node(node: nodes.Node) -> Node:
     if isinstance(node, Listing):
-        return _chain(node, "chain")
+        return _nested(node)
     table = values.table(node)
-    kinds = [kind for kind in KINDS if kind in table.entries]
-    if not kinds:
+    kind = next((kind for kind in KINDS if kind in table.entries), None)
+    if kind is None:
         raise Malformed(table.line, f"a step needs one of: {', '.join(KINDS)}")
-    kind = kinds[0]
-    _refuse_unknown(table, KEYS[kind], f"a step with `{kind}`")
-    given = {key: entry.value for key, entry in table.entries.items()}
-    name = _id(given["id"]) if "id" in given else ""
+    needed = "cases" if kind == "branch" else kind
+    given = _read(table, READERS[kind], f"a step with `{kind}`", needed)
     match kind:
         case "chain":
-            return replace(_chain(given["chain"], "chain"), id=name or "chain")
+            return replace(given["chain"], id=given.get("id", "chain"))
         case "parallel":
-            return _parallel(given, name)
+            return Parallel(
+                id=given.get("id", "parallel"),
+                steps=given["parallel"],
+                rule=given.get("rule", "all"),
+                at_once=given.get("at_once", AT_ONCE),
+            )
         case "branch":
-            return _branch(given, name)
+            return Branch(
+                id=given.get("id", "branch"),
+                on=given["branch"],
+                cases=given["cases"],
+                otherwise=given.get("otherwise"),
+            )
         case _:
-            return _step(given, name)
+            return _step(given)
 
 
-def _step(given: Mapping[str, nodes.Node], name: str) -> Step:
-    agent = agent_name(given["agent"]) if "agent" in given else None
-    checks = _checks(given["checks"]) if "checks" in given else ()
-    validates = "validate" if checks else "research"
-    phase = Phase(values.one_of(*Phase)(given["phase"])) if "phase" in given else Phase(validates)
-    seconds = values.whole(1, DAY_S)
+def _step(given: Mapping[str, Any]) -> Step:
+    agent, checks = given.get("agent"), given.get("checks", ())
+    phase = given.get("phase", Phase.VALIDATE if checks else Phase.RESEARCH)
     return Step(
-        id=name or agent or "checks",
+        id=given.get("id") or agent or "checks",
         agent=agent,
         phase=phase,
-        instructions=values.text(given["instructions"]) if "instructions" in given else "",
-        constraints=values.words(given["constraints"]) if "constraints" in given else (),
-        finding=_finding(given["finding"]) if "finding" in given else {},
+        instructions=given.get("instructions", ""),
+        constraints=given.get("constraints", ()),
+        finding=given.get("finding", {}),
         checks=checks,
-        timeout_s=seconds(given["timeout_s"]) if "timeout_s" in given else None,
+        timeout_s=given.get("timeout_s"),
         # To look at something twice does no harm; to write it twice may.
-        idempotent=values.flag(given["idempotent"]) if "idempotent" in given else phase is not Phase.WRITE,
+        idempotent=given.get("idempotent", phase is not Phase.WRITE),
     )
 
 
-def _parallel(given: Mapping[str, nodes.Node], name: str) -> Parallel:
-    node = given["parallel"]
-    if not isinstance(node, Listing) or not node.items:
-        raise Malformed(node.line, "a list of steps is wanted here, one at least")
-    if len(node.items) > MOST_STEPS:
+def _beside(node: nodes.Node) -> tuple[Node, ...]:
+    """The steps of a `parallel`."""
+    items = _items(node)
+    if len(items) > MOST_STEPS:
         raise Malformed(node.line, f"more than {MOST_STEPS} steps")
-    found = [_node(item) for item in node.items]
-    for step, item in zip(found, node.items, strict=True):
+
+    def read(item: nodes.Node) -> Node:
+        step = _node(item)
         if isinstance(step, Branch):
             raise Malformed(item.line, "a branch has no step before it here", "put both into a `chain`")
-    return Parallel(
-        id=name or "parallel",
-        steps=_with_ids(found),
-        rule=values.one_of("all", "any", "majority")(given["rule"]) if "rule" in given else "all",
-        at_once=values.whole(1, MOST_STEPS)(given["at_once"]) if "at_once" in given else AT_ONCE,
-    )
+        return step
+
+    return _with_ids(each(read, items))
 
 
-def _branch(given: Mapping[str, nodes.Node], name: str) -> Branch:
-    if "cases" not in given:
-        raise Malformed(given["branch"].line, "a branch needs `cases`")
-    cases = {case: _chain(entry.value, case) for case, entry in values.table(given["cases"]).entries.items()}
-    return Branch(
-        id=name or "branch",
-        on=values.text(given["branch"]),
-        cases=cases,
-        otherwise=_chain(given["otherwise"], "otherwise") if "otherwise" in given else None,
-    )
+def _cases(node: nodes.Node) -> dict[str, Chain]:
+    def read(item: tuple[str, Entry]) -> tuple[str, Chain]:
+        case, entry = item
+        return case, _chain(entry.value, case)
+
+    return dict(each(read, values.table(node).entries.items()))
 
 
 def _agree(branch: Branch, before: Node | None, line: int) -> None:
@@ -204,16 +213,22 @@ def _agree(branch: Branch, before: Node | None, line: int) -> None:
         if branch.otherwise is None:
             raise Malformed(line, f"{branch.on} may be any {kind}", "add `otherwise`")
         return
+    mistakes = Mistakes()
     for case in branch.cases:
         if case not in possible:
-            raise Malformed(line, f"{branch.on} is never {case!r}", did_you_mean(case, possible))
-    missing = [each for each in possible if each not in branch.cases]
+            mistakes.note(line, f"{branch.on} is never {case!r}", did_you_mean(case, possible))
+    missing = [value for value in possible if value not in branch.cases]
     if missing and branch.otherwise is None:
-        raise Malformed(line, f"there is no case for {', '.join(missing)}", "add it, or `otherwise`")
+        mistakes.note(line, f"there is no case for {', '.join(missing)}", "add it, or `otherwise`")
+    mistakes.tell()
 
 
 def _finding(node: nodes.Node) -> dict[str, FieldType]:
-    return {name: _type(entry.value) for name, entry in values.table(node).entries.items()}
+    def read(item: tuple[str, Entry]) -> tuple[str, FieldType]:
+        name, entry = item
+        return name, _type(entry.value)
+
+    return dict(each(read, values.table(node).entries.items()))
 
 
 def _type(node: nodes.Node) -> FieldType:
@@ -225,14 +240,31 @@ def _type(node: nodes.Node) -> FieldType:
 def _checks(node: nodes.Node) -> tuple[str, ...]:
     if isinstance(node, Scalar) and node.text == "all":
         return CHECKS
-    found = values.words(node)
+    found, mistakes = values.words(node), Mistakes()
     for check in found:
         if check not in CHECKS:
             known = did_you_mean(check, CHECKS) or f"known are: {', '.join(CHECKS)}"
-            raise Malformed(node.line, f"{check!r} is no check", known)
+            mistakes.note(node.line, f"{check!r} is no check", known)
     if not found:
-        raise Malformed(node.line, "name a check, or `all`")
+        mistakes.note(node.line, "name a check, or `all`")
+    mistakes.tell()
     return found
+
+
+def _phase(node: nodes.Node) -> Phase:
+    return Phase(values.one_of(*Phase)(node))
+
+
+def _otherwise(node: nodes.Node) -> Chain:
+    return _chain(node, "otherwise")
+
+
+def _steps(node: nodes.Node) -> Chain:
+    return _chain(node, "steps")
+
+
+def _nested(node: nodes.Node) -> Chain:
+    return _chain(node, "chain")
 
 
 def _id(node: nodes.Node) -> str:
@@ -256,8 +288,27 @@ def _with_ids(found: list[Node] | list[Step]) -> tuple[Node, ...]:
     return tuple(unique)
 
 
-def _refuse_unknown(table: Table, known: tuple[str, ...], what: str) -> None:
-    for key, entry in table.entries.items():
-        if key not in known:
-            hint = did_you_mean(key, known) or f"known are: {', '.join(known)}"
-            raise Malformed(entry.line, f"{what} has no key {key!r}", hint)
+STEP: Mapping[str, values.Read[Any]] = {
+    "id": _id,
+    "agent": agent_name,
+    "phase": _phase,
+    "instructions": values.text,
+    "constraints": values.words,
+    "finding": _finding,
+    "checks": _checks,
+    "timeout_s": values.whole(1, DAY_S),
+    "idempotent": values.flag,
+}
+READERS: Mapping[str, Mapping[str, values.Read[Any]]] = {
+    "agent": STEP,
+    "checks": STEP,
+    "chain": {"id": _id, "chain": _nested},
+    "parallel": {
+        "id": _id,
+        "parallel": _beside,
+        "rule": values.one_of("all", "any", "majority"),
+        "at_once": values.whole(1, MOST_STEPS),
+    },
+    "branch": {"id": _id, "branch": values.text, "cases": _cases, "otherwise": _otherwise},
+}
+"""What each kind of step may say, and how it is read."""

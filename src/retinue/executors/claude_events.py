@@ -39,6 +39,8 @@ class ClaudeEvents:
         match event.get("type"):
             case "system" if event.get("subtype") == "init":
                 yield from self._begin(event)
+            case "system" if event.get("subtype") == "api_retry":
+                yield from self._again(event)
             case "assistant":
                 message = table(event.get("message"))
                 yield from self._words(message, "claude")
@@ -58,6 +60,17 @@ class ClaudeEvents:
             if server.get("status") not in ALIVE:
                 report.note(f"the MCP server {server.get('name')} did not start: {server.get('status')}")
         yield f"claude: started, model {report.model}"
+
+    def _again(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """It tries for minutes: whoever waits, or reads the result of a run that was late, is told why."""
+        status = event.get("error_status") or "nothing"
+        said = (
+            f"the model's API answered {status} ({clip(text(event.get('error')), 100)}) and was asked again"
+        )
+        self.report.note(said)
+        seconds = number(event.get("retry_delay_ms")) / 1000
+        tries = f"{number(event.get('attempt'))} of {number(event.get('max_retries'))}"
+        yield f"claude: {said} in {seconds:.1f} s, {tries}"
 
     def _words(self, message: Mapping[str, Any], who: str) -> Iterator[str]:
         model = text(message.get("model"))

@@ -18,7 +18,7 @@ from retinue.executors.cli_mcp import RELAY, SOCKET, child_server, ready
 from retinue.executors.cli_profiles import CERTIFICATES, CliProfile
 from retinue.executors.cli_witness import WITNESS
 from retinue.executors.enclosure import NoSandbox, Place, Sandbox, installation
-from retinue.executors.environment import child_environment, secrets_of
+from retinue.executors.environment import child_environment, secrets_of, templates_of
 from retinue.executors.pipe_door import PipeDoor, door_of
 from retinue.executors.program import CAN_HAND, Program
 
@@ -124,7 +124,8 @@ class CliSetting:
             inherit=profile.inherit,
             explicit={**profile.env, **state.env, **agent.env},
         )
-        ctx.hide(secrets_of(self.environment, _templates(agent), profile.inherit))
+        given = (*agent.env.values(), *templates_of(agent.mcp_servers))
+        ctx.hide(secrets_of(self.environment, given, profile.inherit))
         servers = ready(agent.mcp_servers, self.environment)
         command = agent.command or (profile.program,)
         with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
@@ -188,13 +189,8 @@ class CliSetting:
             notes.append(UNREACHABLE)
         if not job.trusts_project:
             notes.append(UNTRUSTED)
-        return tuple(notes)
-
-
-def _templates(agent: Agent) -> Iterator[str]:
-    yield from agent.env.values()
-    for server in agent.mcp_servers:
-        yield from (*server.env.values(), *server.headers.values())
+        missing = [folder for folder in job.agent.folders if not Path(folder).is_dir()]
+        return (*notes, *(f"its folder {folder} is not there" for folder in missing))
 
 
 def _git_folder(cwd: Path) -> Iterator[Path]:

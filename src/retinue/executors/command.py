@@ -11,7 +11,7 @@ import anyio
 
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, ProgramFailed, RetinueError
 from retinue.core.executor import Outcome, RunContext, Task
-from retinue.executors.environment import child_environment
+from retinue.executors.environment import child_environment, secrets_of
 from retinue.executors.output import Transcript
 from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
@@ -86,6 +86,7 @@ class CommandExecutor:
                 "output_bytes": transcript.bytes,
             },
             survivors=tuple(group.survivors) if group else (),
+            facts={"isolation": self.isolation},
         )
 
     @contextmanager
@@ -99,6 +100,7 @@ class CommandExecutor:
         environment = child_environment(
             self._environment, run_id=ctx.run_id, inherit=command.inherit, explicit=command.env
         )
+        ctx.hide(secrets_of(self._environment, command.env.values(), command.inherit))
         environment |= ctx.env
         program = Program(command.template.fill(values), environment, ctx.cwd, command.grace)
         return program if self._enclosed is None else self._enclosed(program)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import cache
 
+from retinue.core.agent import McpServer
 from retinue.core.errors import ConfigInvalid
 
 MARK = "RETINUE_RUN_ID"
@@ -68,6 +69,12 @@ def secrets_of(
     for name in referred | keys:
         if name in source and not _matches(name, INHERITED):
             yield source[name]
+
+
+def templates_of(servers: Iterable[McpServer]) -> Iterator[str]:
+    """What MCP servers are given, in their variables and in the headers of requests to them."""
+    for server in servers:
+        yield from (*server.env.values(), *server.headers.values())
 
 
 def _passed(source: Mapping[str, str], allowed: Sequence[str]) -> Iterator[tuple[str, str]]:

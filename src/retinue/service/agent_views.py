@@ -159,11 +159,21 @@ def problem(file: str, found: Problem) -> dict[str, Any]:
     return row | ({"hint": found.hint} if found.hint else {})
 
 
-def wrong(definition: Definition, key: str, message: str) -> dict[str, Any]:
+def wrong(definition: Definition, key: str, error: RetinueError) -> dict[str, Any]:
     """A mistake that shows only when the whole agent is looked at."""
-    line = definition.origins.get(key, "").rpartition(":")[2]
-    at = Problem(int(line) if line.isdigit() else 1, f"{key}: {message}")
+    at = Problem(_line_of(definition, key), f"{key}: {error.message}", error.hint)
     return problem(definition.file or definition.source, at)
+
+
+def namesake(definition: Definition, other: Definition) -> dict[str, Any]:
+    """Two files of one folder, of which the second can never be called."""
+    text = f"name: {definition.name} is the name of {other.source} too, which hides this one"
+    return problem(definition.file, Problem(_line_of(definition, "name"), text, fatal=False))
+
+
+def _line_of(definition: Definition, key: str) -> int:
+    line = definition.origins.get(key, "").rpartition(":")[2]
+    return int(line) if line.isdigit() else 1
 
 
 def prompt_section(agents: Sequence[Agent]) -> str:

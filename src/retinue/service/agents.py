@@ -101,11 +101,12 @@ class Agents:
             others = self.catalog.profile_problems
         found = [row for definition in definitions for row in agent_views.problems(definition)]
         found += [agent_views.problem(str(file), problem) for file, problem in others]
+        found += [agent_views.namesake(later, first) for first, later in _namesakes(definitions)]
         for definition in definitions:
             if (wrong := _wrong_command(definition.agent)) is not None:
-                found.append(agent_views.wrong(definition, "command", wrong.message))
+                found.append(agent_views.wrong(definition, "command", wrong))
             if (wrong := _wrong_schema(definition.agent)) is not None:
-                found.append(agent_views.wrong(definition, "output_schema", wrong.message))
+                found.append(agent_views.wrong(definition, "output_schema", wrong))
         return self.redactor.redact_value(found)
 
     def checked(self, files: Sequence[Path] = ()) -> int:
@@ -246,6 +247,14 @@ class Agents:
 
 def _may_call(agent: Agent | None, caller: str) -> bool:
     return agent is None or agent.allowed_callers is None or caller in agent.allowed_callers
+
+
+def _namesakes(definitions: Sequence[Definition]) -> Iterator[tuple[Definition, Definition]]:
+    """Definitions of one name in one folder; from one place to the next, hiding is what is meant."""
+    first: dict[tuple[Path, str], Definition] = {}
+    for each in definitions:
+        if each.file and first.setdefault((Path(each.file).parent, each.name), each) is not each:
+            yield first[Path(each.file).parent, each.name], each
 
 
 def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:

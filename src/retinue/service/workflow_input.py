@@ -11,6 +11,9 @@ from retinue.core.workflow import Assignment, Workflow
 from retinue.definitions.problem import Malformed
 from retinue.definitions.workflows import read_workflow
 
+MOST_TOLD = 10
+"""Mistakes of one spec: whoever made more has written something else."""
+
 
 def assignment(given: str | Mapping[str, Any]) -> Assignment:
     """A text, or a table in the words of a handoff's context."""
@@ -45,5 +48,5 @@ def workflow_in(spec: Mapping[str, Any] | str) -> Workflow:
     try:
         return read_workflow(spec if isinstance(spec, str) else json.dumps(spec), "given", "given")
     except Malformed as error:
-        where = f"line {error.problem.line}: {error.problem.message}"
-        raise InvalidInput(f"the spec is broken: {where}", hint=error.problem.hint) from None
+        told = [f"line {problem.line}: {problem}" for problem in error.problems[:MOST_TOLD]]
+        raise InvalidInput(f"the spec is broken: {'. '.join(told)}", hint="correct the spec") from None

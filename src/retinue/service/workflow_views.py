@@ -125,9 +125,9 @@ def listed(found: Found) -> dict[str, Any]:
     return view
 
 
-def problem(found: Found) -> dict[str, Any]:
-    row: dict[str, Any] = {"file": found.source}
-    if (wrong := found.problem) is not None:
-        row |= {"line": wrong.line, "message": wrong.message}
-        row |= {"hint": wrong.hint} if wrong.hint else {}
-    return row
+def problems(found: Found) -> list[dict[str, Any]]:
+    return [
+        {"file": found.source, "line": wrong.line, "message": wrong.message}
+        | ({"hint": wrong.hint} if wrong.hint else {})
+        for wrong in found.problems
+    ]

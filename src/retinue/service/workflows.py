@@ -54,9 +54,9 @@ class Workflows:
         return [workflow_views.listed(found) for found in self.catalog.found(kind).values()]
 
     def check(self, kind: Kind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
-        """What is wrong, by file and line, in these files or in all there are."""
+        """All that is wrong, by file and line, in these files or in all there are."""
         found = [self.catalog.read(file, kind) for file in files] or self.catalog.everything(kind)
-        return [workflow_views.problem(each) for each in found if each.problem is not None]
+        return [row for each in found for row in workflow_views.problems(each)]
 
     def start(
         self,

@@ -19,8 +19,8 @@ import anyio.abc
 from retinue.core.agent import McpServer
 from retinue.core.errors import InvalidInput, RetinueError, Unavailable
 from retinue.core.model import ToolSpec
+from retinue.core.tool_names import MCP
 from retinue.core.words import clip, counted
-from retinue.tools.names import MCP
 from retinue.tools.tool import Act, Arguments, Tool
 
 if TYPE_CHECKING:

@@ -1,36 +1,14 @@
-"""The names of tools: ours, and those that agents written for other programs use. Knows no tool itself."""
+"""Which tools an agent gets, by their names. Knows no tool itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from retinue.core.tool_names import ELSEWHERE, MCP, SYNONYMS
+
 FALLBACK = "read_file"
 """What an agent may call when nothing of its own list is left."""
-
-SYNONYMS = {
-    "read": "read_file",
-    "view": "read_file",
-    "grep": "search",
-    "search_files": "search",
-    "glob": "find_files",
-    "ls": "list_folder",
-    "list_files": "list_folder",
-    "list_directory": "list_folder",
-    "outline_file": "outline",
-    "askparent": "ask_parent",
-}
-ELSEWHERE = frozenset(
-    {
-        *("write", "write_file", "edit", "multiedit", "patch", "apply_patch", "notebookedit", "notebookread"),
-        *("bash", "shell", "run_command", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
-        *("task", "agent", "todowrite", "skill", "slashcommand", "exitplanmode", "spawn_agent"),
-    }
-)
-"""Tools that exist elsewhere and never here: an agent of ours reads, and asks."""
-
-MCP = "mcp__"
-"""What the names of tools of MCP servers begin with: `mcp__server__tool`."""
 
 Allows = Callable[[str], bool]
 """Whether a tool may be called, by its own name."""

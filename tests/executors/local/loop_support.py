@@ -44,7 +44,9 @@ class Trial:
     spending: Spending = UNMETERED
     ask: Ask | None = None
     allows: Allows = everything
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
     lines: list[OutputLine] = field(default_factory=list[OutputLine])
+    hidden: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
         self.model = Scripted(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
@@ -59,6 +61,7 @@ class Trial:
             started=_started,
             spending=self.spending,
             ask=self.ask,
+            hide=self.hidden.extend,
         )
         return await executor.run(Task("tester", task), context)
 
@@ -81,7 +84,7 @@ class Trial:
             codebase=Codebase([plant(self.folder, self.files)]),
             redactor=Redactor(),
             estimator=Calibrated(),
-            environment={},
+            environment=self.environment,
             allows=self.allows,
         )
 

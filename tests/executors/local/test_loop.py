@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from retinue.core.agent import McpServer
 from retinue.core.errors import BudgetExceeded, DeadlineExceeded, LimitExceeded, Unavailable
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
@@ -248,6 +249,15 @@ async def test_an_agents_servers_serve_and_their_troubles_are_noted(tmp_path: Pa
     assert trial.told() == "pong"
     assert outcome.notes == ("the MCP server small has no tool absent",)
     assert marked("run-1") == []
+
+
+async def test_what_an_agents_servers_are_given_is_hidden_before_they_can_tell_it_P6(tmp_path: Path) -> None:
+    near = replace(small_server(), env={"KEY": "${WANTED}"})
+    far = McpServer(name="far", url="http://127.0.0.1:1", headers={"Authorization": "Bearer ${BEARER}"})
+    environment = {"WANTED": "the-key-of-the-server", "BEARER": "the-bearer", "OTHER": "other"}
+    trial = Trial(tmp_path, [ANSWER], servers=(near, far), environment=environment)
+    await trial.run()
+    assert sorted(trial.hidden) == ["the-bearer", "the-key-of-the-server"]
 
 
 async def test_an_agent_can_ask_its_parent(tmp_path: Path) -> None:

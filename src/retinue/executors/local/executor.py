@@ -21,6 +21,7 @@ from retinue.core.ports import Redactor
 from retinue.core.stop import Stop
 from retinue.core.words import counted
 from retinue.executors.answered_references import Verdict, judge
+from retinue.executors.environment import secrets_of, templates_of
 from retinue.executors.local.answers import Answers
 from retinue.executors.local.asker import Asker
 from retinue.executors.local.caps import Caps
@@ -157,6 +158,7 @@ class _Work:
         servers = [server for server in of.agent.mcp_servers if server.tools != ()]
         if not servers:
             return ()
+        ctx.hide(secrets_of(of.environment, templates_of(servers)))
         door = McpDoor(ctx.run_id, ctx.cwd, ctx.emit, of.environment)
         mcp = await scope.enter_async_context(McpTools(servers, door.connect))
         offered = await mcp.tools()

@@ -34,6 +34,8 @@ class Answer:
     code: int | None
     """None when it could not be started or had to be stopped."""
     output: bytes
+    late: bool = False
+    """Whether it had to be stopped."""
 
     @property
     def version(self) -> str:
@@ -72,7 +74,7 @@ def ask(command: list[str], machine: Machine, seconds: float) -> Answer:
         _stop(process)
         code = None
     listener.join(0.5)
-    return Answer(code, b"".join(heard))
+    return Answer(code, b"".join(heard), late=code is None)
 
 
 def _listen(process: subprocess.Popen[bytes], heard: list[bytes]) -> None:

@@ -51,12 +51,16 @@ def clis(machine: Machine, seconds: float = 5.0) -> list[Check]:
         )
         fix = "" if working else f"to run one as a subagent, install any of: {', '.join(CLIS)}"
         checks.append(Check("CLIs", "ok", finding, fix))
-    checks += [
-        Check("CLIs", "warning", f"{name} is installed but does not run", f"try `{name} --version`")
-        for name in silent
-    ]
+    for name in silent:
+        how = f"did not answer within {seconds:g} seconds" if _late(answers[name]) else "does not run"
+        checks.append(Check("CLIs", "warning", f"{name} is installed but {how}", f"try `{name} --version`"))
     return checks
 
 
 def _works(answer: Answer | Failure) -> bool:
     return isinstance(answer, Answer) and answer.code == 0
+
+
+def _late(answer: Answer | Failure) -> bool:
+    """A slow machine is no broken program."""
+    return not isinstance(answer, Answer) or answer.late

@@ -1,0 +1,32 @@
+"""What tools are called: ours, and those that agents written for other programs name."""
+
+from __future__ import annotations
+
+OWN = ("read_file", "search", "find_files", "list_folder", "outline", "ask_parent")
+"""The tools of agents on local models; their MCP servers' come on top."""
+
+SYNONYMS = {
+    "read": "read_file",
+    "view": "read_file",
+    "grep": "search",
+    "search_files": "search",
+    "glob": "find_files",
+    "ls": "list_folder",
+    "list_files": "list_folder",
+    "list_directory": "list_folder",
+    "outline_file": "outline",
+    "askparent": "ask_parent",
+}
+"""Other programs' names for ours, in small letters."""
+
+ELSEWHERE = frozenset(
+    {
+        *("write", "write_file", "edit", "multiedit", "patch", "apply_patch", "notebookedit", "notebookread"),
+        *("bash", "shell", "run_command", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
+        *("task", "agent", "todowrite", "skill", "slashcommand", "exitplanmode", "spawn_agent"),
+    }
+)
+"""Tools that exist elsewhere and never here: an agent of ours reads, and asks."""
+
+MCP = "mcp__"
+"""What the names of tools of MCP servers begin with: `mcp__server__tool`."""
