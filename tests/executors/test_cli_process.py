@@ -12,6 +12,7 @@ import pytest
 from retinue.core.agent import McpServer, Permissions
 from retinue.core.budget import Budget
 from retinue.core.errors import ConfigInvalid, DeadlineExceeded, LimitExceeded, ProgramFailed, Unavailable
+from retinue.executors import cli_process
 from retinue.executors.claude import ClaudeCli
 from retinue.executors.cli_process import CliExecutor
 from retinue.executors.codex import CodexCli, toml
@@ -65,6 +66,28 @@ async def test_prompt_goes_to_stdin_and_the_outcome_tells_what_happened_P8(stage
     assert (outcome.facts["model"], outcome.facts["isolation"]) == ("claude-opus-5-5", "none")
     assert "no sandbox" in str(outcome.notes)
     assert (outcome.usage["steps"], outcome.usage["tokens"]) == (2, 36)
+
+
+async def test_cli_that_stays_after_its_result_is_ended_and_its_answer_kept_P2(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """claude does, while a command that it moved to the background goes on."""
+    monkeypatch.setattr(cli_process, "LINGER_SECONDS", 0.2)
+    recording = str(RECORDINGS / "claude-tool.jsonl")
+    stay = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
+    stage.program("claude", f"print(open({recording!r}).read(), end='', flush=True); {stay}")
+    outcome = await claude(stage).run(TASK, stage.context())
+    assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", None)
+    assert any("did not end after its result" in note for note in outcome.notes)
+    assert outcome.survivors == ()
+
+
+async def test_cli_that_is_merely_silent_goes_on(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_process, "LINGER_SECONDS", 0.05)
+    recording = str(RECORDINGS / "claude-tool.jsonl")
+    stage.program("claude", f"import time; time.sleep(0.5); print(open({recording!r}).read(), end='')")
+    outcome = await claude(stage).run(TASK, stage.context())
+    assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
 
 
 async def test_folder_of_the_agent_that_is_not_there_is_told_P8(stage: Stage) -> None:

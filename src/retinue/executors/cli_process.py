@@ -20,6 +20,8 @@ from retinue.executors.process_group import ProcessGroup
 from retinue.executors.program import Program
 
 FLUSH_SECONDS = 1.0
+LINGER_SECONDS = 10.0
+"""How long a CLI may stay in silence once it has told its result; claude does while commands of its go on."""
 
 
 class CliExecutor:
@@ -52,7 +54,7 @@ class CliExecutor:
                         on_start=ctx.started,
                     ) as group,
                 ):
-                    exit_code = await group.wait()
+                    exit_code = await self._exited(group, events, lines)
             if limit.cancelled_caught:
                 name = self._cli.profile.name
                 error = DeadlineExceeded(f"{name} had not ended after {ctx.seconds:g} seconds")
@@ -75,8 +77,25 @@ class CliExecutor:
             usage={**usage, **report.usage()},
             value=report.structured,
             facts={**report.facts(), "isolation": prepared.isolation},
-            notes=(*report.notes, *prepared.notes),
+            notes=(*report.notes, *self._lingered(exit_code, error), *prepared.notes),
             survivors=tuple(group.survivors) if group else (),
+        )
+
+    async def _exited(self, group: ProcessGroup, events: Events, lines: EventLines) -> int | None:
+        """The exit code; none if it had to be ended after its result."""
+        heard = -1
+        while True:
+            with anyio.move_on_after(LINGER_SECONDS):
+                return await group.wait()
+            if events.report.ended and lines.bytes == heard:
+                return None
+            heard = lines.bytes
+
+    def _lingered(self, exit_code: int | None, error: RetinueError | None) -> tuple[str, ...]:
+        if exit_code is not None or error is not None:
+            return ()
+        return (
+            f"{self._cli.profile.name} did not end after its result: it was ended with all it had started",
         )
 
     def _unproved(self, report: Report, exit_code: int | None, complaints: str) -> RetinueError | None:
