@@ -39,14 +39,12 @@ from benchmarks.measuring import Checks, cost, cpu
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.index import Index
 from retinue.codebase.locate import Locator
-from retinue.codebase.policy import Policy
 from retinue.codebase.question import parse
 from retinue.codebase.ripgrep import find_ripgrep
 from retinue.codebase.scan import text_of
 from retinue.codebase.sources import worth_reading
 from retinue.codebase.stored import vocabulary
 from retinue.codebase.terms import words
-from retinue.config.settings import Settings
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
@@ -130,10 +128,6 @@ def warm(checks: Checks, tree: Path, folder: Path, questions: Sequence[str]) -> 
 def command(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
     """Start-up included; its parts beside it."""
     with tempfile.TemporaryDirectory(prefix="retinue-bench-") as folder:
-        given = Settings()
-        policy = Policy(given.policy.deny, given.policy.allow, given.limits.max_file_bytes)
-        locator = Locator(Codebase([Root.at(tree)], policy), Path(folder) / "index")
-        locator.prepare(Stop())
         environment = {**os.environ, "RETINUE_DATA_DIR": folder}
 
         def run(*arguments: str) -> float:
@@ -142,6 +136,7 @@ def command(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
                 lambda: subprocess.run(argv, env=environment, cwd=folder, capture_output=True, check=True)
             )
 
+        run("-m", "retinue", "index", "--root", str(tree))
         whole = [
             run("-m", "retinue", "locate", question, "--root", str(tree), "--json") for question in questions
         ]

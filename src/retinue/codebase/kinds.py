@@ -52,6 +52,7 @@ _TYPE_FILE = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=16_384)
 def standing_of(path: str) -> Standing:
     *folders, name = path.split("/")
     inside = {folder.lower() for folder in folders}
