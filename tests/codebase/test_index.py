@@ -95,9 +95,7 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
 
 def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: Path, tmp_path: Path) -> None:
     """P8: an update that ends while git still reads leaves no index that knows of no commits."""
-    commit(project, "Begin")
-    write(project, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
-    commit(project, "Compute the retry delay anew")
+    commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
     assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
@@ -115,9 +113,7 @@ def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
     project: Path, tmp_path: Path
 ) -> None:
     """P8: between the messages and the files of commits an answer is the same, too."""
-    commit(project, "Begin")
-    write(project, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
-    commit(project, "Compute the retry delay anew")
+    commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
     assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
@@ -165,6 +161,12 @@ def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
 def git(root: Path, *arguments: str) -> str:
     command = ["git", "-C", str(root), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit_a_change(root: Path) -> None:
+    commit(root, "Begin")
+    write(root, "net/retry.py", "class RetryPolicy:\n    def delay(self):\n        return 2\n")
+    commit(root, "Compute the retry delay anew")
 
 
 def commit(root: Path, message: str) -> None:

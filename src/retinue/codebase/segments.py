@@ -51,6 +51,7 @@ class Segment:
 
     def _by_term(self) -> dict[str, array[int]]:
         found = postings.no_codes()
+        # Most words are one term: its list is taken over as it is.
         found.update((words, codes) for words, codes in self._codes.items() if words.isalnum())
         for words, codes in self._codes.items():
             if not words.isalnum():

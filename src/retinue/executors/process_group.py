@@ -80,6 +80,7 @@ class ProcessGroup:
         self._on_output = on_output
         self._pumps: set[asyncio.Task[None]] = set()
         self._others: set[asyncio.Task[Any]] = set()
+        self._exit: asyncio.Task[int] | None = None
         self._delivering = 0
         self._received = 0
 
@@ -116,9 +117,14 @@ class ProcessGroup:
         return self._process.streams.stdin
 
     async def wait(self) -> int:
-        """The exit code, when the program has ended and its output was read; or what `on_output` raised."""
-        exit_code = asyncio.ensure_future(self._process.exit_code())
-        self._others.add(exit_code)
+        """The exit code, when the program has ended and its output was read; or what `on_output` raised.
+
+        Whoever gave up waiting may wait again.
+        """
+        if self._exit is None:
+            self._exit = asyncio.ensure_future(self._process.exit_code())
+            self._others.add(self._exit)
+        exit_code = self._exit
         pending: set[asyncio.Task[Any]] = {exit_code, *self._pumps}
         while not exit_code.done():
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, cast
 
 from retinue.core.json_value import Json
-from retinue.core.spoken_json import NotJson, first_value, parse, unfenced
+from retinue.core.spoken_json import LONGEST, NotJson, first_value, parse, unfenced
 
 Knows = Callable[[str], bool]
-LONGEST = 60_000
 
 
 class Printed(NamedTuple):
