@@ -9,7 +9,7 @@ BETWEEN_LOOKS = 10_000
 
 
 def look_for_no_garbage() -> None:
-    """To be called before the libraries are loaded: they leave none, and the looks cost a start some 5 %."""
+    """To be called before the libraries are loaded: they leave none, and looking is a tenth of a start."""
     gc.disable()
 
 
