@@ -8,14 +8,14 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 _SEQUENCE = re.compile(r"\x1b(?:\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
 )
 
 
 def harmless(said: T) -> T:
-    """A text, or all texts of an answer, without what would command a terminal."""
+    """A text, or all texts of an answer, without what would command a terminal or reorder what is read."""
     if isinstance(said, str):
         return cast(T, _CONTROL.sub("", _SEQUENCE.sub("", said.replace("\r\n", "\n"))))
     if isinstance(said, dict):

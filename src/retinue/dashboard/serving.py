@@ -1,0 +1,85 @@
+"""Serves the dashboard on this machine alone, until interrupted. Knows nothing of what is on its pages."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import webbrowser
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from retinue.core.errors import Unavailable
+from retinue.dashboard.access import Keys
+from retinue.dashboard.site import Site
+from retinue.service.service import Service
+
+HOST = "127.0.0.1"
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+        super().__init__(config)
+        self._site = site
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._site.end()
+        super().handle_exit(sig, frame)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Either is the ordinary end. The library would raise it again, and cut short what we close."""
+        before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+async def serve_dashboard(
+    service: Service, port: int, tell: Callable[[str], None], *, opens_browser: bool
+) -> None:
+    """`tell` is given the link once it works."""
+    listener, keys = _listen(port), Keys()
+    with listener:
+        site, bound = Site(service), listener.getsockname()[1]
+        config = uvicorn.Config(
+            site.app(keys, bound),
+            log_config=None,
+            access_log=False,  # it would hold the token
+            lifespan="off",
+            ws="none",
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        link = f"http://{HOST}:{bound}/?token="
+        tell(link + keys.token)
+        if opens_browser:
+            await asyncio.to_thread(_open, link + keys.ticket())
+        await _Server(config, site).serve(sockets=[listener])
+
+
+def _open(link: str) -> None:
+    """In a window; a browser that runs within the terminal would take it from us."""
+    try:
+        browser = webbrowser.get()
+        if type(browser) is not webbrowser.GenericBrowser:
+            browser.open(link)
+    except webbrowser.Error:
+        pass  # the link is printed
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise Unavailable(
+            f"cannot listen on {HOST}:{port}: {error.strerror}",
+            hint="another program may have the port: choose another one, or leave out --port for any",
+        ) from None
