@@ -84,7 +84,8 @@ class Site:
         try:
             watching.answer(self._service, run_id, required(fields, "message"), text)
         except (Conflict, InvalidInput) as error:
-            return self._told(error, tag("h2", "What you wrote"), tag("pre", text, tabindex="0"))
+            kept = self._service.redactor.redact(text)
+            return self._told(error, tag("h2", "What you wrote"), tag("pre", kept, tabindex="0"))
         return RedirectResponse(f"/runs/{run_id}" if fields.get("back") == "run" else "/", 303)
 
     async def cancel(self, request: Request) -> Response:
