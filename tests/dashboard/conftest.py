@@ -62,7 +62,7 @@ class Visit:
     async def started(self, agent: str = "sleeps", task: str = "a task") -> RunId:
         run = self.service.running.start(agent, task, person=True)
         while self.service.running.store.runs.get(run.id).status is RunStatus.QUEUED:
-            await self.service.running.next_change(5)
+            await self.service.running.next_change(0.05)
         return run.id
 
     async def ended(self, agent: str, task: str = "a task") -> RunId:
@@ -73,7 +73,7 @@ class Visit:
     async def canceled(self, run_id: RunId) -> None:
         self.service.running.cancel(run_id)
         while not self.service.running.has_ended(run_id):
-            await self.service.running.next_change(5)
+            await self.service.running.next_change(0.05)
 
     async def asks(self, question: str, task: str = "a task") -> Message:
         return self.service.running.store.messages.ask(await self.started(task=task), question)
@@ -82,7 +82,7 @@ class Visit:
         """The permission that the run asks for."""
         messages = self.service.running.store.messages
         while not (pending := messages.pending(run_id)):
-            await self.service.running.next_change(5)
+            await self.service.running.next_change(0.05)
         return pending[0]
 
     def look(self, message: Message) -> Message:

@@ -136,7 +136,7 @@ async def test_page_of_a_run_names_its_parent_its_children_and_what_was_denied()
         shown = await visit.page(f"/runs/{other}")
         assert "deny: not that one" in shown
         while "subject: rm x, allowed: False" not in shown:
-            await visit.service.running.next_change(5)
+            await visit.service.running.next_change(0.05)
             shown = await visit.page(f"/runs/{other}")
 
 

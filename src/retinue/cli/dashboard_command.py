@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     help="Listen here, else on any free one.",
 )
 @click.option(
-    "--root", "roots", multiple=True, metavar="DIR", help="Whose workflows may go on here. Repeatable."
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="DIR",
+    help="A directory that may be read; workflows of the first go on here. Repeatable.",
 )
 @click.option("--no-open", is_flag=True, help="Print the link, and open no browser.")
 def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
