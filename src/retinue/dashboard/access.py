@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from retinue.dashboard.layout import refusal
+from retinue.dashboard.layout import stranger
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -23,6 +23,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+WRONG_NAME = ("This is not the address of the dashboard.", "Open the link that it printed.")
 NO_LINK = (
     "This page is for whoever holds its link.",
     "Open the link that `retinue dashboard` printed. If you have just done so, reload this page.",
@@ -85,19 +86,19 @@ class Guard:
         """What to answer instead of the page; None for those who may see it."""
         host = request.headers.get("host", "")
         if host not in self._hosts:  # another name that leads here is somebody's trick
-            return refusal(421, "This is not the address of the dashboard.", "Open the link that it printed.")
+            return stranger(421, *WRONG_NAME)
         if "token" in request.query_params:
             return self._enter(request)
         if not self._keys.is_token(request.cookies.get(self._cookie, "")):
-            return refusal(403, *NO_LINK)
+            return stranger(403, *NO_LINK)
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") != f"http://{host}":
-            return refusal(403, "This did not come from the dashboard's own page.", "Answer on the page.")
+            return stranger(403, "This did not come from the dashboard's own page.", "Answer on the page.")
         return None
 
     def _enter(self, request: Request) -> Response:
         """The token goes into a cookie and out of the address, so that no history keeps it."""
         if request.method != "GET" or not self._keys.opens(request.query_params["token"]):
-            return refusal(403, *STALE_LINK)
+            return stranger(403, *STALE_LINK)
         response = RedirectResponse("/", 303)
         response.set_cookie(self._cookie, self._keys.token, httponly=True, samesite="strict")
         return response

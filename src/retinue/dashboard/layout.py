@@ -25,8 +25,19 @@ def page(title: str, *main: Inside, live: str | None = None, status: int = 200) 
         tag("noscript", tag("p", "Reload the page to see what has changed.")) if live else None,
         data_stream=live,
     )
-    return HTMLResponse(joined(Html("<!doctype html>\n"), tag("html", head, body, lang="en")), status)
+    return _document(head, body, status)
+
+
+def stranger(status: int, message: str, hint: str) -> HTMLResponse:
+    """For whoever may see nothing of ours, not even a style sheet."""
+    head = tag("head", tag("meta", charset="utf-8"), tag("title", message))
+    body = tag("body", tag("h1", message), tag("p", hint))
+    return _document(head, body, status)
 
 
 def refusal(status: int, message: str, hint: str | None = None, *more: Inside) -> HTMLResponse:
     return page(message, tag("h1", message), tag("p", hint) if hint else None, joined(*more), status=status)
+
+
+def _document(head: Html, body: Html, status: int) -> HTMLResponse:
+    return HTMLResponse(joined(Html("<!doctype html>\n"), tag("html", head, body, lang="en")), status)

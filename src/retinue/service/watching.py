@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from retinue.core.errors import Conflict
-from retinue.core.message import Message
+from retinue.core.message import Message, MessageStatus
 from retinue.core.permission import Rule
 from retinue.core.run import ACTIVE, ENDED, Run, RunStatus
 from retinue.core.words import clip
@@ -43,7 +43,7 @@ def overview(runs: Runs) -> dict[str, Any]:
 def one_run(runs: Runs, run_id: str) -> dict[str, Any]:
     """Everything about a run that a page holds."""
     run, messages = runs.with_messages(run_id)
-    pending = [message for message in runs.store.messages.all_pending() if message.run_id == run.id]
+    pending = [message for message in messages if message.status is MessageStatus.PENDING]
     view: dict[str, Any] = {
         **_row(run),
         "task": clip(run.spec.task, TASK_LETTERS),

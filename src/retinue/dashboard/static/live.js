@@ -23,11 +23,13 @@
   }
 
   function mergeParts(old, fresh) {
+    const wanted = new Set([...fresh.children].map((part) => part.id));
+    [...old.children].filter((part) => !wanted.has(part.id)).forEach(drop);
     const known = new Map([...old.children].map((part) => [part.id, part]));
     let place = old.firstElementChild;
     for (const part of [...fresh.children]) {
+      while (place && !wanted.has(place.id)) place = place.nextElementSibling; // dropped, but in use
       const before = known.get(part.id);
-      known.delete(part.id);
       if (before === undefined) {
         old.insertBefore(document.adoptNode(part), place);
       } else {
@@ -36,7 +38,6 @@
         merge(before, part);
       }
     }
-    known.forEach(drop);
   }
 
   function replace(old, fresh) {
