@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -18,9 +21,11 @@ from click.testing import CliRunner
 
 from retinue.cli.main import main
 from retinue.dashboard.access import HEADERS
+from retinue.dashboard.site import STATIC
 from retinue.store.store import Store
 from tests.conftest import RETINUE
 from tests.dashboard.conftest import Opened
+from tests.node.npm import NODE
 
 Dashboard = Callable[..., Opened]
 AskedFor = Callable[..., subprocess.Popen[str]]
@@ -140,6 +145,35 @@ def test_it_is_served_on_loopback_alone(dashboard: Dashboard) -> None:
     assert httpx2.get(opened.address).status_code == 403
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_browser_is_opened_from_a_terminal_with_a_link_for_one_visit_P6(
+    environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Its command line can be read by others, so the token is not on it."""
+    visited, script = tmp_path / "visited", tmp_path / "browser"
+    os.mkfifo(visited)
+    script.write_text(f'#!/bin/sh\necho "$1" > {visited}; exec sleep 1000\n')
+    script.chmod(0o700)
+    ours, theirs = pty.openpty()
+    environ = {**environment, "BROWSER": str(script)}
+    with subprocess.Popen([*RETINUE, "dashboard"], stdout=theirs, stderr=theirs, env=environ) as process:
+        try:
+            opened = visited.read_text().strip()
+            printed = os.read(ours, 1000).decode().strip()
+            assert opened != printed and opened.partition("=")[0] == printed.partition("=")[0]
+            assert [httpx2.get(opened).status_code for _ in range(2)] == [303, 403]
+            assert [httpx2.get(printed).status_code for _ in range(2)] == [303, 303]
+            started = psutil.Process(process.pid).children(True)
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    for each in started:  # whoever looks at the page has a browser still
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    os.close(ours)
+    os.close(theirs)
+
+
 def test_port_that_is_taken_is_told_with_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -161,6 +195,12 @@ def test_run_of_ours_cannot_open_the_page_it_would_be_judged_on_P7(monkeypatch: 
     done = CliRunner().invoke(main, ["dashboard", "--no-open"])
     assert done.exit_code == 1
     assert "a run cannot open the dashboard" in done.stderr
+
+
+def test_script_of_the_pages_can_be_read_by_an_engine() -> None:
+    script = STATIC / "live.js"
+    done = subprocess.run([NODE, "--check", script], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
 
 
 def test_other_commands_load_nothing_of_it() -> None:

@@ -55,6 +55,23 @@ async def test_permission_shows_tool_command_rule_and_how_long_there_is_P7() -> 
         await visit.reply(message, verdict="deny")
 
 
+async def test_arguments_of_a_tool_that_no_rule_sees_are_shown_all_the_same_P7() -> None:
+    async with visiting() as visit, anyio.create_task_group() as group:
+        run_id = await visit.started()
+        call = {"title": "a \u202etitle", "body": f"{SCRIPT} {SECRET}"}
+        group.start_soon(visit.service.running.request_permission, run_id, "mcp__hub__create", call)
+        message = await visit.wish(run_id)
+        assert "mcp__hub__create: {" in message.question  # at a terminal too
+        shown = await visit.page()
+        assert (
+            "{&quot;title&quot;: &quot;a \\u{202e}title&quot;, &quot;body&quot;: &quot;&lt;script&gt;"
+            in shown
+        )
+        assert SECRET not in shown
+        assert "Always allows mcp__hub__create from now on, whatever it is called with." in shown
+        await visit.reply(message, verdict="deny")
+
+
 async def test_always_is_offered_only_where_it_would_be_remembered_P7() -> None:
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()

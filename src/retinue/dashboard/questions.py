@@ -12,6 +12,7 @@ from retinue.dashboard.html import Html, tag
 from retinue.dashboard.words import cut, duration
 
 SHOWN_LETTERS = 10_000
+SHOWN_RULE = 200
 VERDICTS = ("allow", "always", "deny")
 
 
@@ -53,6 +54,7 @@ def _wanted(permission: Mapping[str, Any]) -> list[Html]:
     return [
         tag("p", tag("code", visible(permission["tool"])), " on:" if permission["subject"] else None),
         *([_shown(visible(permission["subject"]))] if permission["subject"] else []),
+        *([tag("p", "with:"), _shown(visible(permission["details"]))] if permission["details"] else []),
         tag("p", "Denied in ", left, " if nobody answers.", class_="about"),
     ]
 
@@ -82,10 +84,11 @@ def _decision(message: str, permission: Mapping[str, Any]) -> list[Html]:
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
     if rule is not None:
         buttons.append(button("always", "Always for this agent"))
-    remembered = f"Always allows {visible(rule)} from now on." if rule and len(rule) <= 200 else None
+        what = visible(rule) if len(rule) <= SHOWN_RULE else "what is named above"
+        however = ", whatever it is called with" if permission["details"] else ""
+        buttons.append(tag("p", f"Always allows {what} from now on{however}.", class_="about"))
     return [
         tag("label", "Reason, if you deny", for_=field),
         tag("input", type="text", id=field, name="reason", autocomplete="off"),
         tag("div", buttons, class_="buttons"),
-        *([tag("p", remembered, class_="about")] if remembered else []),
     ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
@@ -19,6 +19,8 @@ from retinue.service.service import Service
 
 HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+OF_THE_TERMINAL = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
+"""Browsers that Python knows and that would take the terminal from us."""
 
 
 class _Server(uvicorn.Server):
@@ -60,19 +62,16 @@ async def serve_dashboard(
         )
         link = f"http://{HOST}:{bound}/?token="
         tell(link + keys.token)
-        if opens_browser:
-            await asyncio.to_thread(_open, link + keys.ticket())
+        if opens_browser:  # in a thread that nobody waits for: some browsers go on until they are closed
+            threading.Thread(target=_open, args=(link + keys.ticket(),), daemon=True).start()
         await _Server(config, site).serve(sockets=[listener])
 
 
 def _open(link: str) -> None:
-    """In a window; a browser that runs within the terminal would take it from us."""
-    try:
+    with suppress(webbrowser.Error):  # the link is printed
         browser = webbrowser.get()
-        if type(browser) is not webbrowser.GenericBrowser:
+        if getattr(browser, "name", "") not in OF_THE_TERMINAL:
             browser.open(link)
-    except webbrowser.Error:
-        pass  # the link is printed
 
 
 def _listen(port: int) -> socket.socket:

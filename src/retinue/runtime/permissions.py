@@ -84,7 +84,8 @@ class PermissionBroker:
 
 def question(agent: str, asked: Asked) -> str:
     """What is asked of the parent or a person."""
-    what = f"{asked.tool}: {clip(asked.subject, SHOWN)}" if asked.subject else asked.tool
+    about = asked.subject or asked.details
+    what = f"{asked.tool}: {clip(about, SHOWN)}" if about else asked.tool
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "

@@ -139,6 +139,7 @@ def _question(message: Message, run: Run) -> dict[str, Any]:
         view["permission"] = {
             "tool": wanted.tool,
             "subject": wanted.subject,
+            "details": wanted.details,
             "rule": Rule.exactly(wanted),
             "denied_at": until,
             "denied_in_s": max(0, round(until - time.time())),

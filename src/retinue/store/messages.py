@@ -168,10 +168,11 @@ def _message(row: Row) -> Message:
 
 def _to_json(permission: PermissionWanted) -> str:
     asked = permission.asked
-    kept = {"tool": asked.tool, "subject": asked.subject, "wait_s": permission.wait_s}
+    kept = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
+    kept |= {"wait_s": permission.wait_s}
     return storable(json.dumps(kept, ensure_ascii=False))
 
 
 def _from_json(text: str) -> PermissionWanted:
     kept = json.loads(text)
-    return PermissionWanted(Asked(kept["tool"], kept["subject"]), kept["wait_s"])
+    return PermissionWanted(Asked(kept["tool"], kept["subject"], kept["details"]), kept["wait_s"])
