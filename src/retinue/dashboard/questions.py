@@ -46,11 +46,7 @@ def card(asked: Mapping[str, Any], back: str) -> Html:
 
 
 def _wanted(permission: Mapping[str, Any]) -> list[Html]:
-    left = tag(
-        "time",
-        duration(permission["denied_in_s"]),
-        data_until=permission["denied_at"],
-    )
+    left = tag("time", duration(permission["denied_in_s"]), data_until=permission["denied_at"])
     return [
         tag("p", tag("code", visible(permission["tool"])), " on:" if permission["subject"] else None),
         *([_shown(visible(permission["subject"]))] if permission["subject"] else []),
@@ -77,8 +73,8 @@ def _words(message: str) -> list[Html]:
 def _decision(message: str, permission: Mapping[str, Any]) -> list[Html]:
     """Denying is first: it is what the Enter key does in the field for its reason."""
 
-    def button(verdict: str, label: str, *described: str) -> Html:
-        return tag("button", label, *described, name="verdict", value=verdict, id=f"{verdict}-{message}")
+    def button(verdict: str, label: str) -> Html:
+        return tag("button", label, name="verdict", value=verdict, id=f"{verdict}-{message}")
 
     field, rule = f"reason-{message}", permission["rule"]
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
