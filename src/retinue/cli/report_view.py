@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from retinue.cli.terminal import harmless, has_links, is_plain
+from retinue.cli.terminal import has_links, is_plain
+from retinue.core.harmless import harmless
 from retinue.core.reference import Reference
 from retinue.core.words import counted
 
