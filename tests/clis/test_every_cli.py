@@ -110,6 +110,32 @@ async def test_permission_granted_by_answer_lets_the_command_run(words: Words, m
         assert [event["by"] for event in world.events(outcome["run_id"], "permission")] == ["answer"]
 
 
+async def test_claude_asks_too_when_a_command_in_the_background_calls_it_back_P7(
+    make_world: MakeWorld,
+) -> None:
+    """It has told a result by then, and goes on with another turn, which counts as well (P2)."""
+    behind = Use("Bash", {"command": "sleep 1", "description": "waits", "run_in_background": True})
+    script = [
+        CLAUDE.command("touch denied"),
+        behind,
+        Say("it goes on"),
+        CLAUDE.command("touch late"),
+        Say("done"),
+    ]
+    async with make_world(CLAUDE, script, allowing("Bash(sleep:*)")) as world:
+        run_id = world.start()
+        for answer in ("deny", "allow"):
+            [asked] = (await world.result(run_id))["questions"]
+            world.runs.reply(run_id, asked["messageId"], answer)
+        outcome = await world.result(run_id)
+        assert (outcome["status"], outcome["result"]) == ("success", "done")
+        assert (world.workspace / "late").exists()
+        assert outcome["denials"] == ["Bash(touch denied)"]
+        usage = world.runs.status(run_id)["usage"]
+        assert (usage["steps"], usage["tokens"]) == (5, 5 * 18)
+        assert "notes" not in outcome
+
+
 async def test_codex_sees_no_mcp_tool_without_a_rule_P7(make_world: MakeWorld) -> None:
     codex = ALL[1]
     script: Sequence[Reply] = [Use(codex.echo, {"text": "hello"}), Say("done")]

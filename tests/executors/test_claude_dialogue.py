@@ -14,6 +14,7 @@ from retinue.core.executor import Outcome, Task
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
 from retinue.core.permission import Asked, Permit, Verdict, nobody_permits
+from retinue.executors import cli_process
 from retinue.executors.claude import ClaudeCli
 from retinue.executors.cli_process import CliExecutor
 from tests.executors.cli_fakes import TASK, Stage, worker
@@ -205,6 +206,35 @@ async def test_question_that_claude_takes_back_is_no_longer_asked(stage: Stage) 
     executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
     outcome = await executor.run(TASK, stage.context(permit=permit))
     assert (outcome.error, outcome.exit_code, taken_back) == (None, 0, [True])
+
+
+async def test_turn_after_its_result_can_ask_and_counts_P7(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that ends in the background makes claude begin another turn; a person may take their time."""
+    monkeypatch.setattr(cli_process, "LINGER_SECONDS", 0.05)
+    stage.program(
+        "claude",
+        "import json, sys; sys.stdin.readline()\n"
+        "def say(**event): print(json.dumps(event), flush=True)\n"
+        "def begin(): say(type='system', subtype='init', session_id='s1', model='m', tools=[])\n"
+        "used = {'num_turns': 2, 'usage': {'input_tokens': 5}}\n"
+        "def end(said): say(type='result', subtype='success', result=said, **used)\n"
+        "def behind(*tasks): say(type='system', subtype='background_tasks_changed', tasks=tasks)\n"
+        "begin(); behind({'task_id': 't'}); end('it goes on'); behind(); begin()\n"
+        f"say(type='control_request', request_id='r', request={wants('Bash', command='x')!r})\n"
+        "end(json.loads(sys.stdin.readline())['response']['response']['behavior'])\n"
+        "assert sys.stdin.read() == ''",
+    )
+
+    async def permit(call: Asked) -> Verdict:
+        await anyio.sleep(0.3)
+        return Verdict(True, "")
+
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    outcome = await executor.run(TASK, stage.context(permit=permit))
+    assert (outcome.error, outcome.output, outcome.exit_code) == (None, "allow", 0)
+    assert (outcome.usage["steps"], outcome.usage["tokens"]) == (4, 10)
 
 
 async def test_run_that_is_canceled_while_it_asks_stops_asking_P5(stage: Stage) -> None:

@@ -30,6 +30,8 @@ class ClaudeDialogue:
         self._ask = ask
         self._stdin: asyncio.StreamWriter | None = None
         self._answering: dict[str, asyncio.Task[None]] = {}
+        self._goes_on = False
+        """Whether commands of its go on in the background: when one ends it takes another turn, and may ask."""
 
     def begin(self, stdin: asyncio.StreamWriter, prompt: str) -> None:
         self._stdin = stdin
@@ -46,7 +48,9 @@ class ClaudeDialogue:
                 task.add_done_callback(lambda _: self._answering.pop(number, None))
             case "control_cancel_request" if number in self._answering:
                 self._answering[number].cancel()
-            case "result" if self._stdin is not None:
+            case "system" if event.get("subtype") == "background_tasks_changed":
+                self._goes_on = bool(event.get("tasks"))
+            case "result" if self._stdin is not None and not self._goes_on:
                 self._stdin.close()  # else it would wait for more to do
             case _:
                 return

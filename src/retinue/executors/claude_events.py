@@ -33,7 +33,9 @@ class ClaudeEvents:
         self._max_cost = max_cost_micros
         self._max_tokens = max_tokens
         self._used: dict[str, int] = {}
-        """Tokens by message: each comes in several events, the later ones knowing more."""
+        """Tokens of this turn by message: each comes in several events, the later ones knowing more."""
+        self._used_before = 0
+        """Tokens of the turns before: a command that ends in the background makes it begin another."""
 
     def take(self, event: Mapping[str, Any]) -> Iterator[str]:
         match event.get("type"):
@@ -54,6 +56,7 @@ class ClaudeEvents:
 
     def _begin(self, event: Mapping[str, Any]) -> Iterator[str]:
         report = self.report
+        report.ended = False
         report.session_id = text(event.get("session_id")) or None
         report.model = text(event.get("model")) or None
         for server in rows(event.get("mcp_servers")):
@@ -92,7 +95,7 @@ class ClaudeEvents:
     def _count(self, message: Mapping[str, Any]) -> None:
         name = text(message.get("id"))
         self._used[name] = max(self._used.get(name, 0), _tokens(table(message.get("usage"))))
-        self.report.tokens = used = sum(self._used.values())
+        self.report.tokens = used = self._used_before + sum(self._used.values())
         if self._max_tokens is not None and used > self._max_tokens:
             raise LimitExceeded("tokens", used, self._max_tokens)
 
@@ -101,8 +104,10 @@ class ClaudeEvents:
         report.ended = True
         report.answer = text(event.get("result"))
         report.session_id = text(event.get("session_id")) or report.session_id
-        report.steps = number(event.get("num_turns"))
-        report.tokens = _tokens(table(event.get("usage")))
+        report.steps += number(event.get("num_turns"))
+        self._used_before += _tokens(table(event.get("usage")))
+        self._used.clear()
+        report.tokens = self._used_before
         total = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
         report.cost_micros = max(0, total - self._spent_before)
         report.structured = event.get("structured_output")
