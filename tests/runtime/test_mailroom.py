@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.message import Message, MessageStatus
+from retinue.core.errors import Conflict
+from retinue.core.message import NO_ANSWER, Message, MessageStatus
 from retinue.core.run import RunStatus
 from retinue.runtime.mailroom import Mailroom
 from tests.runtime.runtime_support import DONE, SPEC, Server, server
@@ -71,6 +72,42 @@ async def test_a_question_that_nobody_answers_is_still_pending_when_the_time_is_
         answered = await mailroom.answer(message.id, wait_s=5)
         assert answered.answer == "late, but still"
         assert mailroom.collect(message.id) == answered
+
+
+async def test_question_that_nobody_answers_in_time_is_closed_for_who_does_not_come_back_P8(
+    one: Server,
+) -> None:
+    """The run is at work again, and says so; a late answer would reach nobody, and is refused."""
+    run = one.pool.submit(SPEC)
+    async with one.pool.slot(run.id):
+        message = await Mailroom(one.store, one.changes).ask_once(run.id, "?", wait_s=0.01)
+        assert (message.status, message.answer) == (MessageStatus.ACKNOWLEDGED, NO_ANSWER)
+        assert one.status(run.id) is RunStatus.RUNNING
+        with pytest.raises(Conflict):
+            one.store.messages.reply(message.id, "late")
+
+
+async def test_question_whose_asker_is_interrupted_is_taken_back_P8(one: Server) -> None:
+    run = one.pool.submit(SPEC)
+    async with one.pool.slot(run.id):
+        asking = asyncio.create_task(Mailroom(one.store, one.changes).ask(run.id, "?", wait_s=5))
+        await one.becomes(run.id, RunStatus.WAITING)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert one.store.messages.pending(run.id) == []
+        await one.becomes(run.id, RunStatus.RUNNING)
+
+
+async def test_answer_that_came_before_the_interruption_stays_as_it_is(one: Server) -> None:
+    run = one.pool.submit(SPEC)
+    async with one.pool.slot(run.id):
+        asking = asyncio.create_task(Mailroom(one.store, one.changes).ask(run.id, "?", wait_s=5))
+        await one.becomes(run.id, RunStatus.WAITING)
+        [message] = one.store.messages.pending(run.id)
+        one.store.messages.reply(message.id, "just in time")
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert one.store.messages.get(message.id).answer == "just in time"
 
 
 async def test_who_waits_for_an_answer_is_told_when_the_run_ends(one: Server) -> None:

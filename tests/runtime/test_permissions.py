@@ -130,6 +130,22 @@ async def test_silence_is_a_denial_and_the_run_goes_on_P7(tmp_path: Path) -> Non
         assert desk.store.runs.get(desk.run_id).status is RunStatus.RUNNING
 
 
+async def test_permission_that_is_wanted_no_longer_is_no_longer_asked_for_P7(tmp_path: Path) -> None:
+    """What somebody would allow now, nobody would do; and the run is not said to wait."""
+    async with at_desk(tmp_path) as desk:
+        async with anyio.create_task_group() as group:
+            group.start_soon(desk.decide)
+            await desk.question()
+            group.cancel_scope.cancel()
+        assert desk.store.messages.pending(desk.run_id) == []
+        status = await desk.changes.until(
+            lambda: desk.store.runs.get(desk.run_id).status is RunStatus.RUNNING or None,
+            {desk.run_id},
+            PATIENCE_S,
+        )
+        assert status
+
+
 async def test_file_that_cannot_be_read_allows_nothing_P7(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         desk.store.permissions.path.write_text("[agents\n", encoding="utf-8")

@@ -40,7 +40,7 @@ Emit = Callable[[OutputLine], Awaitable[None]]
 Hide = Callable[[Iterable[str]], None]
 Started = Callable[[Identity], Awaitable[None]]
 Ask = Callable[[str, float | None], Awaitable[Message]]
-"""Puts a question to the run's parent and waits for the answer, so many seconds at most."""
+"""Puts a question to the run's parent and waits for the answer, for so many seconds; then it is closed."""
 
 
 @dataclass(frozen=True, slots=True)

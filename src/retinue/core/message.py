@@ -26,6 +26,11 @@ CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
 }
 """From each state, where it may go. The database holds the same table and has the last word."""
 
+NO_ANSWER = "No answer came. Go on with what you know, and say what you had to assume."
+"""What an agent is told in place of an answer."""
+TAKEN_BACK = "The agent took its question back."
+"""What stands in place of an answer that nobody waits for any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class PermissionWanted:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from retinue.core.executor import Ask
+from retinue.core.message import NO_ANSWER
 from retinue.core.permission import Asked, Permit
 from retinue.executors.loose import Table, rows, table, text
-from retinue.tools.parent_tools import NO_ANSWER, answer_of
+from retinue.tools.parent_tools import answer_of
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class ClaudeDialogue:
         self._stdin: asyncio.StreamWriter | None = None
         self._answering: dict[str, asyncio.Task[None]] = {}
         self._goes_on = False
-        """Whether commands of its go on in the background: when one ends it takes another turn, and may ask."""
+        """Whether its commands go on in the background: when one ends it takes another turn, and may ask."""
 
     def begin(self, stdin: asyncio.StreamWriter, prompt: str) -> None:
         self._stdin = stdin
@@ -91,8 +92,10 @@ class ClaudeDialogue:
         ask = self._ask
         found = await asyncio.gather(*(answer_of(ask, _in_words(question)) for question in asked))
         names = [text(question.get("question")) for question in asked]
-        answers = {name: answer or NO_ANSWER for name, answer in zip(names, found, strict=True)}
-        return {"behavior": "allow", "updatedInput": {**given, "answers": answers}}
+        return {
+            "behavior": "allow",
+            "updatedInput": {**given, "answers": dict(zip(names, found, strict=True))},
+        }
 
     def _say(self, message: Mapping[str, Any]) -> None:
         if self._stdin is not None and not self._stdin.is_closing():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 from retinue.core.errors import Conflict
 from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
+from retinue.core.message import NO_ANSWER, TAKEN_BACK, Message, MessageStatus, PermissionWanted
 from retinue.core.run import RunStatus
 from retinue.runtime.changes import Changes
 from retinue.store.store import Store
@@ -19,10 +22,34 @@ class Mailroom:
         self._store = store
         self._changes = changes
 
-    async def ask(self, run_id: RunId, question: str, wait_s: float | None) -> Message:
-        """Ask, and wait for the answer; still pending when the time is over, closed when the run ended."""
-        message = self._store.messages.ask(run_id, question)
-        return await self.answer(message.id, wait_s)
+    async def ask(
+        self, run_id: RunId, question: str, wait_s: float | None, wanted: PermissionWanted | None = None
+    ) -> Message:
+        """Ask, and wait for the answer; still pending when the time is over, closed when the run ended.
+
+        Who is interrupted while they wait does not come back for it: nobody is to think about it any longer.
+        """
+        message = self._store.messages.ask(run_id, question, wanted)
+        try:
+            return await self.answer(message.id, wait_s)
+        except asyncio.CancelledError:
+            self._settle(message.id, TAKEN_BACK)
+            raise
+
+    async def ask_once(
+        self,
+        run_id: RunId,
+        question: str,
+        wait_s: float | None,
+        wanted: PermissionWanted | None = None,
+        silence: str = NO_ANSWER,
+    ) -> Message:
+        """The same for who will not ask for a late answer: after the time, `silence` is the answer (P7)."""
+        message = await self.ask(run_id, question, wait_s, wanted)
+        if message.status is not MessageStatus.PENDING:
+            return message
+        self._settle(message.id, silence)
+        return await self.answer(message.id, None)
 
     async def answer(self, message_id: MessageId, wait_s: float | None) -> Message:
         """Wait on for the answer to a question asked before."""
@@ -33,6 +60,10 @@ class Mailroom:
     def collect(self, message_id: MessageId) -> Message:
         """The message as it stands; an answer that the run may have by now is taken."""
         return self._settled(message_id) or self._store.messages.get(message_id)
+
+    def _settle(self, message_id: MessageId, answer: str) -> None:
+        with suppress(Conflict):  # somebody was quicker after all
+            self._store.messages.reply(message_id, answer)
 
     def _settled(self, message_id: MessageId) -> Message | None:
         message = self._store.messages.get(message_id)

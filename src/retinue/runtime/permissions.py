@@ -6,10 +6,8 @@ in time (P7). Every decision is an event of the run. Knows nothing of MCP, nor o
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from retinue.core.agent import Permissions
-from retinue.core.errors import Conflict, RetinueError
+from retinue.core.errors import RetinueError
 from retinue.core.ids import RunId
 from retinue.core.message import MessageStatus, PermissionWanted
 from retinue.core.permission import Asked, Rule, Verdict, decided
@@ -54,12 +52,7 @@ class PermissionBroker:
     async def _by_asking(self, run_id: RunId, agent: str, asked: Asked) -> Verdict:
         silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
         wanted = PermissionWanted(asked, self._wait_s)
-        posed = self._store.messages.ask(run_id, question(agent, asked), wanted)
-        message = await self._mailroom.answer(posed.id, self._wait_s)
-        if message.status is MessageStatus.PENDING:
-            with suppress(Conflict):  # somebody was quicker after all
-                self._store.messages.reply(message.id, silence)
-            message = await self._mailroom.answer(message.id, None)
+        message = await self._mailroom.ask_once(run_id, question(agent, asked), self._wait_s, wanted, silence)
         if message.status is not MessageStatus.ACKNOWLEDGED:
             return Verdict(False, "the run ended before an answer came", "silence")
         if message.answer == silence:

@@ -110,7 +110,7 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
             service.known.models,
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask) as supervisor,
+            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask_once) as supervisor,
             child_socket(store.child_tokens.run_of, serve_child) as socket,
         ):
             mailroom = Mailroom(store, changes)
