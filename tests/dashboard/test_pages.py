@@ -124,6 +124,33 @@ async def test_no_secret_is_on_any_page_P6() -> None:
         assert "[redacted" in shown
 
 
+async def test_secret_that_only_the_server_of_the_run_knows_is_on_no_page_P6() -> None:
+    """The dashboard is another process: what a run says must be clean before it is kept."""
+    hidden = "given-to-this-run-alone"
+    async with visiting() as at_server, visiting() as visit, anyio.create_task_group() as group:
+        at_server.service.redactor.hide([hidden])
+        runs, run_id = at_server.service.running, await at_server.started()
+        group.start_soon(runs.request_permission, run_id, "Bash", {"command": f"use {hidden}", "why": hidden})
+        group.start_soon(runs.ask_parent, run_id, f"is {hidden} right?", 20)
+        runs.report(run_id, "running", f"used {hidden}")
+        while len(runs.store.messages.pending(run_id)) < 2:
+            await runs.next_change(0.05)
+        for path in ("/", f"/runs/{run_id}"):
+            shown = await visit.page(path)
+            assert "wants a permission" in shown and "[redacted:" in shown
+            assert hidden not in shown
+        group.cancel_scope.cancel()
+
+
+async def test_secret_that_is_cut_is_not_shown_in_part_P6() -> None:
+    async with visiting() as visit:
+        beginnings = ["x " * 33, "x " * (watching.TASK_LETTERS // 2 - 7)]
+        runs = [await visit.started(task=beginning + SECRET) for beginning in beginnings]
+        for path in ("/", *(f"/runs/{run_id}" for run_id in runs)):
+            assert SECRET[:6] not in await visit.page(path)
+        assert SECRET[:6] not in str(visit.service.running.list())
+
+
 async def test_page_of_a_run_tells_how_it_ended_and_what_it_said() -> None:
     async with visiting() as visit:
         answered = await visit.page(f"/runs/{await visit.ended('echo', 'the whole task')}")

@@ -19,13 +19,14 @@ from retinue.core.run import RunStatus
 from retinue.redaction import Redactor
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.permissions import PermissionBroker
+from retinue.runtime.permissions import SHOWN, PermissionBroker
 from retinue.store.store import Store
 from tests.runtime.runtime_support import DONE, PATIENCE_S, SPEC, server
 
 pytestmark = pytest.mark.anyio
 
 TOUCH = Asked("Bash", "touch x")
+HIDDEN = "only-this-server-knows-it"
 
 
 @dataclass
@@ -64,7 +65,7 @@ async def at_desk(folder: Path, wait_s: float = 30.0) -> AsyncGenerator[Desk]:
     async with server(folder) as up:
         run = up.pool.submit(SPEC)
         async with up.pool.slot(run.id):
-            broker = PermissionBroker(up.store, Mailroom(up.store, up.changes), Redactor(), wait_s)
+            broker = PermissionBroker(up.store, Mailroom(up.store, up.changes), Redactor([HIDDEN]), wait_s)
             yield Desk(up.store, up.changes, broker, run.id, [])
             up.pool.finish(run.id, DONE)
 
@@ -101,7 +102,7 @@ async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_pat
     async with at_desk(tmp_path, wait_s=20) as desk, anyio.create_task_group() as group:
         group.start_soon(desk.decide, long)
         message = await desk.question()
-        assert message.permission == PermissionWanted(long, 20)
+        assert message.permission == PermissionWanted(long, str(long), 20)
         assert len(message.question) < 1_500
         desk.store.messages.reply(message.id, "deny")
 
@@ -159,6 +160,27 @@ async def test_secret_in_a_command_is_not_in_the_audit_P6(tmp_path: Path) -> Non
         secret = "ghp_" + "a1B2" * 9
         await desk.answered("no", Asked("Bash", f"curl -H 'Authorization: token {secret}' x"))
         assert secret not in str(desk.events())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Asked("Bash", f"login --with {HIDDEN}"),
+        Asked("Bash", "x" * (SHOWN - 10) + HIDDEN),
+        Asked("mcp__a__b", details=f'{{"with": "{HIDDEN}"}}'),
+        Asked(f"a tool named {HIDDEN}"),
+    ],
+    ids=["whole", "where the question is cut", "in its details", "in its name"],
+)
+async def test_secret_in_a_call_is_neither_kept_nor_remembered_P6(tmp_path: Path, asked: Asked) -> None:
+    """Other processes show the question too, and know nothing of what was hidden in this one."""
+    async with at_desk(tmp_path) as desk:
+        verdict = await desk.answered("always", asked)
+        assert verdict.allowed
+        kept = str(desk.store.messages.of_run(desk.run_id)) + str(desk.events())
+        assert HIDDEN[:8] not in kept
+        rules = () if HIDDEN in str(asked) else (str(asked),)
+        assert desk.store.permissions.of("worker") == rules, "it was allowed this once"
 
 
 async def test_two_processes_remember_both_of_their_rules(tmp_path: Path) -> None:

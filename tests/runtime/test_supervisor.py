@@ -13,7 +13,8 @@ import pytest
 from retinue.core.budget import Budget
 from retinue.core.errors import BudgetExceeded, InvalidInput, OutputInvalid
 from retinue.core.executor import Outcome, OutputLine, RunContext, Task
-from retinue.core.ids import RunId
+from retinue.core.ids import MessageId, RunId
+from retinue.core.message import Message, MessageStatus
 from retinue.core.run import ENDED, Limits, Run, RunSpec, RunStatus
 from retinue.redaction import Redactor
 from retinue.runtime.supervisor import Supervisor, Work
@@ -208,3 +209,24 @@ async def test_limit_of_a_childs_own_does_not_end_the_tree(tmp_path: Path) -> No
         child = await at.ended(at.start(overspend, parent=root.id, tokens=900))
         assert child.status is RunStatus.ERROR
         assert not at.store.runs.get(root.id).cancel_requested
+
+
+async def test_question_is_asked_without_the_secrets_of_the_run_P6(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def carry(run_id: RunId, question: str, wait_s: float | None) -> Message:
+        asked.append(question)
+        return Message(
+            id=MessageId.new(), run_id=run_id, question=question, status=MessageStatus.CLOSED, asked_at=0
+        )
+
+    async def ask(task: Task, ctx: RunContext) -> Outcome:
+        ctx.hide(["hunter2-of-this-run"])
+        assert ctx.ask is not None
+        await ctx.ask("is hunter2-of-this-run right?", 1)
+        return Outcome("done", exit_code=0)
+
+    async with server(tmp_path) as at, Supervisor(at.store, at.pool, Redactor(), carry) as supervisor:
+        bench = Bench(at, supervisor)
+        await bench.ended(bench.start(ask))
+    assert asked == ["is [redacted:hidden-value] right?"]

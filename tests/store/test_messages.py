@@ -192,9 +192,9 @@ def test_of_many_that_answer_at_once_exactly_one_wins(bench: Bench) -> None:
 
 
 def test_what_a_question_wants_to_be_allowed_is_kept_with_it(bench: Bench) -> None:
-    wanted = PermissionWanted(Asked("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), 30.0)
+    wanted = PermissionWanted(Asked("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), "Bash(x)", 30.0)
     asked = bench.store.messages.ask(bench.running().id, "may I?", wanted)
-    assert asked.permission == PermissionWanted(Asked("Bash", "touch 'ü ?'"), 30.0)
+    assert asked.permission == PermissionWanted(Asked("Bash", "touch 'ü ?'"), "Bash(x)", 30.0)
     assert asked.permission and asked.permission.asked.details == '{"timeout": 5}'
     assert bench.store.messages.ask(bench.running().id, "which one?").permission is None
     with pytest.raises(Unavailable, match="never changes"):

@@ -37,6 +37,9 @@ class PermissionWanted:
     """What a question wants to be allowed, for those who answer with a button instead of words."""
 
     asked: Asked
+    """As it may be shown: without its secrets."""
+    rule: str | None
+    """What `always` would allow for good; None where it would allow this once."""
     wait_s: float
     """Seconds after which nobody's answer is a denial."""
 

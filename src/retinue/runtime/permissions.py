@@ -51,18 +51,28 @@ class PermissionBroker:
 
     async def _by_asking(self, run_id: RunId, agent: str, asked: Asked) -> Verdict:
         silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
-        wanted = PermissionWanted(asked, self._wait_s)
-        message = await self._mailroom.ask_once(run_id, question(agent, asked), self._wait_s, wanted, silence)
+        shown, rule = self._without_secrets(asked), self._rule(asked)
+        wanted = PermissionWanted(shown, rule, self._wait_s)
+        message = await self._mailroom.ask_once(run_id, question(agent, shown), self._wait_s, wanted, silence)
         if message.status is not MessageStatus.ACKNOWLEDGED:
             return Verdict(False, "the run ended before an answer came", "silence")
         if message.answer == silence:
             return Verdict(False, silence, "silence")
-        return self._by_answer(agent, asked, message.answer or "")
+        return self._by_answer(agent, rule, message.answer or "")
 
-    def _by_answer(self, agent: str, asked: Asked, answer: str) -> Verdict:
+    def _rule(self, asked: Asked) -> str | None:
+        """What `always` may remember: a file holds it, so there can be no secret in it (P6)."""
+        rule = Rule.exactly(asked)
+        return rule if rule is not None and self._redactor.redact(rule) == rule else None
+
+    def _without_secrets(self, asked: Asked) -> Asked:
+        """Other processes show it too, and do not know what this one has to hide (P6)."""
+        return Asked(*map(self._redactor.redact, (asked.tool, asked.subject, asked.details)))
+
+    def _by_answer(self, agent: str, rule: str | None, answer: str) -> Verdict:
         """Only a plain yes is one; whatever else was said is told to the agent as the reason."""
         word = answer.strip().lower().split(maxsplit=1)[0].strip(".,:;!") if answer.strip() else ""
-        if word == ALWAYS and (rule := Rule.exactly(asked)):
+        if word == ALWAYS and rule is not None:
             self._remembered.add(agent, rule)
             return Verdict(True, "allowed for good", "answer")
         if word in YES or word == ALWAYS:
@@ -70,8 +80,9 @@ class PermissionBroker:
         return Verdict(False, clip(answer.strip(), 500) or "denied", "answer")
 
     def _note(self, run_id: RunId, asked: Asked, verdict: Verdict) -> None:
-        subject = clip(self._redactor.redact(asked.subject), KEPT)
-        data = {"tool": asked.tool, "subject": subject, "allowed": verdict.allowed, "by": verdict.by}
+        shown = self._without_secrets(asked)
+        subject = clip(shown.subject, KEPT)
+        data = {"tool": shown.tool, "subject": subject, "allowed": verdict.allowed, "by": verdict.by}
         self._store.events.add(run_id, "permission", data)
 
 

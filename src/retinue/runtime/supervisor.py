@@ -18,7 +18,7 @@ from typing import Self, cast
 
 from retinue.core.budget import BudgetKind
 from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
+from retinue.core.executor import Ask, Identity, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
 from retinue.core.message import Message
@@ -205,7 +205,7 @@ class Supervisor:
             started=started,
             env=work.env(run.id),
             spending=meter,
-            ask=None if self._ask is None else partial(self._ask, run.id),
+            ask=self._asking(run.id),
             hide=self._redactor.hide,
             permit=nobody_permits if work.permit is None else partial(work.permit, run.id),
         )
@@ -217,6 +217,16 @@ class Supervisor:
             finally:
                 wall.settle(round((asyncio.get_running_loop().time() - began) * 1000))
                 self._store.runs.set_usage(run.id, meter.usage())
+
+    def _asking(self, run_id: RunId) -> Ask | None:
+        carry = self._ask
+        if carry is None:
+            return None
+
+        async def ask(question: str, wait_s: float | None) -> Message:
+            return await carry(run_id, self._redactor.redact(question), wait_s)
+
+        return ask
 
     def _ending(self, run: Run, performed: Outcome) -> Ending:
         """What happened decides; what the run said of itself can only make it worse."""

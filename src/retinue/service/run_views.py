@@ -20,14 +20,14 @@ SPAWNED = ("error", "run_id", "status", "questions", "next", "note", "cut")
 """Of an outcome, what `spawn_agent` tells besides the answer."""
 
 
-def brief(run: Run, messages: Iterable[Message] = ()) -> dict[str, Any]:
-    """One line of a list."""
+def brief(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = ()) -> dict[str, Any]:
+    """One line of a list. The task loses its secrets before it is cut: half of one is not seen (P6)."""
     view: dict[str, Any] = {
         "run_id": run.id,
         "agent": run.spec.agent,
         "status": run.status.value,
         "elapsed_ms": elapsed_ms(run),
-        "task": clipped(run.spec.task, 80),
+        "task": clipped(redact(run.spec.task), 80),
     }
     if run.spec.parent is not None:
         view["parent"] = run.spec.parent

@@ -57,7 +57,8 @@ class Runs:
     workers: CapacityLimiter
     """How many roles of research work at once in this process."""
     redactor: Redactor
-    """Tasks and answers are kept as they are given; what is shown of them is not."""
+    """Tasks and answers are kept as they are given; what is shown of them is not. What a run says is kept
+    without secrets: other processes show it too, and do not know what this one has to hide (P6)."""
 
     def start(
         self,
@@ -135,7 +136,7 @@ class Runs:
             raise InvalidInput(f"cannot list {limit} runs", hint="limit is 1 to 500")
         wanted = [status for status in RunStatus if not status.ended] if active else None
         found = self.store.runs.list(statuses=wanted, limit=limit)
-        views = [run_views.brief(run, self.waiting.asked(run)) for run in found]
+        views = [run_views.brief(run, self.redactor.redact, self.waiting.asked(run)) for run in found]
         return self.redactor.redact_value({"runs": views})
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
@@ -199,7 +200,8 @@ class Runs:
         """A run's question; its answer if it comes in time."""
         if not question.strip():
             raise InvalidInput("the question is empty", hint="ask something")
-        return _answered(await self.mailroom.ask(own, question, self.patience(wait_s)))
+        clean = self.redactor.redact(question)
+        return _answered(await self.mailroom.ask(own, clean, self.patience(wait_s)))
 
     async def check_message(self, own: RunId, message_id: str, wait_s: float | None = None) -> dict[str, Any]:
         checked = MessageId.parse(message_id)
@@ -233,6 +235,7 @@ class Runs:
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         if summary is not None:
+            summary = self.redactor.redact(summary)
             self.store.runs.set_summary(run.id, summary)
         self.store.events.add(run.id, "report", {"status": status})
         return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from retinue.core.errors import Conflict
 from retinue.core.message import Message, MessageStatus
-from retinue.core.permission import Rule
 from retinue.core.run import ACTIVE, ENDED, Run, RunStatus
 from retinue.core.words import clip
 from retinue.service import run_views
@@ -33,8 +32,8 @@ def overview(runs: Runs) -> dict[str, Any]:
     active = runs.store.runs.list(statuses=ACTIVE, limit=MOST_ACTIVE + 1)
     view: dict[str, Any] = {
         "asked": _asked(runs, runs.store.messages.all_pending()),
-        "active": [_row(run) for run in active[:MOST_ACTIVE]],
-        "recent": [_row(run) for run in runs.store.runs.list(statuses=ENDED, limit=MOST_RECENT)],
+        "active": [_row(runs, run) for run in active[:MOST_ACTIVE]],
+        "recent": [_row(runs, run) for run in runs.store.runs.list(statuses=ENDED, limit=MOST_RECENT)],
         "more_active": len(active) > MOST_ACTIVE,
     }
     return runs.redactor.redact_value(view)
@@ -44,10 +43,11 @@ def one_run(runs: Runs, run_id: str) -> dict[str, Any]:
     """Everything about a run that a page holds."""
     run, messages = runs.with_messages(run_id)
     pending = [message for message in messages if message.status is MessageStatus.PENDING]
+    task = runs.redactor.redact(run.spec.task)
     view: dict[str, Any] = {
-        **_row(run),
-        "task": clip(run.spec.task, TASK_LETTERS),
-        "task_letters": len(run.spec.task),
+        **_row(runs, run),
+        "task": clip(task, TASK_LETTERS),
+        "task_letters": len(task),
         "caller": run.spec.caller,
         "executor": run.spec.executor,
         "model": run.spec.model,
@@ -60,13 +60,14 @@ def one_run(runs: Runs, run_id: str) -> dict[str, Any]:
         "facts": run_views.facts(run),
         "cancel_requested": run.cancel_requested,
         "answered": [_answered(message) for message in messages if message.answer is not None],
-        "children": [_row(child) for child in runs.store.runs.list(parent=run.id, limit=MOST_CHILDREN)],
+        "children": [_row(runs, child) for child in runs.store.runs.list(parent=run.id, limit=MOST_CHILDREN)],
         "events": [
             {"at": event.at, "kind": event.kind, "data": dict(event.data)}
             for event in runs.store.events.latest(run.id, MOST_EVENTS)
         ],
     }
-    fitted = run_views.fitted(view, ONE_RUN_TOKENS, f"`retinue logs {run.id}` has the whole output")
+    clean = runs.redactor.redact_value(view)  # before anything is cut: half a secret is not seen as one
+    fitted = run_views.fitted(clean, ONE_RUN_TOKENS, f"`retinue logs {run.id}` has the whole output")
     # What is asked is not cut here: nobody should allow what they have not been shown.
     whole = {"asked": _asked(runs, pending), "log": runs.logs(run_id, tokens=LOG_TOKENS)}
     return runs.redactor.redact_value(fitted | whole)
@@ -101,9 +102,9 @@ async def news(runs: Runs, run_id: str | None, pause_s: float) -> AsyncGenerator
             yield changed
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _row(runs: Runs, run: Run) -> dict[str, Any]:
     timing = run.timing
-    return run_views.brief(run) | {
+    return run_views.brief(run, runs.redactor.redact) | {
         "began_at": timing.started_at or timing.enqueued_at,
         "ended_at": timing.ended_at,
         "usage": run.usage.as_dict(),
@@ -122,15 +123,13 @@ def _answer(run: Run) -> Any:
 
 
 def _asked(runs: Runs, messages: list[Message]) -> list[dict[str, Any]]:
-    return [_question(message, runs.store.runs.get(message.run_id)) for message in messages]
+    return [_question(message, _row(runs, runs.store.runs.get(message.run_id))) for message in messages]
 
 
-def _question(message: Message, run: Run) -> dict[str, Any]:
+def _question(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
     view: dict[str, Any] = {
         "message_id": message.id,
-        "run_id": run.id,
-        "agent": run.spec.agent,
-        "task": run_views.clipped(run.spec.task, 80),
+        **{name: run[name] for name in ("run_id", "agent", "task")},
         "asked_at": message.asked_at,
         "question": message.question,
     }
@@ -140,7 +139,7 @@ def _question(message: Message, run: Run) -> dict[str, Any]:
             "tool": wanted.tool,
             "subject": wanted.subject,
             "details": wanted.details,
-            "rule": Rule.exactly(wanted),
+            "rule": message.permission.rule,
             "denied_at": until,
             "denied_in_s": max(0, round(until - time.time())),
         }

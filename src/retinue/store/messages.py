@@ -169,10 +169,11 @@ def _message(row: Row) -> Message:
 def _to_json(permission: PermissionWanted) -> str:
     asked = permission.asked
     kept = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
-    kept |= {"wait_s": permission.wait_s}
+    kept |= {"rule": permission.rule, "wait_s": permission.wait_s}
     return storable(json.dumps(kept, ensure_ascii=False))
 
 
 def _from_json(text: str) -> PermissionWanted:
     kept = json.loads(text)
-    return PermissionWanted(Asked(kept["tool"], kept["subject"], kept["details"]), kept["wait_s"])
+    asked = Asked(kept["tool"], kept["subject"], kept["details"])
+    return PermissionWanted(asked, kept["rule"], kept["wait_s"])
