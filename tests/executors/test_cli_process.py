@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
@@ -68,6 +69,20 @@ async def test_prompt_goes_to_stdin_and_the_outcome_tells_what_happened_P8(stage
     assert (outcome.facts["model"], outcome.facts["isolation"]) == ("claude-opus-5-5", "none")
     assert "no sandbox" in str(outcome.notes)
     assert (outcome.usage["steps"], outcome.usage["tokens"]) == (2, 36)
+
+
+@pytest.mark.parametrize(
+    "taken_away",
+    [{"denied_tools": ("ask_parent",)}, {"permissions": Permissions(deny=("ask_parent",))}],
+    ids=str,
+)
+async def test_agent_on_claude_that_may_not_ask_has_no_tool_for_it_P7(
+    stage: Stage, taken_away: dict[str, object]
+) -> None:
+    plays(stage, "claude", "claude-tool")
+    await claude(stage, **taken_away).run(TASK, stage.context())
+    given = cast("list[str]", shown(stage)["argv"])
+    assert "AskUserQuestion" in given[given.index("--disallowedTools") + 1].split(",")
 
 
 async def test_cli_that_stays_after_its_result_is_ended_and_its_answer_kept_P2(

@@ -83,20 +83,24 @@ def _prompt(job: Job) -> Iterator[str]:
 def _permissions(job: Job) -> Iterator[str]:
     agent = job.agent
     if agent.tools is not None:
-        own = (QUESTION_TOOL if tool == ASK_PARENT else tool for tool in agent.tools)
-        yield from ("--tools", ",".join(tool for tool in own if not tool.startswith("mcp__")))
+        yield from ("--tools", ",".join(_own(tool) for tool in agent.tools if not tool.startswith("mcp__")))
     allowed = [str(Rule.parse(rule)) for rule in agent.permissions.allow]
     if job.ours:
         allowed += [f"mcp__{OURS}"]
     if allowed:
         yield from ("--allowedTools", ",".join(allowed))
-    denied = [str(Rule.parse(rule)) for rule in (*agent.permissions.deny, *agent.denied_tools)]
+    denied = [str(Rule.parse(_own(rule))) for rule in (*agent.permissions.deny, *agent.denied_tools)]
     if not agent.spawns:
         denied += SUBAGENTS
     if denied:
         yield from ("--disallowedTools", ",".join(denied))
     if agent.permissions.mode:
         yield from ("--permission-mode", agent.permissions.mode)
+
+
+def _own(tool: str) -> str:
+    """Its own name for the tool."""
+    return QUESTION_TOOL if tool == ASK_PARENT else tool
 
 
 def _servers(job: Job) -> str:

@@ -73,7 +73,7 @@ def needs_ours(agent: Agent, profile: CliProfile) -> bool:
 
 
 def child_server(env: Mapping[str, str]) -> ReadyServer | None:
-    """Ours, if the run was given a way to it. The relay is small: it starts with every run."""
+    """Ours, if the run was given a way to it. The relay is small: it starts with the run."""
     if not env:
         return None
     if SOCKET in env:

@@ -1,7 +1,7 @@
 """The relay: a small program between a coding CLI and the server that started it.
 
 The CLI starts it as an MCP server on stdin and stdout. It connects to the socket that the server has for its
-runs, shows the run's token, and passes everything on in both directions. It starts with every run, so it
+runs, shows the run's token, and passes everything on in both directions. It starts with the run, so it
 imports as little as it can, and nothing of Retinue; the server on the other side knows all there is to know.
 """
 
