@@ -87,6 +87,22 @@ async def test_question_that_nobody_answers_in_time_is_closed_for_who_does_not_c
             one.store.messages.reply(message.id, "late")
 
 
+async def test_answer_in_time_counts_although_the_slot_is_free_only_later_P8(tmp_path: Path) -> None:
+    async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
+        asking, other = at.pool.submit(SPEC), at.pool.submit(SPEC)
+        async with at.pool.slot(asking.id):
+            once = group.create_task(Mailroom(at.store, at.changes).ask_once(asking.id, "?", wait_s=0.1))
+            await at.becomes(asking.id, RunStatus.WAITING)
+            async with at.pool.slot(other.id):
+                [message] = at.store.messages.pending(asking.id)
+                at.store.messages.reply(message.id, "yes")
+                done, _ = await asyncio.wait([once], timeout=0.3)
+                assert not done
+                at.pool.finish(other.id, DONE)
+            assert (await once).answer == "yes"
+            assert (await once).status is MessageStatus.ACKNOWLEDGED
+
+
 async def test_question_whose_asker_is_interrupted_is_taken_back_P8(one: Server) -> None:
     run = one.pool.submit(SPEC)
     async with one.pool.slot(run.id):

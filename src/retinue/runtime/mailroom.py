@@ -46,10 +46,10 @@ class Mailroom:
     ) -> Message:
         """The same for who will not ask for a late answer: after the time, `silence` is the answer (P7)."""
         message = await self.ask(run_id, question, wait_s, wanted)
-        if message.status is not MessageStatus.PENDING:
-            return message
-        self._settle(message.id, silence)
-        return await self.answer(message.id, None)
+        if message.status is MessageStatus.PENDING:
+            self._settle(message.id, silence)
+        # An answer that came in time counts, however long the run then waits for its slot.
+        return message if message.status in _SETTLED else await self.answer(message.id, None)
 
     async def answer(self, message_id: MessageId, wait_s: float | None) -> Message:
         """Wait on for the answer to a question asked before."""
