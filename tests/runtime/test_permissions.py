@@ -12,6 +12,7 @@ import anyio.to_thread
 import pytest
 
 from retinue.core.agent import NO_PERMISSIONS, Permissions
+from retinue.core.harmless import harmless, visible
 from retinue.core.ids import RunId
 from retinue.core.message import Message, PermissionWanted
 from retinue.core.permission import Asked, Verdict
@@ -105,6 +106,15 @@ async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_pat
         assert message.permission == PermissionWanted(long, str(long), 20)
         assert len(message.question) < 1_500
         desk.store.messages.reply(message.id, "deny")
+
+
+@pytest.mark.parametrize("hiding", ["\x1b]; rm -rf x\x07", "\u202e; rm -rf x", "\u200b; rm -rf x"], ids=ascii)
+async def test_question_hides_nothing_of_a_command_on_a_terminal_P7(tmp_path: Path, hiding: str) -> None:
+    """A terminal is shown no commands to itself: what they would take out of sight is allowed too."""
+    async with at_desk(tmp_path) as desk:
+        await desk.answered("no", Asked("Bash", f"echo{hiding}"))
+        [message] = desk.store.messages.of_run(desk.run_id)
+        assert f"echo{visible(hiding)}" in harmless(message.question)
 
 
 async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: Path) -> None:

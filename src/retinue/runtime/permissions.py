@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from retinue.core.agent import Permissions
 from retinue.core.errors import RetinueError
+from retinue.core.harmless import visible
 from retinue.core.ids import RunId
 from retinue.core.message import MessageStatus, PermissionWanted
 from retinue.core.permission import Asked, Rule, Verdict, decided
@@ -89,7 +90,7 @@ class PermissionBroker:
 def question(agent: str, asked: Asked) -> str:
     """What is asked of the parent or a person."""
     about = asked.subject or asked.details
-    what = f"{asked.tool}: {clip(about, SHOWN)}" if about else asked.tool
+    what = visible(f"{asked.tool}: {clip(about, SHOWN)}" if about else asked.tool)
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "
