@@ -286,7 +286,7 @@ def level_of(first: float, second: float) -> str:
     ranking = Ranking(
         best=[Ranked(0, first, 1), Ranked(1, second, 1)],
         signals={"said": none, "traced": none, "defined": none},
-        details={0: Detail((), (), {}, {})},
+        details={0: Detail((0,), (), (), (), {}, {})},
         weights={},
         counts={},
         companions={},

@@ -92,4 +92,6 @@ class Indexed:
         query = f"SELECT {stored.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
         row = self._db.execute(query, (self._ids[file],)).fetchone()
         with making_sense():
-            return stored.unpack(row, [term for term in terms if file in self.counts[term]])
+            return stored.unpack(
+                row, {term: count for term in terms if (count := self.counts[term].get(file))}
+            )

@@ -26,9 +26,7 @@ def missing_names(question: Question, evidence: Evidence, ranking: Ranking) -> t
     absent = [name for name in question.names if _is_code(name) and not _occurs(name, evidence)]
     if not absent:
         return ()
-    defined = sorted(
-        {chunk.name for detail in ranking.details.values() for chunk in detail.chunks if chunk.name}
-    )
+    defined = sorted({name for detail in ranking.details.values() for name in detail.name_terms})
     return tuple(Missing(name, tuple(get_close_matches(name, defined, _NEAR, _ALIKE))) for name in absent)
 
 

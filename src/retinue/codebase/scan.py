@@ -116,5 +116,12 @@ def detail_of(path: str, data: bytes, asked: Asked) -> Detail:
             for term in found:
                 counts = hits.setdefault(term, {})
                 counts[number] = counts.get(number, 0) + 1
-    names = {chunk.name for chunk in cut if chunk.name}
-    return Detail(cut, imports, hits, {name: asked.vocabulary.distinct(name) for name in names})
+    names = [chunk.name for chunk in cut]
+    return Detail(
+        [*(chunk.start for chunk in cut), len(data)],
+        [chunk.line for chunk in cut],
+        names,
+        imports,
+        hits,
+        {name: asked.vocabulary.distinct(name) for name in names if name},
+    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from retinue.codebase.evidence import Detail
-from retinue.codebase.outline import Chunk, outline
+from retinue.codebase.outline import outline
 from retinue.codebase.path_words import FOLDER, NAME, folders_of, name_of
 from retinue.codebase.terms import Vocabulary, words
 
@@ -56,28 +58,31 @@ def _path_terms(path: str, known: Vocabulary) -> Iterator[str]:
         yield from (mark + term for term in known.distinct(text).split())
 
 
-def unpack(row: Row, terms: Iterable[str]) -> Detail:
-    """Of the words, only where the given terms stand is looked up."""
+def unpack(row: Row, counts: Mapping[str, int]) -> Detail:
+    """Of the words, only where the given terms stand is looked up: each is known to be there so often."""
     places, names, name_terms, imports, said = row
     numbers = array("I")
     numbers.frombytes(places)
-    starts, lines = numbers[0::2], numbers[1::2]
     of_chunks = names.split("\n")
-    chunks = list(map(Chunk, starts, starts[1:], lines, of_chunks))
     terms_of = dict(zip(of_chunks, name_terms.split("\n"), strict=True))
     terms_of.pop("", None)
-    hits = {term: _by_chunk(said, f" {term} ") for term in terms}
-    return Detail(chunks, imports.split("\n") if imports else [], hits, terms_of)
+    ends = list(accumulate([len(line) + 1 for line in said.split(_APART)]))
+    hits = {term: _by_chunk(said, ends, term, count) for term, count in counts.items()}
+    imported = imports.split("\n") if imports else []
+    return Detail(numbers[0::2], numbers[1::2], of_chunks, imported, hits, terms_of)
 
 
-def _by_chunk(said: str, wanted: str) -> dict[int, int]:
+def _by_chunk(said: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:
+    """Stops at the last place: what comes after need not be searched."""
     counts: dict[int, int] = {}
-    chunk, counted = -1, 0
+    wanted = f" {term} "
     step = len(wanted) - 1
-    here = said.find(wanted)
-    while here >= 0:
-        chunk += said.count(_APART, counted, here)
-        counted = here
-        counts[chunk] = counts.get(chunk, 0) + 1
-        here = said.find(wanted, here + step)
+    here, chunk, end = -step, -1, 0
+    for _ in range(count):
+        here = said.index(wanted, here + step)
+        if here >= end:
+            line = bisect_right(ends, here, chunk + 1)
+            chunk, end = line - 1, ends[line]
+            counts[chunk] = 0
+        counts[chunk] += 1
     return counts
