@@ -51,7 +51,7 @@ class Past:
 
 class Evidence(Protocol):
     @property
-    def paths(self) -> Sequence[str]:
+    def paths(self) -> tuple[str, ...]:
         """Every file that may be named, in the order of the roots, then by path. Its place is its number."""
         ...
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from retinue.codebase import chronicle, holdings, segments, stored
 from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.damage import making_sense
 from retinue.codebase.entry import Entry
 from retinue.codebase.freshness import GONE, settled
 from retinue.codebase.history import History
@@ -120,16 +119,13 @@ class Index:
 
     def currents(self, stop: Stop) -> list[Current] | None:
         """What it holds of each root, and what is new since; None if it holds nothing yet."""
-        held = self._held()
-        if held is None:
+        if not (rows := self._rows()):
             return None
-        return [current(one, self._codebase, root, stop) for one, root in zip(held, self._roots, strict=True)]
+        return [current(one, self._codebase, stop) for one in holdings.kept(self._roots, rows)]
 
-    def _held(self) -> list[Holdings] | None:
+    def _rows(self) -> tuple[holdings.Row, ...]:
         query = f"SELECT {holdings.COLUMNS} FROM holdings ORDER BY root"  # noqa: S608 - constants
-        rows = self._db.execute(query).fetchall()
-        with making_sense():
-            return [Holdings.unpacked(row) for row in rows] if rows else None
+        return tuple(self._db.execute(query).fetchall())
 
     def evidence(self, currents: Sequence[Current], terms: Collection[str], stop: Stop) -> Indexed:
         """Only while `reading`."""
@@ -165,12 +161,10 @@ class Index:
     def update_files(self, stop: Stop) -> None:
         """Take in what changed. Others may have done so in the meantime."""
         with self._writing():
-            held = self._held()
-            known = held or [Holdings.none() for _ in self._roots]
-            currents = [
-                current(one, self._codebase, root, stop) for one, root in zip(known, self._roots, strict=True)
-            ]
-            if held is None or self._is_much(currents):
+            rows = self._rows()
+            known = holdings.unpacked(self._roots, rows) if rows else map(Holdings.none, self._roots)
+            currents = [current(one, self._codebase, stop) for one in known]
+            if not rows or self._is_much(currents):
                 self._take_in(currents, stop)
             elif any(one.moved for one in currents):
                 self._keep([one.holdings for one in currents])
