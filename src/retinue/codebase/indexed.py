@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
+from functools import cached_property
 
 from retinue.codebase import segments, stored
 from retinue.codebase.codebase import Codebase
@@ -32,7 +33,7 @@ class Indexed:
         stop: Stop,
     ) -> None:
         self._db = database
-        self._asked = Asked(terms)
+        self._terms = terms
         self._roots = codebase.roots
         self._layout = layout_of(tuple(one.holdings for one in currents))
         self.paths = self._layout.paths
@@ -64,6 +65,11 @@ class Indexed:
             counts.pop(file, None)
         return counts
 
+    @cached_property
+    def _asked(self) -> Asked:
+        """For what is read anew; mostly there is nothing."""
+        return Asked(self._terms)
+
     def entry(self, file: int) -> Entry:
         return Entry(self._roots[bisect_right(self._layout.ends, file)], self.paths[file])
 
@@ -72,12 +78,11 @@ class Indexed:
             mark: {term: set(self._files_with(mark + term)) for term in self.counts}
             for mark in (NAME, FOLDER)
         }
-        loose = self._loose
-        for mark, of_loose in zip(
-            (NAME, FOLDER), path_words([self.paths[file] for file in loose], self._asked), strict=True
-        ):
-            for term, places in of_loose.items():
-                found[mark][term].update(loose[place] for place in places)
+        if loose := self._loose:
+            of_loose = path_words([self.paths[file] for file in loose], self._asked)
+            for mark, places_of in zip((NAME, FOLDER), of_loose, strict=True):
+                for term, places in places_of.items():
+                    found[mark][term].update(loose[place] for place in places)
         return PathWords(found[NAME], found[FOLDER])
 
     def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, Detail]:

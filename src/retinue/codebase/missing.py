@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -27,7 +28,21 @@ def missing_names(question: Question, evidence: Evidence, ranking: Ranking) -> t
     if not absent:
         return ()
     defined = sorted({name for detail in ranking.details.values() for name in detail.name_terms})
-    return tuple(Missing(name, tuple(get_close_matches(name, defined, _NEAR, _ALIKE))) for name in absent)
+    return tuple(
+        Missing(name, tuple(get_close_matches(name, _possible(name, defined), _NEAR, _ALIKE)))
+        for name in absent
+    )
+
+
+def _possible(name: str, defined: Sequence[str]) -> list[str]:
+    """Those with enough letters of the name to be alike: comparing in earnest goes letter by letter."""
+    foreign = bytes(set(range(256)).difference(f"{name}\n".encode()))
+    shared = "\n".join(defined).encode().translate(None, foreign).split(b"\n")
+    return [
+        other
+        for other, common in zip(defined, shared, strict=False)
+        if 2 * min(len(common), len(name)) >= _ALIKE * (len(name) + len(other))
+    ]
 
 
 def _is_code(name: str) -> bool:
