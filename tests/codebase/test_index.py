@@ -7,15 +7,18 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from array import array
 from pathlib import Path
 
 import pytest
 
 from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.freshness import UNSETTLED, changed, settled, stamp
+from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
 from retinue.codebase.history import History, Message
-from retinue.codebase.index import Index
+from retinue.codebase.holdings import kept
+from retinue.codebase.index import LOOSE_FILES, Index
+from retinue.codebase.layout import layout_of
 from retinue.codebase.locate import Located, Locator
 from retinue.codebase.opener import Opener
 from retinue.core.errors import Canceled
@@ -286,8 +289,55 @@ def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
         {"st_mtime_ns": changed_ns, "st_ctime_ns": changed_ns, "st_atime_ns": 0},
     )
     assert (settled(told, looked_ns) != UNSETTLED) == is_sure
-    assert changed(tmp_path, [("a.py", UNSETTLED)]) == [0]
-    assert changed(tmp_path, [("a.py", stamp(status))]) == []
+    assert changed([os.fsencode(file)], array("q", [UNSETTLED])) == [0]
+    assert changed([os.fsencode(file)], array("q", [stamp(status)])) == []
+
+
+def test_files_behind_one_that_is_gone_are_looked_at(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in "abcde"]
+    for file in files[1:4]:
+        file.touch()
+    known = array("q", [GONE, stamp(files[1].stat()), stamp(files[2].stat()), 12345, 12345])
+    files[1].unlink()
+    assert changed(list(map(os.fsencode, files)), known) == [1, 3, 4]
+
+
+def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
+    project: Path, tmp_path: Path
+) -> None:
+    """P8: a process keeps what it read of the index for as long as the index says the same."""
+    scan, indexed = locators(project, tmp_path / "index")
+    _, other = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    for number in range(3):
+        ask(indexed, QUESTIONS[2])
+        for part in range(LOOSE_FILES + 1):
+            write(project, f"lib/part_{part}.py", f"def gadget_{part}():\n    return cache[{number}]\n")
+        write(project, f"lib/widget_{number}.py", "def widget():\n    return cache\n")
+        prepare(other, project)
+        assert f"lib/widget_{number}.py" in paths(ask(indexed, QUESTIONS[2]))
+        assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
+
+
+def test_what_is_kept_between_questions_is_of_two_codebases_at_most(tmp_path: Path) -> None:
+    for number in range(4):
+        root = tmp_path / f"project_{number}"
+        write(root, "net/retry.py", f"class RetryPolicy:\n    delay = {number}\n")
+        scan, indexed = locators(root, tmp_path / "index")
+        prepare(indexed, root)
+        for question in QUESTIONS:
+            assert ask(indexed, question) == ask(scan, question)
+    for cache in (kept, layout_of):
+        assert cache.cache_info().currsize == 2
+
+
+def test_a_word_said_again_and_again_is_counted_as_by_a_scan(project: Path, tmp_path: Path) -> None:
+    text = "def f(retry):\n    retry retry retry, retry_retry\n\ndef retrying(): retry retry\n\nretry = 1\n"
+    write(project, "lib/again.py", text * 3)
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    assert "lib/again.py" in paths(ask(indexed, "retry"))
+    assert ask(indexed, "retry") == ask(scan, "retry")
 
 
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
@@ -406,8 +456,11 @@ def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, dama
     [
         "UPDATE holdings SET ids = x'010203'",
         "UPDATE holdings SET stamps = NULL",
+        "UPDATE holdings SET stamps = substr(stamps, 9)",
+        "UPDATE holdings SET watched = CAST(watched || x'0061' AS BLOB)",
         "UPDATE files SET places = x'01'",
         "UPDATE files SET names = names || char(10) || 'more'",
+        "UPDATE files SET words = ''",
         "UPDATE blocks SET ends = x''",
         "UPDATE blocks SET codes = x'0102'",
         "DELETE FROM commits",

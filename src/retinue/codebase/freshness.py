@@ -18,8 +18,6 @@ UNSETTLED = -1
 _SETTLED_NS = 100_000_000
 """Clocks of file systems tick every few milliseconds, on some of them every two seconds for whole seconds."""
 _COARSE_NS = 2_100_000_000
-
-
 _STAMPED = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
 
 from retinue.codebase.question import Question
 
-_SEPARATOR = re.compile(r"\.|::|/|\\")
 _OUTERMOST = 0.6
 """What a file of a stack trace counts where the calls begin; where they fail it counts in full."""
 _PACKAGE_NAMES = ("__init__", "index", "mod", "lib")
@@ -20,7 +18,7 @@ class PathTable:
 
     def __init__(self, paths: Iterable[tuple[int, str]]) -> None:
         self._by_name: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        self._by_module: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._by_module: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
         for file, path in paths:
             lower = path.lower()
             folder, _, name = lower.rpartition("/")
@@ -28,22 +26,21 @@ class PathTable:
             module = name.partition(".")[0]
             if module in _PACKAGE_NAMES:
                 module = folder.rpartition("/")[2]
-            self._by_module[module].append((file, lower))
+            self._by_module[module].append((file, _module_segments(lower)))
 
     def named(self, path: str) -> list[int]:
         """The files whose path shares the longest end with `path`."""
         wanted = path.lower().replace("\\", "/").split("/")
-        return _best(
-            (_shared_end(own.split("/"), wanted), file) for file, own in self._by_name.get(wanted[-1], ())
-        )
+        found = self._by_name.get(wanted[-1], ())
+        return _best([(_shared_end(own.split("/"), wanted), file) for file, own in found])
 
     def module(self, name: str) -> list[int]:
         """The files of the longest module name in `name`: dotted, `::`-separated or a path without suffix."""
-        wanted = [part.lower() for part in _SEPARATOR.split(name) if part]
+        dotted = name.lower().replace("::", ".").replace("/", ".").replace("\\", ".")
+        wanted = [part for part in dotted.split(".") if part]
         scored: list[tuple[int, int]] = []
         for end in range(len(wanted), 0, -1):
-            for file, own in self._by_module.get(wanted[end - 1], ()):
-                segments = _module_segments(own)
+            for file, segments in self._by_module.get(wanted[end - 1], ()):
                 shared = _shared_end(segments, wanted[:end])
                 if shared >= min(2, len(segments)):
                     scored.append((shared * len(wanted) + end, file))

@@ -28,21 +28,19 @@ def missing_names(question: Question, evidence: Evidence, ranking: Ranking) -> t
     if not absent:
         return ()
     defined = sorted({name for detail in ranking.details.values() for name in detail.name_terms})
-    return tuple(
-        Missing(name, tuple(get_close_matches(name, _possible(name, defined), _NEAR, _ALIKE)))
-        for name in absent
-    )
+    return tuple(Missing(name, near_names(name, defined)) for name in absent)
 
 
-def _possible(name: str, defined: Sequence[str]) -> list[str]:
-    """Those with enough letters of the name to be alike: comparing in earnest goes letter by letter."""
+def near_names(name: str, defined: Sequence[str]) -> tuple[str, ...]:
+    """Those without enough letters of the name are left out first: comparing in earnest is slow."""
     foreign = bytes(set(range(256)).difference(f"{name}\n".encode()))
     shared = "\n".join(defined).encode().translate(None, foreign).split(b"\n")
-    return [
+    possible = [
         other
-        for other, common in zip(defined, shared, strict=False)
-        if 2 * min(len(common), len(name)) >= _ALIKE * (len(name) + len(other))
+        for other, letters in zip(defined, shared, strict=False)
+        if 2 * min(len(letters), len(name)) >= _ALIKE * (len(name) + len(other))
     ]
+    return tuple(get_close_matches(name, possible, _NEAR, _ALIKE))
 
 
 def _is_code(name: str) -> bool:
