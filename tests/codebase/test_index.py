@@ -528,6 +528,37 @@ def test_a_canceled_update_leaves_the_index_as_it_was(project: Path, tmp_path: P
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
+class StopAfter(Stop):
+    """Cancels itself at the last of some checks."""
+
+    def __init__(self, checks: int) -> None:
+        super().__init__()
+        self._left = checks
+
+    def check(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self.cancel()
+        super().check()
+
+
+def test_an_update_canceled_midway_changes_nothing_that_is_kept(project: Path, tmp_path: Path) -> None:
+    """P8: what it took in is rolled back, so those who ask may not know of it either."""
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    ask(indexed, QUESTIONS[2])
+    edited = [f"lib/part_{part}.py" for part in range(LOOSE_FILES + 1)]
+    for path in edited:
+        write(project, path, "def gadget():\n    return cache\n")
+    settle(project)
+    with pytest.raises(Canceled):
+        indexed.prepare(StopAfter(LOOSE_FILES // 2))
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    assert loose(index) == sorted(edited)
+    index.close()
+    assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
+
+
 def test_threads_may_ask_and_update_at_once(project: Path, tmp_path: Path) -> None:
     scan, indexed = locators(project, tmp_path / "index")
     expected = [ask(scan, question) for question in QUESTIONS]
