@@ -18,9 +18,10 @@ from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
 from retinue.codebase.history import History, Message
 from retinue.codebase.holdings import kept
 from retinue.codebase.index import LOOSE_FILES, Index
-from retinue.codebase.layout import layout_of
+from retinue.codebase.layout import MOST_NUMBERS, Counts, layout_of
 from retinue.codebase.locate import Located, Locator
 from retinue.codebase.opener import Opener
+from retinue.codebase.policy import Policy
 from retinue.core.errors import Canceled
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -317,6 +318,24 @@ def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
         prepare(other, project)
         assert f"lib/widget_{number}.py" in paths(ask(indexed, QUESTIONS[2]))
         assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
+
+
+def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: Path, tmp_path: Path) -> None:
+    """P6: files, sizes and stamps are the same under both policies; what was read of the files is not."""
+    write(project, "lib/long.py", "def widget(cached): pass\n" * 100)
+    for policy in (Policy(), Policy(max_file_bytes=1_000), Policy()):
+        codebase = Codebase([Root.at(project)], policy)
+        indexed = Locator(codebase, tmp_path / "index")
+        prepare(indexed, project)
+        assert ask(indexed, QUESTIONS[2]) == ask(Locator(codebase), QUESTIONS[2])
+
+
+def test_counts_are_kept_up_to_a_bound() -> None:
+    counts = Counts()
+    for term in map(str, range(10)):
+        counts.keep(term, dict.fromkeys(range(MOST_NUMBERS // 4), 1))
+        assert counts.get(term)
+        assert sum(counts.get(str(other)) is not None for other in range(10)) <= 4
 
 
 def test_what_is_kept_between_questions_is_of_two_codebases_at_most(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class Index:
 
     def evidence(self, currents: Sequence[Current], terms: Collection[str], stop: Stop) -> Indexed:
         """Only while `reading`."""
-        return Indexed(self._db, self._codebase, currents, terms, stop)
+        return Indexed(self._file, self._db, self._codebase, currents, terms, stop)
 
     @contextmanager
     def reading(self) -> Generator[None]:

@@ -6,6 +6,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from pathlib import Path
 
 from retinue.codebase import segments, stored
 from retinue.codebase.codebase import Codebase
@@ -26,6 +27,7 @@ class Indexed:
 
     def __init__(
         self,
+        index: Path,
         database: sqlite3.Connection,
         codebase: Codebase,
         currents: Sequence[Current],
@@ -35,7 +37,7 @@ class Indexed:
         self._db = database
         self._terms = terms
         self._roots = codebase.roots
-        self._layout = layout_of(tuple(one.holdings for one in currents))
+        self._layout = layout_of(index, tuple(one.holdings for one in currents))
         self.paths = self._layout.paths
         self.sizes = self._layout.sizes[:]
         self._loose = [
@@ -55,14 +57,23 @@ class Indexed:
                     self.counts[term][file] = count
 
     def _files_with(self, term: str) -> dict[int, int]:
+        counts = self._layout.counts.get(term)
+        if counts is None:
+            counts = self._look_up(term)
+            self._layout.counts.keep(term, counts)
+        if self._loose:
+            counts = counts.copy()
+            for file in self._loose:
+                counts.pop(file, None)
+        return counts
+
+    def _look_up(self, term: str) -> dict[int, int]:
         counts: dict[int, int] = {}
         numbers = self._layout.numbers
         for codes in segments.posting(self._db, self._segments, term):
             for code in codes:
                 if (number := numbers.get(code >> COUNT_BITS)) is not None:
                     counts[number] = counts.get(number, 0) + (code & COUNT)
-        for file in self._loose:
-            counts.pop(file, None)
         return counts
 
     @cached_property
@@ -93,7 +104,6 @@ class Indexed:
             return detail_of(self.paths[file], self._texts[file], self._asked)
         query = f"SELECT {stored.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
         row = self._db.execute(query, (self._layout.ids[file],)).fetchone()
+        counts = {term: count for term in terms if (count := self.counts[term].get(file))}
         with making_sense():
-            return stored.unpack(
-                row, {term: count for term in terms if (count := self.counts[term].get(file))}
-            )
+            return stored.unpack(row, counts)
