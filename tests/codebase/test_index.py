@@ -322,12 +322,17 @@ def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
 
 def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: Path, tmp_path: Path) -> None:
     """P6: files, sizes and stamps are the same under both policies; what was read of the files is not."""
-    write(project, "lib/long.py", "def widget(cached): pass\n" * 100)
-    for policy in (Policy(), Policy(max_file_bytes=1_000), Policy()):
-        codebase = Codebase([Root.at(project)], policy)
-        indexed = Locator(codebase, tmp_path / "index")
-        prepare(indexed, project)
-        assert ask(indexed, QUESTIONS[2]) == ask(Locator(codebase), QUESTIONS[2])
+    write(project, "lib/long.py", "def widget(): pass\n" * 100)
+    settle(project)
+    for policy, count in ((Policy(), 100), (Policy(max_file_bytes=1_000), 0), (Policy(), 100)):
+        index = Index(tmp_path / "index", Codebase([Root.at(project)], policy))
+        index.update_files(Stop())
+        with index.reading():
+            currents = index.currents(Stop())
+            assert currents is not None
+            evidence = index.evidence(currents, ["widget"], Stop())
+            assert evidence.counts["widget"].get(evidence.paths.index("lib/long.py"), 0) == count
+        index.close()
 
 
 def test_counts_are_kept_up_to_a_bound() -> None:
