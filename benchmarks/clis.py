@@ -5,19 +5,14 @@
 Needs what `make test-clis` installs. Prints, for each CLI and way, the median wall and CPU times, without the
 stub; then what we add, round by round. Ends with 1 where that is over its limit.
 
-- `alone`: the CLI as its users start it, without any MCP server;
-- `bare`: the same with one small MCP server, as every run of ours has one, through which it asks;
-- `ours`: an agent of ours, with a keeper, a sandbox, a log and that server.
-
-The limits are for what we add to `bare`, whose CPU time is the CLI's with its server and nothing else; ours
-has that of the whole server besides. What we add to `alone` is told, too: most of that is what the CLI does
-for an MCP server, and a run could not ask without one.
+- `bare`: the CLI as its users start it;
+- `ours`: an agent of ours, with a keeper, a sandbox, a log, and whom it can ask. Its CPU time has that of the
+  whole server besides.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 import shutil
@@ -35,11 +30,9 @@ from benchmarks.kept_cpu import CpuMeter
 from benchmarks.measuring import Checks
 from retinue import wiring
 from retinue.executors import cli_profiles
-from retinue.executors.codex import toml
 from retinue.executors.environment import child_environment
 from retinue.server.garbage import look_less_for_garbage
 from retinue.service.service import Service
-from tests.clis import echo_server
 from tests.clis.install import PROGRAMS, install
 from tests.clis.words import CLAUDE, CODEX, KEY, Words
 from tests.node.npm import with_node
@@ -62,36 +55,33 @@ def stub() -> Generator[str]:
         process.stdin.close()
 
 
-SERVER = [sys.executable, "-I", "-S", str(Path(echo_server.__file__).absolute())]
-
-
-def argv(words: Words, url: str, *, with_server: bool) -> list[str]:
+def argv(words: Words, url: str) -> list[str]:
     if words.name == "claude":
-        entry = {"command": SERVER[0], "args": SERVER[1:]}
-        servers = json.dumps({"mcpServers": {"echo": entry} if with_server else {}})
-        settings = ["--setting-sources", "", "--strict-mcp-config", "--mcp-config", servers]
+        settings = ["--setting-sources", "", "--strict-mcp-config"]
         output = ["--output-format", "stream-json", "--verbose", "--no-session-persistence"]
         return ["claude", "-p", *output, "--model", words.model, *settings]
     provider = f'{{name="stub",base_url="{url}/v1",env_key="STUB_KEY",wire_api="responses"}}'
     flags = ["-c", "model_provider=stub", "-c", f"model_providers.stub={provider}"]
     flags += ["-c", "analytics.enabled=false"]
-    if with_server:
-        server = {"command": SERVER[0], "args": SERVER[1:], "required": True}
-        flags += ["-c", f"mcp_servers={toml({'echo': server})}"]
     quiet = ["--skip-git-repo-check", "--ignore-user-config", "--disable", "plugins", "--disable", "apps"]
     return ["codex", *flags, "exec", "--json", *quiet, "-m", words.model, "-s", "read-only", "-"]
 
 
-def bare(words: Words, url: str, home: Path, *, with_server: bool) -> None:
+def bare(words: Words, url: str, home: Path) -> None:
     """With the variables that ours passes on too: to read a bundle of certificates takes claude 40 ms."""
     inherit = (*PROFILES[words.name].inherit, words.key, *words.env(url))
     env = child_environment(os.environ, run_id="bare", inherit=inherit)
     env |= {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     env |= {"CLAUDE_CONFIG_DIR": str(home / "claude"), "CODEX_HOME": str(home / "codex")}
     (home / "codex").mkdir(exist_ok=True)
-    command = argv(words, url, with_server=with_server)
     done = subprocess.run(
-        command, input=PROMPT, env=env, cwd=home / "workspace", capture_output=True, text=True, check=False
+        argv(words, url),
+        input=PROMPT,
+        env=env,
+        cwd=home / "workspace",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "hello" in done.stdout
@@ -128,16 +118,16 @@ async def measure(words: Words, url: str, rounds: int, meter: CpuMeter, checks: 
         async with wiring.running(loaded, wiring.build_service(loaded)) as service:
             await ours(service)  # loads the MCP library and makes the CLI's state, once
             look_less_for_garbage()  # as every server does
-            bare(words, url, home, with_server=True)
-            ways = ["alone", "bare", "ours"]
+            bare(words, url, home)
+            ways = ["bare", "ours"]
             figures = {way: Figures() for way in ways}
             for turn in range(rounds):
-                for way in ways[turn % 3 :] + ways[: turn % 3]:  # each goes first, second and last
+                for way in reversed(ways) if turn % 2 else ways:
                     children, own, began = meter.children(), meter.own(), time.perf_counter()
                     if way == "ours":
                         await ours(service)
                     else:
-                        await asyncio.to_thread(bare, words, url, home, with_server=way == "bare")
+                        await asyncio.to_thread(bare, words, url, home)
                     figures[way].wall.append((time.perf_counter() - began) * 1000)
                     server = meter.own() - own if way == "ours" else 0.0
                     figures[way].server.append(server)
@@ -154,16 +144,14 @@ def report(name: str, figures: dict[str, Figures], checks: Checks) -> None:
         share = f", of it the server {statistics.median(each.server):.0f}" if way == "ours" else ""
         times = f"wall {wall:5.0f} (at best {fastest:.0f})   CPU {cpu:5.0f} ({least:.0f}){share} ms"
         checks.say(f"{name:6} {way:5}: {times}")
-    for way in ("alone", "bare"):
-        wall, cpu = (
-            Added.between(getattr(figures["ours"], kind), getattr(figures[way], kind))
-            for kind in ("wall", "cpu")
-        )
-        floor = statistics.median(figures[way].cpu)
-        checks.say(f"{name:6} added to {way}: wall {wall} ms   CPU {cpu} ms")
-        if way == "bare":
-            checks.figure(f"{name}, wall time added to bare, ms", wall.middle, 60)
-            checks.ratio(f"{name}, CPU time against bare", 1 + cpu.middle / floor, 1.1)
+    wall, cpu = (
+        Added.between(getattr(figures["ours"], kind), getattr(figures["bare"], kind))
+        for kind in ("wall", "cpu")
+    )
+    floor = statistics.median(figures["bare"].cpu)
+    checks.say(f"{name:6} added: wall {wall} ms   CPU {cpu} ms")
+    checks.figure(f"{name}, wall time added, ms", wall.middle, 60)
+    checks.ratio(f"{name}, CPU time against the bare CLI's", 1 + cpu.middle / floor, 1.1)
 
 
 @dataclass(frozen=True)

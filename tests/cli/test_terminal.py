@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from retinue.cli.progress import line
-from retinue.cli.terminal import harmless, has_links, is_plain
+from retinue.cli.terminal import has_links, is_plain
+from retinue.core.harmless import harmless
 from tests.conftest import RETINUE
 from tests.service.agent_support import write_agent
 

@@ -252,3 +252,43 @@ async def test_answer_that_does_not_fit_goes_back_with_what_is_wrong(
         assert "That is no valid answer" in last
         assert "70" in last, "it sees what it said"
         assert "it is seven" in last, "it went on in its session"
+
+
+async def test_question_of_claude_reaches_the_parent_and_its_answer_the_model(make_world: MakeWorld) -> None:
+    options = [{"label": "red", "description": "like fire"}, {"label": "blue", "description": "like ice"}]
+    question = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
+    script = [Use("AskUserQuestion", {"questions": [question]}), Say("done")]
+    async with make_world(CLAUDE, script, "tools: [Read, ask_parent]\n") as world:
+        run_id = world.start()
+        asked = (await world.result(run_id))["questions"][0]
+        assert asked["question"].startswith("Which colour?")
+        assert "- red: like fire" in asked["question"]
+        world.runs.reply(run_id, asked["messageId"], "the green one")
+        assert (await world.result(run_id))["result"] == "done"
+        assert "the green one" in str(world.stub.requests[-1])
+
+
+@pytest.mark.parametrize("words", [CLAUDE, CODEX], ids=lambda words: words.name)
+async def test_agent_that_does_not_need_our_server_is_not_given_it_P1(
+    words: Words, make_world: MakeWorld
+) -> None:
+    async with make_world(words, [Say("done")]) as world:
+        assert (await world.run())["result"] == "done"
+        assert "retinue" not in str(world.stub.requests[0]["tools"])
+
+
+@pytest.mark.parametrize("words", [CLAUDE, CODEX], ids=lambda words: words.name)
+async def test_agent_that_names_our_server_asks_through_it(words: Words, make_world: MakeWorld) -> None:
+    script: Sequence[Reply] = [Use("mcp__retinue__ask_parent", {"question": "which?"}), Say("done")]
+    async with make_world(words, script, allowing("mcp__retinue")) as world:
+        assert (await world.run_answering("the green one"))["result"] == "done"
+        assert "the green one" in str(world.stub.requests[-1])
+
+
+@pytest.mark.parametrize("words", [CLAUDE, CODEX], ids=lambda words: words.name)
+async def test_agent_with_sessions_can_note_what_it_learned(words: Words, make_world: MakeWorld) -> None:
+    script = [Use("mcp__retinue__append_memory", {"note": "the sky is green"}), Say("done"), Say("again")]
+    async with make_world(words, script, "session: true\n") as world:
+        assert (await world.run())["result"] == "done"
+        assert (await world.run())["result"] == "again"
+        assert "the sky is green" in str(world.stub.requests[-1])

@@ -87,3 +87,21 @@ def test_text_that_is_no_rule_is_refused(text: str) -> None:
 @pytest.mark.anyio
 async def test_without_anybody_to_ask_it_is_a_denial_P7() -> None:
     assert not (await nobody_permits(Asked("Bash", "ls"))).allowed
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "subject", "details"),
+    [
+        ("Bash", {"command": "ls"}, "ls", ""),
+        ("Bash", {"command": "ls", "timeout": 5}, "ls", '{"timeout": 5}'),
+        ("Write", {"file_path": "a", "content": "größe"}, "a", '{"content": "größe"}'),
+        ("mcp__hub__read", {"path": "a"}, "", '{"path": "a"}'),
+        ("Task", {}, "", ""),
+    ],
+)
+def test_whatever_a_call_has_besides_its_subject_is_kept_for_who_is_asked(
+    tool: str, arguments: dict[str, object], subject: str, details: str
+) -> None:
+    asked = Asked.of(tool, arguments)
+    assert (asked.subject, asked.details) == (subject, details)
+    assert asked == Asked(tool, subject)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,7 +90,7 @@ description: d
 executor: codex
 model: gpt-x
 env: {PORT: 80, KEY: "${KEY}"}
-folders: [/data]
+folders: [/data, ~/notes]
 settings: user
 session: true
 budget: {steps: 9, tokens: 4000, files: 3, bytes: 10, wall_ms: 7, cost_usd: 0.5}
@@ -105,7 +107,8 @@ system_prompt: append
 allowed_callers: []
 """)
     assert found.env == {"PORT": "80", "KEY": "${KEY}"}
-    assert (found.folders, found.settings, found.session) == (("/data",), ("user",), True)
+    assert found.folders == ("/data", str(Path.home() / "notes"))
+    assert (found.settings, found.session) == (("user",), True)
     assert found.budget == Budget(steps=5, tokens=4000, files=3, bytes=10, wall_ms=7, cost_micros=250_000)
     assert found.spawns == 2
     assert found.output_format == "json"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from retinue.core.agent import Agent
-from retinue.core.executor import Identity, OutputLine, RunContext, Task
+from retinue.core.executor import Ask, Identity, OutputLine, RunContext, Task
 from retinue.core.permission import Permit, nobody_permits
 from retinue.executors.cli_setting import CliSetting
 from retinue.executors.enclosure import NoSandbox, Sandbox
@@ -52,6 +52,7 @@ class Stage:
         seconds: float | None = None,
         permit: Permit = nobody_permits,
         env: Mapping[str, str] | None = None,
+        ask: Ask | None = None,
     ) -> RunContext:
         async def emit(line: OutputLine) -> None:
             self.lines.append(line.text)
@@ -69,6 +70,7 @@ class Stage:
             env=env or {},
             hide=self.hidden.extend,
             permit=permit,
+            ask=ask,
         )
 
 

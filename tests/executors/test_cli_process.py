@@ -23,7 +23,8 @@ pytestmark = pytest.mark.anyio
 
 PLAY = """
 import json, os, sys
-prompt = sys.stdin.read()
+talks = "--input-format" in sys.argv
+prompt = json.loads(sys.stdin.readline())["message"]["content"] if talks else sys.stdin.read()
 shown = {{"argv": sys.argv[1:], "env": dict(os.environ), "prompt": prompt}}
 if "--mcp-config" in sys.argv:
     place = sys.argv[sys.argv.index("--mcp-config") + 1]
@@ -34,9 +35,10 @@ if key:
 json.dump(shown, open("shown.json", "w"))
 for line in open({recording!r}):
     print(line, end="", flush=True)
+sys.stdin.read()
 sys.exit({code})
 """
-"""Shows what it was given, and says what a real CLI once said."""
+"""Shows what it was given, says what a real CLI once said, and ends when nothing more can come."""
 
 
 @pytest.fixture

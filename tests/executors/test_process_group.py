@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 
 from retinue.core.errors import InvalidInput, RetinueError, Unavailable
 from retinue.core.executor import Identity, Stream
+from retinue.executors.keepers import keepers
 from retinue.executors.process_group import Process, ProcessGroup
 from retinue.executors.program import Program
 from tests.executors.process_trees import (
@@ -409,3 +411,29 @@ def _shows_nothing(error: RetinueError, program: Program, directory: Path) -> No
 
 def _path() -> dict[str, str]:
     return {"PATH": os.environ["PATH"]}
+
+
+@linux
+@pytest.mark.parametrize("turns", range(12))
+async def test_cancel_at_any_turn_of_the_start_leaves_nothing_open(tmp_path: Path, turns: int) -> None:
+    """Descriptors that wait for the garbage collector are those that a busy server runs out of."""
+
+    async def run() -> None:
+        async with ProcessGroup.start(python("time.sleep(1000)", tmp_path), stdin=b"", on_output=Ears()):
+            await anyio.sleep_forever()
+
+    with keepers.shared():
+        async with ProcessGroup.start(python("", tmp_path), stdin=b"", on_output=Ears()) as first:
+            await first.wait()
+        gc.disable()
+        try:
+            before = psutil.Process().num_fds()
+            task = asyncio.create_task(run())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            await asyncio.sleep(0)  # transports close in the turn after
+            assert psutil.Process().num_fds() == before
+        finally:
+            gc.enable()

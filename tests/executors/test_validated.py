@@ -245,7 +245,7 @@ async def test_program_is_started_again_with_its_task_and_what_was_wrong(stage: 
 
 CLAUDE = """
 import json, sys
-told = sys.stdin.read()
+told = sys.stdin.readline()
 with open("calls.jsonl", "a") as file:
     file.write(json.dumps({"argv": sys.argv[1:], "told": told}) + "\\n")
 again = "--resume" in sys.argv

@@ -294,7 +294,7 @@ def test_place_that_says_nothing_of_the_question_any_more_is_dropped(project: Pa
     after = located(replace(inquiry, scope=replace(inquiry.scope, locator=Late(inquiry.scope.codebase))))
     lost = {one.path for one in before.references} - {one.path for one in after.references}
     assert lost == {"src/shop/payment.py", "src/shop/stock.py"}
-    assert after.notes == "2 references dropped: they did not hold."
+    assert after.notes == "2 references dropped: not as claimed any more."
 
 
 def test_a_finding_is_told_only_if_all_its_evidence_holds(project: Path, inquire: Inquire) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from retinue.core.agent import NO_PERMISSIONS, Permissions
 from retinue.core.ids import RunId
-from retinue.core.message import Message
+from retinue.core.message import Message, PermissionWanted
 from retinue.core.permission import Asked, Verdict
 from retinue.core.run import RunStatus
 from retinue.redaction import Redactor
@@ -93,6 +93,17 @@ async def test_whatever_is_no_plain_yes_is_a_denial_with_its_words_P7(tmp_path: 
         verdict = await desk.answered(answer)
         assert not verdict.allowed
         assert answer in verdict.reason
+
+
+async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_path: Path) -> None:
+    """For those who answer with a button: the whole command, of which the words show a part (P7)."""
+    long = Asked("Bash", "touch " + "x" * 2_000)
+    async with at_desk(tmp_path, wait_s=20) as desk, anyio.create_task_group() as group:
+        group.start_soon(desk.decide, long)
+        message = await desk.question()
+        assert message.permission == PermissionWanted(long, 20)
+        assert len(message.question) < 1_500
+        desk.store.messages.reply(message.id, "deny")
 
 
 async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ async def test_agent_notes_what_its_next_run_is_told() -> None:
 
 @pytest.mark.usefixtures("claude")
 async def test_agent_without_sessions_has_no_memory_and_no_tool_for_one() -> None:
-    write_agent(Path.home(), f"{MINE}/plain.md", "description: d\nexecutor: claude\nsandbox: none", "P.")
+    header = "description: d\nexecutor: claude\nsandbox: none\npermissions: {allow: [mcp__retinue]}"
+    write_agent(Path.home(), f"{MINE}/plain.md", header, "P.")
     told = json.loads((await run("plain", "note x"))["result"])
     assert "append_memory" not in told["tools"]
     assert told["refused"] is True

@@ -9,9 +9,10 @@ from itertools import product
 
 import pytest
 
-from retinue.core.errors import Conflict, RunUnknown
+from retinue.core.errors import Conflict, RunUnknown, Unavailable
 from retinue.core.ids import MessageId
-from retinue.core.message import CHANGES, MessageStatus
+from retinue.core.message import CHANGES, MessageStatus, PermissionWanted
+from retinue.core.permission import Asked
 from retinue.core.run import Limits, RunStatus
 from retinue.store.queue import Capacity
 from retinue.store.store import Store
@@ -188,3 +189,28 @@ def test_of_many_that_answer_at_once_exactly_one_wins(bench: Bench) -> None:
     finally:
         for store in stores:
             store.close()
+
+
+def test_what_a_question_wants_to_be_allowed_is_kept_with_it(bench: Bench) -> None:
+    wanted = PermissionWanted(Asked("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), 30.0)
+    asked = bench.store.messages.ask(bench.running().id, "may I?", wanted)
+    assert asked.permission == PermissionWanted(Asked("Bash", "touch 'ü ?'"), 30.0)
+    assert asked.permission and asked.permission.asked.details == '{"timeout": 5}'
+    assert bench.store.messages.ask(bench.running().id, "which one?").permission is None
+    with pytest.raises(Unavailable, match="never changes"):
+        bench.store.database.rows("UPDATE messages SET permission = NULL")
+
+
+def test_open_questions_of_all_runs_are_found_the_oldest_first(bench: Bench) -> None:
+    first, second, third = bench.running(), bench.running(), bench.running()
+    asked = [bench.store.messages.ask(run.id, "?") for run in (second, first, third, first)]
+    bench.store.messages.reply(asked[1].id, "!")
+    bench.store.runs.finish(third.id, replace(DONE, status=RunStatus.CANCELED))
+    assert bench.store.messages.all_pending() == [asked[0], asked[3]]
+
+
+def test_latest_events_come_in_their_order(bench: Bench) -> None:
+    run = bench.running()
+    for number in range(5):
+        bench.store.events.add(run.id, "counted", {"number": number})
+    assert [event.data["number"] for event in bench.store.events.latest(run.id, 2)] == [3, 4]

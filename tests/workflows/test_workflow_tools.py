@@ -11,6 +11,7 @@ import pytest
 
 from retinue.core.tokens import estimate_tokens
 from retinue.core.workflow import Assignment
+from retinue.service import watching
 from retinue.service.service import Service
 from retinue.service.workflow_views import outcome
 from retinue.store.confirmed_checks import ConfirmedChecks
@@ -274,3 +275,23 @@ async def test_input_that_no_phase_could_hold_is_refused(project: Path) -> None:
         done = await call(client, "run_workflow", name="ask", input="x" * 200_000)
     assert done["error"]["code"] == "invalid_input"
     assert "too long" in done["error"]["message"]
+
+
+async def test_watching_person_answers_and_the_workflow_goes_on_in_its_folder(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere the answer is kept, and a server of its folder goes on."""
+    loaded = read_settings({})
+    async with running(loaded, build_service(loaded)) as service:
+        asking = [service.flows.start("ask", Assignment(feature="x"), person=True).id for _ in range(2)]
+        for run_id in asking:
+            await service.flows.finish(run_id, 20)
+        here, elsewhere = watching.overview(service.running)["asked"]
+        watching.answer(service, here["run_id"], here["message_id"], "Google")
+        assert (await service.flows.finish(here["run_id"], 20))["decision"] == "PROCEED"
+    monkeypatch.chdir(project.parent)
+    loaded = read_settings({})
+    async with running(loaded, build_service(loaded)) as service:
+        told = watching.answer(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
+        assert told["messageStatus"] == "parent_replied"
+        assert service.flows.outcome(elsewhere["run_id"])["status"] == "queued"

@@ -12,8 +12,8 @@ import click
 
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.run_commands import exit_code, told, with_runs
-from retinue.cli.terminal import harmless
 from retinue.core.errors import InvalidInput, Unauthorized
+from retinue.core.harmless import harmless
 
 if TYPE_CHECKING:
     from retinue.service.agents import Agents

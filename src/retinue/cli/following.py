@@ -11,8 +11,8 @@ import click
 from retinue.cli.opened import with_service
 from retinue.cli.output import print_json, print_table
 from retinue.cli.run_commands import exit_code
-from retinue.cli.terminal import harmless
 from retinue.core.errors import InvalidInput, Unauthorized
+from retinue.core.harmless import harmless
 
 if TYPE_CHECKING:
     from retinue.core.ids import RunId

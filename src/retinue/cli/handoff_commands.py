@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.output import json_option, print_json
-from retinue.cli.terminal import harmless
+from retinue.core.harmless import harmless
 
 if TYPE_CHECKING:
     from retinue.service.service import Service

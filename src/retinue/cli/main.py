@@ -29,6 +29,7 @@ COMMANDS = {
     "wait": "retinue.cli.run_commands",
     "reply": "retinue.cli.run_commands",
     "cancel": "retinue.cli.run_commands",
+    "dashboard": "retinue.cli.dashboard_command",
     "sessions": "retinue.cli.session_commands",
     "workflow": "retinue.cli.workflow_commands",
     "teams": "retinue.cli.team_commands",

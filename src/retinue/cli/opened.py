@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from retinue.core.errors import RetinueError
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def with_service(use: Callable[[Service], Awaitable[T]]) -> T:
+def with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str, Any] | None = None) -> T:
+    """`flags` are settings that the command line gives."""
     import asyncio  # imported here because `--help` must not wait for it
 
     from retinue import wiring
 
     async def inside() -> T | RetinueError:
-        loaded = wiring.read_settings({})
+        loaded = wiring.read_settings(flags or {})
         async with wiring.running(
             loaded, wiring.build_service(loaded, at_hand=not wiring.is_child())
         ) as service:

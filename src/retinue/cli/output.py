@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from retinue.cli.terminal import harmless
+from retinue.core.harmless import harmless
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 JSON_WANTED = "retinue.json"

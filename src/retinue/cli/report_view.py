@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from retinue.cli.terminal import harmless, has_links, is_plain
+from retinue.cli.terminal import has_links, is_plain
+from retinue.core.harmless import harmless
 from retinue.core.reference import Reference
 from retinue.core.words import counted
 
@@ -110,6 +111,6 @@ def _footer(answer: dict[str, Any]) -> str:
     progress = answer.get("progress")
     if progress is None:
         return f"report {answer['id']}"
-    words = ", ".join(progress["keywords"])
+    words = [f"searched for {', '.join(progress['keywords'])}"] if progress["keywords"] else []
     done = f"{counted(progress['filesRead'], 'file')} read in {progress['elapsedMs']} ms"
-    return f"{done}; searched for {words}; report {answer['id']}"
+    return "; ".join((done, *words, f"report {answer['id']}"))

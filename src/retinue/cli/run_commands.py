@@ -11,7 +11,7 @@ import click
 
 from retinue.cli.opened import with_service
 from retinue.cli.output import Screen, json_option, print_json
-from retinue.cli.terminal import harmless
+from retinue.core.harmless import harmless
 
 if TYPE_CHECKING:
     from retinue.service.runs import Runs
@@ -181,5 +181,5 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     else:
         for view in done["runs"]:
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            click.echo(f"{view['run_id']} {view['status']}{asks}\n{harmless(told(view))}".rstrip())
+            click.echo(f"{view['run_id']} {view['status']}{harmless(asks)}\n{harmless(told(view))}".rstrip())
     sys.exit(exit_code(done["runs"]))

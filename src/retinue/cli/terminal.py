@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import TypeVar, cast
 
-T = TypeVar("T")
-
-_SEQUENCE = re.compile(r"\x1b(?:\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 PROGRAMS = frozenset(("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby"))
 """Values of TERM_PROGRAM of terminals that show hyperlinks."""
 OF_THEIR_OWN = ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
@@ -37,19 +31,3 @@ def has_links(environ: Mapping[str, str], *, is_tty: bool) -> bool:
         or environ.get("TERM", "").startswith(TERMS)
         or (vte.isdigit() and int(vte) >= FIRST_VTE)
     )
-
-
-def harmless(said: T) -> T:
-    """A text, or all texts of an answer, without what would command a terminal.
-
-    Models, programs and files say what they like, and a terminal does what it is told.
-    """
-    if isinstance(said, str):
-        return cast(T, _CONTROL.sub("", _SEQUENCE.sub("", said.replace("\r\n", "\n"))))
-    if isinstance(said, dict):
-        return cast(
-            T, {harmless(key): harmless(value) for key, value in cast(dict[str, object], said).items()}
-        )
-    if isinstance(said, list | tuple):
-        return cast(T, [harmless(each) for each in cast(list[object], said)])
-    return said

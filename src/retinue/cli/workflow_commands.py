@@ -10,8 +10,8 @@ import click
 
 from retinue.cli.following import about, follow, said, task_text, tell, with_workflows
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.cli.terminal import harmless
 from retinue.core.errors import InvalidInput
+from retinue.core.harmless import harmless
 
 if TYPE_CHECKING:
     from retinue.service.workflows import Workflows

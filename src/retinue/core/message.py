@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from retinue.core.ids import MessageId, RunId
+from retinue.core.permission import Asked
 
 
 class MessageStatus(StrEnum):
@@ -26,6 +27,15 @@ CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
 """From each state, where it may go. The database holds the same table and has the last word."""
 
 
+@dataclass(frozen=True, slots=True)
+class PermissionWanted:
+    """What a question wants to be allowed, for those who answer with a button instead of words."""
+
+    asked: Asked
+    wait_s: float
+    """Seconds after which nobody's answer is a denial."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     id: MessageId
@@ -37,3 +47,5 @@ class Message:
     replied_at: float | None = None
     acknowledged_at: float | None = None
     closed_at: float | None = None
+    permission: PermissionWanted | None = None
+    """None for a question that is answered in words."""

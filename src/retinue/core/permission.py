@@ -5,9 +5,10 @@ Knows nothing of who is asked when no rule decides.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 from urllib.parse import urlsplit
@@ -38,15 +39,25 @@ class Asked:
     """In the words of the rules: `Bash`, `Edit`, `mcp__server__tool`."""
     subject: str = ""
     """What it is done to: a command, a path, an address; empty where there is no such thing."""
+    details: str = field(default="", compare=False)
+    """The other arguments as JSON: whoever is asked should see them, and no rule does."""
 
     @classmethod
     def of(cls, tool: str, arguments: Mapping[str, object]) -> Asked:
         """A call with its arguments, of which some say what is done to what."""
-        subject = next((str(arguments[name]) for name in _SUBJECTS if arguments.get(name)), "")
-        return cls(tool, "" if tool.startswith("mcp__") else subject)
+        named = next((name for name in _SUBJECTS if arguments.get(name)), None)
+        if named is None or tool.startswith("mcp__"):
+            return cls(tool, details=details_of(arguments))
+        return cls(tool, str(arguments[named]), details_of(arguments, named))
 
     def __str__(self) -> str:
         return f"{self.tool}({self.subject})" if self.subject else self.tool
+
+
+def details_of(arguments: Mapping[str, object], besides: str | None = None) -> str:
+    """The arguments as JSON, but for the one that is said elsewhere; empty if there is no other."""
+    rest = {name: value for name, value in arguments.items() if name != besides}
+    return json.dumps(rest, ensure_ascii=False, default=str) if rest else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-OWN = ("read_file", "search", "find_files", "list_folder", "outline", "ask_parent")
+ASK_PARENT = "ask_parent"
+OWN = ("read_file", "search", "find_files", "list_folder", "outline", ASK_PARENT)
 """The tools of agents on local models; their MCP servers' come on top."""
 
 SYNONYMS = {
@@ -15,7 +16,7 @@ SYNONYMS = {
     "list_files": "list_folder",
     "list_directory": "list_folder",
     "outline_file": "outline",
-    "askparent": "ask_parent",
+    "askparent": ASK_PARENT,
 }
 """Other programs' names for ours, in small letters."""
 

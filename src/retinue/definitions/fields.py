@@ -92,7 +92,7 @@ FIELDS = (
         servers,
     ),
     Field("env", "variables", "For its program; `${NAME}` takes the server's own value.", values.named_texts),
-    Field("folders", "a list of paths", "Further folders it may work in.", values.words),
+    Field("folders", "a list of paths", "Further folders it may work in.", values.paths),
     Field(
         "settings", "a list of: user, project", "Whose settings a CLI loads; none unless named.", values.words
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -80,6 +81,11 @@ def words(node: Node) -> tuple[str, ...]:
     if isinstance(node, Scalar):
         return tuple(part.strip() for part in COMMA.split(node.text) if part.strip())
     raise Malformed(node.line, "a list of texts is wanted here")
+
+
+def paths(node: Node) -> tuple[str, ...]:
+    """The same, each with the home in place of its `~`."""
+    return tuple(map(os.path.expanduser, words(node)))
 
 
 def argv(node: Node) -> tuple[str, ...]:

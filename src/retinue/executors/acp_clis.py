@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retinue.core.permission import Asked, Rule
+from retinue.core.permission import Asked, Rule, details_of
 from retinue.executors.acp_connection import Params
 from retinue.executors.cli_job import Job, Launch
 from retinue.executors.cli_profiles import GEMINI, OPENCODE, CliProfile
@@ -52,9 +53,11 @@ class AcpProgram:
         arguments, title = table(call.get("rawInput")), text(call.get("title"))
         tool = KINDS.get(text(call.get("kind")))
         if tool is None:
-            return Asked(_mcp_tool(job, title) or title or "an unnamed tool")
-        named = Asked.of(tool, arguments).subject or _path(call) or title
-        return Asked(tool, _within(job.cwd, named) if tool in ("Edit", "Read") else named)
+            return Asked(_mcp_tool(job, title) or title or "an unnamed tool", details=details_of(arguments))
+        asked = Asked.of(tool, arguments)
+        named = asked.subject or _path(call) or title
+        subject = _within(job.cwd, named) if tool in ("Edit", "Read") else named
+        return replace(asked, subject=subject)
 
 
 class GeminiCli(AcpProgram):

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -74,7 +75,11 @@ def _hidden(env: Mapping[str, str], place: Place) -> list[Path]:
 
 def _real(paths: tuple[Path, ...] | list[Path]) -> list[Path]:
     """Where they really lie; what is not there cannot be mounted."""
-    return [path.resolve() for path in paths if path.exists()]
+    found: list[Path] = []
+    for path in paths:
+        with suppress(OSError, RuntimeError):  # a loop of links is the latter
+            found.append(path.resolve(strict=True))
+    return found
 
 
 @cache

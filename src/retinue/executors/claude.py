@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from retinue.core.executor import RunContext
 from retinue.core.permission import Rule
+from retinue.core.tool_names import ASK_PARENT
+from retinue.executors.claude_dialogue import QUESTION_TOOL, ClaudeDialogue
 from retinue.executors.claude_events import ClaudeEvents
 from retinue.executors.cli_job import Job, Launch
 from retinue.executors.cli_mcp import OURS, ReadyServer, carried
@@ -16,7 +19,6 @@ from retinue.executors.program import handed_descriptor
 
 KEY = "ANTHROPIC_API_KEY"
 KEY_DESCRIPTOR = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"
-ASK = f"mcp__{OURS}__request_permission"
 SUBAGENTS = ("Task", "Agent", "Workflow")
 """Its tools that start further agents."""
 LONGEST_ASKING_MS = str(24 * 60 * 60 * 1000)
@@ -29,7 +31,7 @@ class ClaudeCli:
     def launch(self, job: Job) -> Launch:
         """Its commands inherit its environment, so where possible no secret is in there."""
         arguments = (*_basics(job), *_prompt(job), *_permissions(job), *_limits(job), "--strict-mcp-config")
-        env = {"MCP_TOOL_TIMEOUT": LONGEST_ASKING_MS}
+        env = {"MCP_TOOL_TIMEOUT": LONGEST_ASKING_MS} if job.ours else dict[str, str]()
         if job.enclosed:
             env["IS_SANDBOX"] = "1"  # as root it refuses to skip questions outside of one
         servers = _servers(job)
@@ -41,6 +43,9 @@ class ClaudeCli:
             handed.append(key.encode())
             env[KEY_DESCRIPTOR] = str(handed_descriptor(1))
         return Launch(arguments, env, frozenset({KEY}), tuple(handed))
+
+    def dialogue(self, ctx: RunContext) -> ClaudeDialogue:
+        return ClaudeDialogue(ctx.permit, ctx.ask)
 
     def events(self, job: Job) -> ClaudeEvents:
         budget = job.agent.budget
@@ -54,7 +59,8 @@ class ClaudeCli:
 
 
 def _basics(job: Job) -> Iterator[str]:
-    yield from ("-p", "--output-format", "stream-json", "--verbose")
+    yield from ("-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose")
+    yield from ("--permission-prompt-tool", "stdio")
     yield from ("--setting-sources", ",".join(job.agent.settings))
     if job.model:
         yield from ("--model", job.model)
@@ -77,11 +83,11 @@ def _prompt(job: Job) -> Iterator[str]:
 def _permissions(job: Job) -> Iterator[str]:
     agent = job.agent
     if agent.tools is not None:
-        yield from ("--tools", ",".join(tool for tool in agent.tools if not tool.startswith("mcp__")))
+        own = (QUESTION_TOOL if tool == ASK_PARENT else tool for tool in agent.tools)
+        yield from ("--tools", ",".join(tool for tool in own if not tool.startswith("mcp__")))
     allowed = [str(Rule.parse(rule)) for rule in agent.permissions.allow]
     if job.ours:
         allowed += [f"mcp__{OURS}"]
-        yield from ("--permission-prompt-tool", ASK)
     if allowed:
         yield from ("--allowedTools", ",".join(allowed))
     denied = [str(Rule.parse(rule)) for rule in (*agent.permissions.deny, *agent.denied_tools)]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from retinue.core.agent import Agent
 from retinue.core.errors import ConfigInvalid
-from retinue.core.executor import Resumed
+from retinue.core.executor import Resumed, RunContext
 from retinue.core.permission import Rule
 from retinue.executors.cli_mcp import ReadyServer
 from retinue.executors.cli_profiles import CliProfile
@@ -70,14 +71,28 @@ class Launch:
     """What it is to be told before the task, where it has no system prompt that could be set."""
 
 
+class Dialogue(Protocol):
+    """What is said to a CLI on its stdin while it works."""
+
+    def begin(self, stdin: asyncio.StreamWriter, prompt: str) -> None: ...
+
+    def hear(self, event: Mapping[str, Any]) -> None: ...
+
+    async def end(self) -> None: ...
+
+
 class Cli(Protocol):
-    """One coding CLI: how it is started for a job, and who reads what it says. The prompt is its stdin."""
+    """One coding CLI: how it is started for a job, who reads what it says, and who answers."""
 
     profile: CliProfile
 
     def launch(self, job: Job) -> Launch: ...
 
     def events(self, job: Job) -> Events: ...
+
+    def dialogue(self, ctx: RunContext) -> Dialogue | None:
+        """None for one that is told its prompt and nothing else."""
+        ...
 
 
 def writes(agent: Agent) -> bool:

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retinue.core.agent import McpServer
+from retinue.core.agent import Agent, McpServer
 from retinue.core.errors import ConfigInvalid
+from retinue.core.tool_names import ASK_PARENT
+from retinue.executors.cli_profiles import CliProfile
 from retinue.executors.environment import expanded
 
 OURS = "retinue"
@@ -59,6 +61,15 @@ def ready(servers: Sequence[McpServer], source: Mapping[str, str]) -> tuple[Read
             )
         )
     return tuple(made)
+
+
+def needs_ours(agent: Agent, profile: CliProfile) -> bool:
+    """Whether it gets our server: to note what it learned, to start others, or to ask as its file says."""
+    if profile.given_ours or agent.session or agent.spawns:
+        return True
+    named = (*(agent.tools or ()), *agent.permissions.allow)
+    asks = ASK_PARENT in named and not profile.asks_itself
+    return asks or any(name.startswith(f"mcp__{OURS}") for name in named)
 
 
 def child_server(env: Mapping[str, str]) -> ReadyServer | None:

@@ -38,7 +38,8 @@ class CliExecutor:
     async def _perform(
         self, prompt: str, prepared: Prepared, program: Program, events: Events, ctx: RunContext
     ) -> Outcome:
-        lines = EventLines(events, ctx.emit)
+        dialogue = self._cli.dialogue(ctx)
+        lines = EventLines(events, ctx.emit, dialogue.hear) if dialogue else EventLines(events, ctx.emit)
         began = time.monotonic()
         group: ProcessGroup | None = None
         exit_code: int | None = None
@@ -49,11 +50,13 @@ class CliExecutor:
                     prepared.reachable(),
                     ProcessGroup.start(
                         program,
-                        stdin=prompt.encode("utf-8", "replace"),
+                        stdin=None if dialogue else prompt.encode("utf-8", "replace"),
                         on_output=lines.take,
                         on_start=ctx.started,
                     ) as group,
                 ):
+                    if dialogue:
+                        dialogue.begin(group.stdin, prompt)
                     exit_code = await self._exited(group, events, lines)
             if limit.cancelled_caught:
                 name = self._cli.profile.name
@@ -62,6 +65,8 @@ class CliExecutor:
             error = ended
         finally:
             with anyio.CancelScope(shield=True):
+                if dialogue:
+                    await dialogue.end()
                 if exit_code is None:
                     await prepared.clear(program)
                 with anyio.move_on_after(FLUSH_SECONDS):

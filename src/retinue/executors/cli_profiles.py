@@ -30,6 +30,11 @@ class CliProfile:
     """Its models for our tiers; a tier without one is its own default."""
     project_settings: tuple[str, ...] = ()
     """What of a project it takes settings, programs or instructions from, where no option prevents it."""
+    given_ours: bool = True
+    """Whether every agent on it gets our MCP server. To start one costs a fast CLI a tenth of all it does, so
+    there only an agent that needs it does."""
+    asks_itself: bool = False
+    """Whether it has a way of its own to ask a question, which needs no server."""
     asks: bool = True
     """Whether it asks before it does what no rule allows."""
     has_modes: bool = False
@@ -52,6 +57,8 @@ CLAUDE = CliProfile(
     home={"CLAUDE_CONFIG_DIR": "."},
     login={".claude/.credentials.json": ".credentials.json"},
     tiers={"fast": "haiku", "medium": "sonnet", "strong": "opus"},
+    given_ours=False,
+    asks_itself=True,
     has_modes=True,
     tells_cost=True,
 )
@@ -62,6 +69,7 @@ CODEX = CliProfile(
     inherit=("OPENAI_API_KEY", "OPENAI_BASE_URL", *PROXIES),
     home={"CODEX_HOME": "."},
     login={".codex/auth.json": "auth.json"},
+    given_ours=False,
     asks=False,
 )
 

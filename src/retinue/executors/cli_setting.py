@@ -14,7 +14,7 @@ from retinue.core.agent import Agent
 from retinue.core.executor import RunContext
 from retinue.executors import cli_state
 from retinue.executors.cli_job import Job, Launch, check, writes
-from retinue.executors.cli_mcp import RELAY, SOCKET, child_server, ready
+from retinue.executors.cli_mcp import RELAY, SOCKET, child_server, needs_ours, ready
 from retinue.executors.cli_profiles import CERTIFICATES, CliProfile
 from retinue.executors.cli_witness import WITNESS
 from retinue.executors.enclosure import NoSandbox, Place, Sandbox, installation
@@ -23,7 +23,7 @@ from retinue.executors.pipe_door import PipeDoor, door_of
 from retinue.executors.program import CAN_HAND, Program
 
 UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
-UNREACHABLE = "in a container on this system the run cannot ask: what its rules do not allow was denied"
+UNREACHABLE = "in a container on this system our MCP server cannot be reached, so its tools were not there"
 UNTRUSTED = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
 GRACE_S = 2.0
 
@@ -129,8 +129,9 @@ class CliSetting:
         servers = ready(agent.mcp_servers, self.environment)
         command = agent.command or (profile.program,)
         with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
-            door = None if self.sandbox.has_host_programs else door_of(Path(folder), ctx.env)
-            ours = child_server(ctx.env) if self.sandbox.has_host_programs else door and door.server
+            reach: Mapping[str, str] = ctx.env if needs_ours(agent, profile) else {}
+            door = None if self.sandbox.has_host_programs else door_of(Path(folder), reach)
+            ours = child_server(reach) if self.sandbox.has_host_programs else door and door.server
             if ours:
                 servers = (*servers, ours)
             job = Job(
@@ -152,7 +153,7 @@ class CliSetting:
                 place = replace(place, emptied=_project_settings(profile, ctx.cwd))
             if door:
                 place = replace(place, child=door.script)
-            yield Prepared(job, command, self.sandbox, place, self._notes(job), door)
+            yield Prepared(job, command, self.sandbox, place, self._notes(job, profile), door)
 
     def _place(
         self, job: Job, executable: str, env: Mapping[str, str], state: tuple[Path, ...], ctx: RunContext
@@ -183,9 +184,9 @@ class CliSetting:
         """Whether the project has no settings for the CLI, or the sandbox keeps them out of its sight."""
         return self.sandbox.name != "none" or not _project_settings(profile, cwd)
 
-    def _notes(self, job: Job) -> tuple[str, ...]:
+    def _notes(self, job: Job, profile: CliProfile) -> tuple[str, ...]:
         notes = [] if job.enclosed else [UNGUARDED]
-        if job.ours is None and not self.sandbox.has_host_programs:
+        if not job.ours and needs_ours(job.agent, profile) and not self.sandbox.has_host_programs:
             notes.append(UNREACHABLE)
         if not job.trusts_project:
             notes.append(UNTRUSTED)

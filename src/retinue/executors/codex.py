@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from retinue.core.executor import RunContext
 from retinue.executors.cli_job import Job, Launch
 from retinue.executors.cli_mcp import OURS, ReadyServer, carried
 from retinue.executors.cli_profiles import CODEX
@@ -26,6 +27,9 @@ class CodexCli:
             flags += ("-c", f"{name}={toml(value)}")
         ending = ("resume", job.resume.session_id, "-") if job.resume else ("-",)
         return Launch(("exec", *flags, *ending), carried(job.servers))
+
+    def dialogue(self, ctx: RunContext) -> None:
+        """It hears nothing but its prompt."""
 
     def events(self, job: Job) -> CodexEvents:
         events = CodexEvents(

@@ -6,7 +6,7 @@ Knows nothing of what the objects mean.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from retinue.core.errors import LimitExceeded
@@ -59,12 +59,16 @@ class JsonLines:
 class EventLines:
     """What a CLI says on both streams, on its way to its reader and to the run's log."""
 
-    def __init__(self, events: Events, emit: Emit) -> None:
+    def __init__(
+        self, events: Events, emit: Emit, hear: Callable[[Mapping[str, Any]], None] = lambda event: None
+    ) -> None:
+        """`hear` is given every event too, after its reader."""
         self.complaints = Tail(KEPT_CHARS, LAST_LINES)
         """The end of what it said that was no event: usually why it failed."""
         self.bytes = 0
         self._events = events
         self._emit = emit
+        self._hear = hear
         self._stdout = JsonLines()
         self._stderr = Lines("stderr", LONGEST_LINE)
 
@@ -90,6 +94,7 @@ class EventLines:
                 continue
             for text in self._events.take(event):
                 await self._emit(OutputLine("stdout", text))
+            self._hear(event)
 
     async def _complain(self, line: OutputLine) -> None:
         self.complaints.add(line)

@@ -66,13 +66,13 @@ class KeptProcess:
         file = program.file()
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
-        control, reports = await loop.create_unix_connection(_Reports, sock=ours)
-        try:
-            with theirs:
+        with theirs:
+            control, reports = await loop.create_unix_connection(_Reports, sock=ours)
+            try:
                 streams = await Pipes.open(lambda pipes: keepers.fork((theirs.fileno(), *pipes)))
-        except BaseException:
-            control.abort()
-            raise
+            except BaseException:
+                control.abort()
+                raise
         return cls(program, file, streams, control, reports)
 
     async def begin(self) -> Identity:

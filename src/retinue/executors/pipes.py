@@ -22,15 +22,17 @@ class Pipes:
     async def open(cls, hand_over: Callable[[Sequence[int]], None]) -> Pipes:
         """`hand_over` gets the other process's stdin, stdout and stderr, which are closed after that."""
         (stdin, ours_in), (ours_out, stdout), (ours_err, stderr) = _pipe(), _pipe(), _pipe()
-        with stdin, stdout, stderr:
-            hand_over([each.fileno() for each in (stdin, stdout, stderr)])
         transports: list[asyncio.BaseTransport] = []
         try:
+            with stdin, stdout, stderr:
+                hand_over([each.fileno() for each in (stdin, stdout, stderr)])
             writer = await _writer(ours_in, transports)
             out = await _reader(ours_out, transports)
             err = await _reader(ours_err, transports)
         except BaseException:
             _close(transports)
+            for pipe in (ours_in, ours_out, ours_err)[len(transports) :]:
+                pipe.close()  # the others are closed by their transports
             raise
         return cls(writer, out, err, tuple(transports))
 

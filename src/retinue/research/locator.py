@@ -176,7 +176,7 @@ def _notes(inquiry: Inquiry, looked: Looked, located: Located, stop: Stop) -> st
     return joined(
         f"Not found: {', '.join(absent)}." if absent else None,
         _near(inquiry, absent, located, stop) if absent else None,
-        f"{counted(looked.failed, 'reference')} dropped: they did not hold." if looked.failed else None,
+        f"{counted(looked.failed, 'reference')} dropped: not as claimed any more." if looked.failed else None,
         f"{counted(looked.unchecked, 'place')} left out: {unchecked}." if looked.unchecked else None,
     )
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from retinue.core.agent import Permissions
 from retinue.core.errors import Conflict, RetinueError
 from retinue.core.ids import RunId
-from retinue.core.message import MessageStatus
+from retinue.core.message import MessageStatus, PermissionWanted
 from retinue.core.permission import Asked, Rule, Verdict, decided
 from retinue.core.ports import Redactor
 from retinue.core.words import clip, counted
@@ -53,7 +53,9 @@ class PermissionBroker:
 
     async def _by_asking(self, run_id: RunId, agent: str, asked: Asked) -> Verdict:
         silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
-        message = await self._mailroom.ask(run_id, question(agent, asked), self._wait_s)
+        wanted = PermissionWanted(asked, self._wait_s)
+        posed = self._store.messages.ask(run_id, question(agent, asked), wanted)
+        message = await self._mailroom.answer(posed.id, self._wait_s)
         if message.status is MessageStatus.PENDING:
             with suppress(Conflict):  # somebody was quicker after all
                 self._store.messages.reply(message.id, silence)
@@ -82,7 +84,8 @@ class PermissionBroker:
 
 def question(agent: str, asked: Asked) -> str:
     """What is asked of the parent or a person."""
-    what = f"{asked.tool}: {clip(asked.subject, SHOWN)}" if asked.subject else asked.tool
+    about = asked.subject or asked.details
+    what = f"{asked.tool}: {clip(about, SHOWN)}" if about else asked.tool
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "

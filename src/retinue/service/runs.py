@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # only named here, and slow to load
 
 REPORTED = ("running", "success", "error")
 MAX_PROMPT_LETTERS = 1_000_000
+MAX_ANSWER_LETTERS = 100_000
 PERSON = "person"
 """The caller of what is started at a terminal."""
 
@@ -187,8 +188,11 @@ class Runs:
         message = self.store.messages.get(MessageId.parse(message_id))
         if message.run_id != checked:
             raise RunUnknown(f"run {checked} asked no such question", message_id=message.id)
-        refuse_empty(message.question, answer)
-        replied = self.store.messages.reply(message.id, answer)
+        refuse_unfit_answer(message.question, answer)
+        try:
+            replied = self.store.messages.reply(message.id, answer)
+        except Conflict:
+            raise _too_late(self.store.messages.get(message.id)) from None
         return {"runId": checked, "messageId": replied.id, "messageStatus": replied.status.value}
 
     async def ask_parent(self, own: RunId, question: str, wait_s: float | None = None) -> dict[str, Any]:
@@ -282,12 +286,26 @@ class Runs:
         return (spec.agent, spec.task) == (name, _task(prompt, context))
 
 
-def refuse_empty(question: str, answer: str) -> None:
-    """Whoever asked would go on with nothing, as if that had been said."""
+def refuse_unfit_answer(question: str, answer: str) -> None:
+    """An empty answer: whoever asked would go on with nothing, as if that had been said. One too long."""
     if not answer.strip():
         raise InvalidInput(
             "the answer is empty", hint=f"answer in words, or cancel the run; it asked: {clip(question, 200)}"
         )
+    if len(answer) > MAX_ANSWER_LETTERS:
+        raise InvalidInput(
+            f"an answer of {len(answer)} characters is too long",
+            hint=f"{MAX_ANSWER_LETTERS} fit: put the rest into a file and name it",
+        )
+
+
+def _too_late(message: Message) -> Conflict:
+    """Of a question that is not open any more: what became of it."""
+    if message.status is MessageStatus.CLOSED:
+        told = "the run has ended, and needs no answer any more"
+    else:
+        told = f"it was answered before: {clip(message.answer or '', 200)}"
+    return Conflict(told, hint="your answer was not sent", message_id=message.id, status=message.status.value)
 
 
 def _answered(message: Message) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from retinue.definitions.project_checks import find_checks
 from retinue.definitions.workflow_catalog import Kind, WorkflowCatalog
 from retinue.definitions.workflows import CHECKS
 from retinue.service import workflow_views
-from retinue.service.runs import PERSON, Runs, refuse_empty
+from retinue.service.runs import PERSON, Runs, refuse_unfit_answer
 from retinue.service.waiting import NOBODY, Asker
 from retinue.service.workflow_children import Checker, Children
 from retinue.service.workflow_input import workflow_in
@@ -94,7 +94,7 @@ class Workflows:
                 questions=questions,
             )
         for message, answer in zip(asked, answers, strict=True):
-            refuse_empty(message.question, answer)
+            refuse_unfit_answer(message.question, answer)
         with self.runs.store.database.write():
             for message, answer in zip(asked, answers, strict=True):
                 self.runs.store.messages.reply(message.id, answer)

@@ -41,6 +41,13 @@ class Events:
         )
         return [_event(row) for row in rows]
 
+    def latest(self, run_id: RunId, limit: int) -> list[Event]:
+        """The last ones, the oldest of them first."""
+        rows = self._database.rows(
+            "SELECT * FROM events WHERE run_id = ? ORDER BY seq DESC LIMIT ?", (run_id, limit)
+        )
+        return [_event(row) for row in reversed(rows)]
+
     def last_of_kind(self, run_id: RunId, kind: str) -> Event | None:
         row = self._database.row(
             "SELECT * FROM events WHERE run_id = ? AND kind = ? ORDER BY seq DESC LIMIT 1", (run_id, kind)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from retinue.core.errors import Conflict, RunUnknown
 from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
+from retinue.core.message import Message, MessageStatus, PermissionWanted
+from retinue.core.permission import Asked
 from retinue.core.run import RunStatus
 from retinue.store import queue
 from retinue.store.database import Database, Row, Transaction
@@ -15,7 +18,7 @@ class Messages:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def ask(self, run_id: RunId, question: str) -> Message:
+    def ask(self, run_id: RunId, question: str, permission: PermissionWanted | None = None) -> Message:
         """Write the question down; the run waits from now on, and its slot is free for others."""
         message_id = MessageId.new()
         with self._database.write() as tx:
@@ -26,6 +29,7 @@ class Messages:
                 raise Conflict(f"run {run_id} is {row['status']} and cannot ask", run_id=run_id)
             question = storable(question)
             values = {"id": message_id, "run_id": run_id, "question": question}
+            values |= {"permission": None if permission is None else _to_json(permission)}
             tx.insert("messages", values | {"asked_at": tx.now, "changed_at": tx.now})
             tx.execute(
                 "UPDATE runs SET status = 'waiting_parent_reply', slot = 0, turn = NULL,"
@@ -75,6 +79,14 @@ class Messages:
             "SELECT messages.* FROM messages JOIN runs ON runs.id = messages.run_id"
             " WHERE runs.request = ? AND messages.status = 'pending_parent_reply' ORDER BY messages.seq",
             (request,),
+        )
+        return [_message(row) for row in rows]
+
+    def all_pending(self) -> list[Message]:
+        """The questions that nobody has answered yet, of all runs, the oldest first."""
+        rows = self._database.rows(
+            "SELECT messages.* FROM runs JOIN messages ON messages.run_id = runs.id"
+            " WHERE runs.ended_at IS NULL AND messages.status = 'pending_parent_reply' ORDER BY messages.seq"
         )
         return [_message(row) for row in rows]
 
@@ -150,4 +162,17 @@ def _message(row: Row) -> Message:
         replied_at=row["replied_at"],
         acknowledged_at=row["acknowledged_at"],
         closed_at=row["closed_at"],
+        permission=None if row["permission"] is None else _from_json(row["permission"]),
     )
+
+
+def _to_json(permission: PermissionWanted) -> str:
+    asked = permission.asked
+    kept = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
+    kept |= {"wait_s": permission.wait_s}
+    return storable(json.dumps(kept, ensure_ascii=False))
+
+
+def _from_json(text: str) -> PermissionWanted:
+    kept = json.loads(text)
+    return PermissionWanted(Asked(kept["tool"], kept["subject"], kept["details"]), kept["wait_s"])

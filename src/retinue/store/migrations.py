@@ -270,6 +270,14 @@ def m007_workflows(db: sqlite3.Connection) -> None:
         BEGIN SELECT RAISE(ABORT, 'a step that has finished stays so'); END""")
 
 
+def m008_permissions(db: sqlite3.Connection) -> None:
+    """What a question wants to be allowed, as JSON; null for one that is answered in words."""
+    db.execute("ALTER TABLE messages ADD COLUMN permission TEXT")
+    db.execute("""
+        CREATE TRIGGER messages_keep_permission BEFORE UPDATE OF permission ON messages
+        BEGIN SELECT RAISE(ABORT, 'what a message asks never changes'); END""")
+
+
 MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m001_runs,
     m002_messages,
@@ -278,6 +286,7 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
     m005_child_tokens,
     m006_runs_of_endpoint,
     m007_workflows,
+    m008_permissions,
 )
 
 

@@ -5,20 +5,27 @@ from __future__ import annotations
 from retinue.core.executor import Ask
 from retinue.core.message import MessageStatus
 from retinue.core.model import ToolSpec
+from retinue.core.tool_names import ASK_PARENT
 from retinue.tools.bounded import bounded
 from retinue.tools.tool import Arguments, Tool, parameters
 
-ASK_PARENT = "ask_parent"
 PATIENCE_S = 600.0
 """An answer later than this finds an agent that has gone on without it (P7)."""
 
 
+NO_ANSWER = "No answer came. Go on with what you know, and say what you had to assume."
+
+
+async def answer_of(ask: Ask, question: str, patience_s: float = PATIENCE_S) -> str | None:
+    """None if none came in time."""
+    message = await ask(question, patience_s)
+    return message.answer if message.status is MessageStatus.ACKNOWLEDGED else None
+
+
 def ask_parent_tool(ask: Ask, patience_s: float = PATIENCE_S) -> Tool:
     async def act(given: Arguments, tokens: int) -> str:
-        message = await ask(given.text("question", "message", "text"), patience_s)
-        if message.status is MessageStatus.ACKNOWLEDGED and message.answer is not None:
-            return bounded(message.answer, tokens, "ask for the part you need")
-        return "No answer came. Go on with what you know, and say what you had to assume."
+        answer = await answer_of(ask, given.text("question", "message", "text"), patience_s)
+        return NO_ANSWER if answer is None else bounded(answer, tokens, "ask for the part you need")
 
     spec = ToolSpec(
         ASK_PARENT,

@@ -21,7 +21,8 @@ async def main() -> None:
             return
         for call in order["calls"]:
             result = await client.call_tool(call["tool"], call["arguments"])
-            print(json.dumps(result.structured_content), flush=True)
+            text = result.content[0].model_dump()["text"]  # of one tool there is nothing else
+            print(json.dumps(result.structured_content or json.loads(text)), flush=True)
 
 
 anyio.run(main)

@@ -29,7 +29,7 @@ async def note(text: str, server: dict[str, Any]) -> dict[str, Any]:
 
 
 shown: dict[str, Any] = {"system": read(given("--system-prompt-file")), "resumed": given("--resume")}
-task = sys.stdin.read()
+task = json.loads(sys.stdin.readline())["message"]["content"]
 if task.startswith("note "):
     import anyio
 

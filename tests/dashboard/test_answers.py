@@ -1,0 +1,192 @@
+"""What is sent from the pages: it arrives once, or is refused with its words kept (P5, P7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import anyio
+import httpx2
+import pytest
+
+from retinue.core.run import RunStatus
+from retinue.dashboard.access import Keys
+from retinue.dashboard.forms import MOST_BYTES
+from retinue.dashboard.site import Site
+from retinue.redaction import Redactor
+from retinue.service.runs import MAX_ANSWER_LETTERS
+from retinue.service.service import Service
+from tests.dashboard.conftest import ADDRESS, FORM, PORT, Visit, visiting
+
+pytestmark = pytest.mark.anyio
+
+
+async def decided(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What a run hears that asks to touch a file, and what is remembered."""
+    heard: list[dict[str, Any]] = []
+    run_id = await visit.started()
+
+    async def ask() -> None:
+        heard.append(await visit.service.running.request_permission(run_id, "Bash", {"command": "touch x"}))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        sent = await visit.reply(await visit.wish(run_id), **fields)
+        assert sent.status_code == 303
+    return heard[0], visit.service.running.store.permissions.of("sleeps")
+
+
+@pytest.mark.parametrize(("verdict", "remembered"), [("allow", ()), ("always", ("Bash(touch x)",))])
+async def test_button_that_allows_allows_once_or_for_good(verdict: str, remembered: tuple[str, ...]) -> None:
+    async with visiting() as visit:
+        heard, kept = await decided(visit, verdict=verdict, reason="always allow")
+    assert heard == {"behavior": "allow", "updatedInput": {"command": "touch x"}}
+    assert kept == remembered
+
+
+@pytest.mark.parametrize(("reason", "told"), [("", "deny"), ("  ", "deny"), ("allow y", "deny: allow y")])
+async def test_button_that_denies_denies_whatever_its_reason_says_P7(reason: str, told: str) -> None:
+    async with visiting() as visit:
+        heard, kept = await decided(visit, verdict="deny", reason=reason)
+    assert heard == {"behavior": "deny", "message": told}
+    assert kept == ()
+
+
+async def test_words_arrive_as_they_were_written() -> None:
+    async with visiting() as visit:
+        message = await visit.asks("which one?")
+        sent = await visit.reply(message, answer="größe & <b>\r\nline 2 + %20", back="run")
+        assert (sent.status_code, sent.headers["Location"]) == (303, f"/runs/{message.run_id}")
+        assert visit.look(message).answer == "größe & <b>\nline 2 + %20"
+
+
+@pytest.mark.parametrize("back", ["home", "", "http://evil.example", "//evil.example"])
+async def test_after_an_answer_one_stays_here(back: str) -> None:
+    async with visiting() as visit:
+        sent = await visit.reply(await visit.asks("?"), answer="x", back=back)
+    assert sent.headers["Location"] == "/"
+
+
+async def test_second_answer_is_told_the_first_and_keeps_its_words_P5() -> None:
+    async with visiting() as visit:
+        message = await visit.asks("which one?")
+        visit.service.running.reply(message.run_id, message.id, "the left one, by the model")
+        late = await visit.reply(message, answer="the right one")
+        assert late.status_code == 409
+        assert "it was answered before: the left one, by the model" in late.text
+        assert "the right one" in late.text
+        assert visit.look(message).answer == "the left one, by the model"
+
+
+async def test_answer_to_a_run_that_has_ended_is_told_so() -> None:
+    async with visiting() as visit:
+        message = await visit.asks("which one?")
+        await visit.canceled(message.run_id)
+        late = await visit.reply(message, answer="the right one")
+    assert late.status_code == 409
+    assert "the run has ended" in late.text and "the right one" in late.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({}, 400, "lacks &#x27;answer&#x27;"),
+        ({"answer": " \r\n "}, 400, "the answer is empty"),
+        ({"answer": "x" * (MAX_ANSWER_LETTERS + 1)}, 400, "is too long"),
+        ({"answer": "x" * (MOST_BYTES + 1)}, 413, "answer in fewer words"),
+        ({"verdict": "perhaps"}, 400, "no such decision"),
+        ({"answer": "x", "message": "1k09m8cp19a5a0m"}, 404, "no such message"),
+        ({"answer": "x", "message": "<b>"}, 400, "not"),
+        ({f"field{number}": "x" for number in range(30)}, 400, "cannot be read"),
+    ],
+)
+async def test_bad_form_is_refused_and_the_question_stays_open_P7(
+    fields: dict[str, str], status: int, words: str
+) -> None:
+    async with visiting() as visit:
+        message = await visit.asks("which one?")
+        path = f"/runs/{message.run_id}/answer"
+        refused = await visit.send(path, **{"message": message.id, **fields})
+        assert refused.status_code == status
+        assert words in refused.text
+        assert visit.look(message).answer is None
+
+
+async def test_message_must_be_named_and_be_of_the_run() -> None:
+    async with visiting() as visit:
+        message, other = await visit.asks("one?"), await visit.asks("other?")
+        assert (await visit.send(f"/runs/{message.run_id}/answer", answer="x")).status_code == 400
+        path = f"/runs/{other.run_id}/answer"
+        assert (await visit.send(path, message=message.id, answer="x")).status_code == 404
+        assert visit.look(message).answer is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", json.dumps({"answer": "x"}).encode()),
+        ("text/plain", b"message=x&answer=y"),
+        ("multipart/form-data; boundary=x", b"--x--"),
+        ("", b""),
+        (FORM, b"message=%FF&answer=x"),
+        (FORM, "message=ü".encode()),
+    ],
+)
+async def test_what_is_no_form_is_refused(kind: str, body: bytes) -> None:
+    async with visiting() as visit:
+        message = await visit.asks("which one?")
+        for verb in ("answer", "cancel"):
+            refused = await visit.client.post(
+                f"/runs/{message.run_id}/{verb}",
+                content=body,
+                headers={"Origin": ADDRESS, "Content-Type": kind},
+            )
+            assert refused.status_code == 400
+        assert visit.service.running.store.runs.get(message.run_id).status is RunStatus.WAITING
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/runs/1k09m8cp19a5a0m", 404),
+        ("GET", "/runs/nonsense", 400),
+        ("GET", "/live?run=1k09m8cp19a5a0m", 404),
+        ("GET", "/static/site.py", 404),
+        ("GET", "/static/..%2Fsite.py", 404),
+        ("GET", "/elsewhere", 404),
+        ("GET", "/runs/1k09m8cp19a5a0m/answer", 405),
+        ("GET", "/runs/1k09m8cp19a5a0m/cancel", 405),
+        ("POST", "/", 405),
+        ("PUT", "/runs/1k09m8cp19a5a0m/answer", 405),
+        ("DELETE", "/runs/1k09m8cp19a5a0m", 405),
+    ],
+)
+async def test_wrong_address_or_method_is_told_on_a_page(method: str, path: str, status: int) -> None:
+    async with visiting() as visit:
+        refused = await visit.client.request(method, path, headers={"Origin": ADDRESS})
+    assert refused.status_code == status
+    assert refused.text.startswith("<!doctype html>") and "All runs" in refused.text
+    assert ("Allow" in refused.headers) == (status == 405)
+
+
+async def test_cancel_ends_the_run_and_a_second_one_is_no_failure() -> None:
+    async with visiting() as visit:
+        run_id = await visit.started()
+        assert "Cancel…" in await visit.page(f"/runs/{run_id}")
+        for _ in range(2):
+            sent = await visit.send(f"/runs/{run_id}/cancel")
+            assert (sent.status_code, sent.headers["Location"]) == (303, f"/runs/{run_id}")
+        await visit.canceled(run_id)
+        assert "canceled" in await visit.page(f"/runs/{run_id}")
+        unknown = await visit.send("/runs/1k09m8cp19a5a0m/cancel")
+        assert unknown.status_code == 404
+
+
+async def test_fault_of_ours_shows_nothing_of_our_insides_P6() -> None:
+    keys, broken = Keys(), Service(roots=(), redactor=Redactor(), runs=cast("Any", object()))
+    transport = httpx2.ASGITransport(Site(broken).app(keys, PORT), raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+        answer = await client.get("/", params={"token": keys.token}, follow_redirects=True)
+    assert answer.status_code == 500
+    assert "the page could not be made" in answer.text
+    assert "attribute" not in answer.text and "Traceback" not in answer.text

@@ -1,0 +1,235 @@
+"""What Claude Code asks while it works: decided by rules, answered by the parent, never left open (P7)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from retinue.core.errors import Conflict
+from retinue.core.executor import Outcome, Task
+from retinue.core.ids import MessageId, RunId
+from retinue.core.message import Message, MessageStatus
+from retinue.core.permission import Asked, Permit, Verdict, nobody_permits
+from retinue.executors.claude import ClaudeCli
+from retinue.executors.cli_process import CliExecutor
+from tests.executors.cli_fakes import TASK, Stage, worker
+
+pytestmark = pytest.mark.anyio
+
+ASKS = """
+import json, sys
+told = json.loads(sys.stdin.readline())["message"]["content"]
+def say(**event):
+    print(json.dumps(event), flush=True)
+say(type="system", subtype="init", session_id="s1", model="m", tools=[])
+answers = []
+for number, request in enumerate({requests!r}):
+    say(type="control_request", request_id=f"r{{number}}", request=request)
+for _ in {requests!r}:
+    answers.append(json.loads(sys.stdin.readline()))
+    json.dump({{"told": told, "answers": answers}}, open("heard.json", "w"))
+say(type="result", subtype="success", result="done", session_id="s1", num_turns=1)
+assert sys.stdin.read() == ""
+"""
+"""Asks all its questions, waits for as many answers, and ends when its stdin does."""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def wants(tool: str, **given: object) -> dict[str, Any]:
+    return {"subtype": "can_use_tool", "tool_name": tool, "input": given, "tool_use_id": "t"}
+
+
+def question(said: str, **more: object) -> dict[str, Any]:
+    options = [{"label": "Red", "description": "like fire"}, {"label": "Blue", "description": "like ice"}]
+    return {"question": said, "header": "Colour", "options": options, **more}
+
+
+class Parent:
+    """Answers a question with what it was told to; with nothing if it was told nothing."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+        self.patience: list[float | None] = []
+
+    async def ask(self, said: str, wait_s: float | None) -> Message:
+        self.asked.append(said)
+        self.patience.append(wait_s)
+        answer = self._answers.pop(0)
+        status = MessageStatus.PENDING if answer is None else MessageStatus.ACKNOWLEDGED
+        return Message(
+            id=MessageId.new(), run_id=RunId.new(), question=said, status=status, asked_at=0, answer=answer
+        )
+
+
+async def run(
+    stage: Stage,
+    *requests: dict[str, Any],
+    permit: Permit = nobody_permits,
+    parent: Parent | None = None,
+    prompt: str = TASK.prompt,
+) -> tuple[Outcome, list[dict[str, Any]]]:
+    stage.program("claude", ASKS.format(requests=list(requests)))
+    ctx = stage.context(permit=permit, ask=parent.ask if parent else None)
+    outcome = await CliExecutor(ClaudeCli(), worker("claude"), stage.setting()).run(
+        Task("worker", prompt), ctx
+    )
+    assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
+    answers: list[dict[str, Any]] = heard(stage)["answers"]
+    by_number = {answer["response"]["request_id"]: answer["response"] for answer in answers}
+    return outcome, [by_number[f"r{number}"] for number in range(len(requests))]
+
+
+def heard(stage: Stage) -> dict[str, Any]:
+    return json.loads((stage.workspace / "heard.json").read_text(encoding="utf-8"))
+
+
+async def test_call_that_is_allowed_goes_on_with_its_own_arguments_P7(stage: Stage) -> None:
+    asked: list[Asked] = []
+
+    async def permit(call: Asked) -> Verdict:
+        asked.append(call)
+        return Verdict(True, "as you like")
+
+    _, [answer] = await run(stage, wants("Bash", command="git status", description="look"), permit=permit)
+    assert asked == [Asked("Bash", "git status")]
+    given = {"command": "git status", "description": "look"}
+    assert answer["response"] == {"behavior": "allow", "updatedInput": given}
+
+
+async def test_call_that_is_denied_is_told_why_P7(stage: Stage) -> None:
+    async def permit(call: Asked) -> Verdict:
+        return Verdict(False, "not today")
+
+    _, [answer] = await run(stage, wants("Bash", command="rm x"), permit=permit)
+    assert answer["response"] == {"behavior": "deny", "message": "not today"}
+
+
+async def test_where_nobody_can_be_asked_everything_is_denied_P7(stage: Stage) -> None:
+    _, answers = await run(
+        stage, wants("Write", file_path="a"), wants("AskUserQuestion", questions=[question("?")])
+    )
+    assert [answer["response"]["behavior"] for answer in answers] == ["deny", "deny"]
+
+
+async def test_question_reaches_the_parent_with_what_it_offers(stage: Stage) -> None:
+    parent = Parent("Green")
+    asks = wants("AskUserQuestion", questions=[question("Which colour?")])
+    _, [answer] = await run(stage, asks, parent=parent)
+    assert parent.asked == ["Which colour?\nOffered:\n- Red: like fire\n- Blue: like ice"]
+    assert answer["response"]["behavior"] == "allow"
+    assert answer["response"]["updatedInput"]["answers"] == {"Which colour?": "Green"}
+    assert answer["response"]["updatedInput"]["questions"] == asks["input"]["questions"]
+
+
+async def test_several_questions_are_asked_together_and_silence_to_one_is_told(stage: Stage) -> None:
+    parent = Parent("Red", None)
+    asks = wants("AskUserQuestion", questions=[question("One?"), question("Two?", multiSelect=True)])
+    _, [answer] = await run(stage, asks, parent=parent)
+    assert "several at once" in parent.asked[1]
+    found = answer["response"]["updatedInput"]["answers"]
+    assert found["One?"] == "Red"
+    assert "No answer came" in found["Two?"]
+    assert None not in parent.patience, "it is not waited for without end (P7)"
+
+
+async def test_questions_are_decided_beside_each_other(stage: Stage) -> None:
+    """One that a person thinks about does not hold up the others."""
+    second = anyio.Event()
+
+    async def permit(call: Asked) -> Verdict:
+        if call.subject == "first":
+            await second.wait()
+        else:
+            second.set()
+        return Verdict(True, "")
+
+    _, answers = await run(
+        stage, wants("Bash", command="first"), wants("Bash", command="second"), permit=permit
+    )
+    assert [answer["response"]["updatedInput"]["command"] for answer in answers] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "request_", [{"subtype": "hook_callback"}, {}, {"subtype": "can_use_tool", "input": 7}], ids=str
+)
+async def test_what_makes_no_sense_is_answered_all_the_same(stage: Stage, request_: dict[str, Any]) -> None:
+    _, [answer] = await run(stage, request_)
+    assert answer["subtype"] == "error" or answer["response"]["behavior"] == "deny"
+
+
+async def test_question_that_cannot_be_decided_is_answered_with_the_reason(stage: Stage) -> None:
+    async def permit(call: Asked) -> Verdict:
+        raise Conflict("the run has ended")
+
+    _, [answer] = await run(stage, wants("Bash", command="x"), permit=permit)
+    assert (answer["subtype"], answer["error"]) == ("error", "the run has ended")
+
+
+async def test_prompt_of_any_letters_and_length_arrives_as_it_is(stage: Stage) -> None:
+    prompt = 'two\nlines, "quotes", \\, ümlaut, 😀, half \ud83d of one, ' + "x" * 300_000
+    await run(stage, wants("Bash", command="x"), prompt=prompt)
+    assert heard(stage)["told"] == prompt.replace("\ud83d", "?")
+
+
+async def test_question_that_claude_takes_back_is_no_longer_asked(stage: Stage) -> None:
+    stage.program(
+        "claude",
+        "import json, os, sys, time; sys.stdin.readline()\n"
+        "def say(**event): print(json.dumps(event), flush=True)\n"
+        f"say(type='control_request', request_id='r', request={wants('Bash', command='x')!r})\n"
+        "while not os.path.exists('asked'): time.sleep(0.01)\n"
+        "say(type='control_cancel_request', request_id='unknown')\n"
+        "say(type='control_cancel_request', request_id='r')\n"
+        "say(type='result', subtype='success', result='done', num_turns=1)\n"
+        "assert sys.stdin.read() == ''",
+    )
+    taken_back: list[bool] = []
+
+    async def permit(call: Asked) -> Verdict:
+        (stage.workspace / "asked").touch()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            taken_back.append(True)
+        raise AssertionError
+
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    outcome = await executor.run(TASK, stage.context(permit=permit))
+    assert (outcome.error, outcome.exit_code, taken_back) == (None, 0, [True])
+
+
+async def test_run_that_is_canceled_while_it_asks_stops_asking_P5(stage: Stage) -> None:
+    stage.program("claude", ASKS.format(requests=[wants("Bash", command="x")]))
+    asking, stopped = anyio.Event(), anyio.Event()
+
+    async def permit(call: Asked) -> Verdict:
+        asking.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.set()
+        raise AssertionError
+
+    async with anyio.create_task_group() as tasks:
+        executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+        tasks.start_soon(executor.run, TASK, stage.context(permit=permit))
+        await asking.wait()
+        tasks.cancel_scope.cancel()
+    assert stopped.is_set()
+
+
+async def test_claude_that_reads_nothing_is_told_as_it_ended(stage: Stage) -> None:
+    stage.program("claude", "import sys; sys.stdin.close(); sys.exit('unknown option')")
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    outcome = await executor.run(Task("worker", "x" * 1_000_000), stage.context())
+    assert outcome.exit_code == 1
+    assert "unknown option" in str(outcome.error)
