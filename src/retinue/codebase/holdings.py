@@ -78,7 +78,10 @@ class Holdings:
 
 
 def _absolute(root: Root, paths: Sequence[str]) -> list[bytes]:
-    return [os.fsencode(f"{root}{os.sep}{path}") for path in paths]
+    folder = f"{root}{os.sep}"
+    # As one text, which is encoded at once.
+    joined = _APART.join([folder + path for path in paths])
+    return os.fsencode(joined).split(_APART.encode()) if paths else []
 
 
 def unpacked(roots: Sequence[Root], rows: Sequence[Row]) -> tuple[Holdings, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from retinue.codebase.question import Question
@@ -18,7 +18,7 @@ class PathTable:
 
     def __init__(self, paths: Iterable[tuple[int, str]]) -> None:
         self._by_name: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        self._by_module: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+        self._by_module: dict[str, list[tuple[int, str]]] = defaultdict(list)
         for file, path in paths:
             lower = path.lower()
             folder, _, name = lower.rpartition("/")
@@ -26,7 +26,7 @@ class PathTable:
             module = name.partition(".")[0]
             if module in _PACKAGE_NAMES:
                 module = folder.rpartition("/")[2]
-            self._by_module[module].append((file, _module_segments(lower)))
+            self._by_module[module].append((file, lower))
 
     def named(self, path: str) -> list[int]:
         """The files whose path shares the longest end with `path`."""
@@ -40,21 +40,23 @@ class PathTable:
         wanted = [part for part in dotted.split(".") if part]
         scored: list[tuple[int, int]] = []
         for end in range(len(wanted), 0, -1):
-            for file, segments in self._by_module.get(wanted[end - 1], ()):
+            for file, own in self._by_module.get(wanted[end - 1], ()):
+                segments = _module_segments(own)
                 shared = _shared_end(segments, wanted[:end])
                 if shared >= min(2, len(segments)):
                     scored.append((shared * len(wanted) + end, file))
         return _best(scored)
 
 
-def _module_segments(path: str) -> list[str]:
+@lru_cache(maxsize=4_096)
+def _module_segments(path: str) -> tuple[str, ...]:
     folder, _, name = path.rpartition("/")
     module = name.partition(".")[0]
-    segments = folder.split("/") if folder else []
-    return segments if module in _PACKAGE_NAMES and segments else [*segments, module]
+    segments = tuple(folder.split("/")) if folder else ()
+    return segments if module in _PACKAGE_NAMES and segments else (*segments, module)
 
 
-def _shared_end(left: list[str], right: list[str]) -> int:
+def _shared_end(left: Sequence[str], right: Sequence[str]) -> int:
     shared = 0
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one != other:
