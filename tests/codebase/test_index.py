@@ -17,10 +17,11 @@ from retinue.codebase.codebase import Codebase
 from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
 from retinue.codebase.history import History, Message
 from retinue.codebase.holdings import kept
-from retinue.codebase.index import LOOSE_FILES, Index
+from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, LOOSE_FILES, Index
 from retinue.codebase.layout import MOST_NUMBERS, Counts, layout_of
 from retinue.codebase.locate import Located, Locator
 from retinue.codebase.opener import Opener
+from retinue.codebase.outline import MOST_CHUNKS
 from retinue.codebase.policy import Policy
 from retinue.core.errors import Canceled
 from retinue.core.root import Root
@@ -80,6 +81,37 @@ def paths(located: Located) -> list[str]:
 
 
 def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    for question in QUESTIONS:
+        assert ask(indexed, question) == ask(scan, question)
+
+
+def test_more_than_is_taken_in_at_once_is_found_as_by_a_scan(project: Path, tmp_path: Path) -> None:
+    """Too many files and too large ones, so that batches end for either reason."""
+    for number in range(2 * BATCH_FILES):
+        write(project, f"many/gadget_{number}.py", f"def gadget_{number}():\n    return retry_delay\n")
+    for letter in "abc":
+        text = f"def large_{letter}(): delay\n" + "    call(1)\n" * (BATCH_BYTES // 25)
+        write(project, f"large/{letter}.py", text)
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    for question in (
+        *QUESTIONS,
+        "gadget_7",
+        f"gadget_{2 * BATCH_FILES - 1}",
+        "large_a",
+        "large_b",
+        "large_c",
+    ):
+        assert ask(indexed, question) == ask(scan, question)
+    assert paths(ask(indexed, "large_c"))[0] == "large/c.py"
+
+
+def test_a_file_with_more_definitions_than_are_kept_counts_as_in_a_scan(
+    project: Path, tmp_path: Path
+) -> None:
+    write(project, "lib/endless.py", "def widget(): cache\n" * (MOST_CHUNKS + 500))
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
     for question in QUESTIONS:
@@ -638,7 +670,7 @@ def test_an_index_whose_making_broke_off_at_its_tables_is_made(project: Path, tm
 import os, sqlite3, sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.index import Index
+from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, Index
 from retinue.core.root import Root
 
 def after_two_tables(*event):
