@@ -7,17 +7,22 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from array import array
 from pathlib import Path
 
 import pytest
 
 from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.freshness import UNSETTLED, changed, settled, stamp
+from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
 from retinue.codebase.history import History, Message
-from retinue.codebase.index import Index
+from retinue.codebase.holdings import kept
+from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, LOOSE_FILES, Index
+from retinue.codebase.layout import MOST_NUMBERS, Counts, layout_of
 from retinue.codebase.locate import Located, Locator
 from retinue.codebase.opener import Opener
+from retinue.codebase.outline import MOST_CHUNKS
+from retinue.codebase.policy import Policy
 from retinue.core.errors import Canceled
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -76,6 +81,37 @@ def paths(located: Located) -> list[str]:
 
 
 def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    for question in QUESTIONS:
+        assert ask(indexed, question) == ask(scan, question)
+
+
+def test_more_than_is_taken_in_at_once_is_found_as_by_a_scan(project: Path, tmp_path: Path) -> None:
+    """Too many files and too large ones, so that batches end for either reason."""
+    for number in range(2 * BATCH_FILES):
+        write(project, f"many/gadget_{number}.py", f"def gadget_{number}():\n    return retry_delay\n")
+    for letter in "abc":
+        text = f"def large_{letter}(): delay\n" + "    call(1)\n" * (BATCH_BYTES // 25)
+        write(project, f"large/{letter}.py", text)
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    for question in (
+        *QUESTIONS,
+        "gadget_7",
+        f"gadget_{2 * BATCH_FILES - 1}",
+        "large_a",
+        "large_b",
+        "large_c",
+    ):
+        assert ask(indexed, question) == ask(scan, question)
+    assert paths(ask(indexed, "large_c"))[0] == "large/c.py"
+
+
+def test_a_file_with_more_definitions_than_are_kept_counts_as_in_a_scan(
+    project: Path, tmp_path: Path
+) -> None:
+    write(project, "lib/endless.py", "def widget(): cache\n" * (MOST_CHUNKS + 500))
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
     for question in QUESTIONS:
@@ -286,8 +322,78 @@ def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
         {"st_mtime_ns": changed_ns, "st_ctime_ns": changed_ns, "st_atime_ns": 0},
     )
     assert (settled(told, looked_ns) != UNSETTLED) == is_sure
-    assert changed(tmp_path, [("a.py", UNSETTLED)]) == [0]
-    assert changed(tmp_path, [("a.py", stamp(status))]) == []
+    assert changed([os.fsencode(file)], array("q", [UNSETTLED])) == [0]
+    assert changed([os.fsencode(file)], array("q", [stamp(status)])) == []
+
+
+def test_files_behind_one_that_is_gone_are_looked_at(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in "abcde"]
+    for file in files[1:4]:
+        file.touch()
+    known = array("q", [GONE, stamp(files[1].stat()), stamp(files[2].stat()), 12345, 12345])
+    files[1].unlink()
+    assert changed(list(map(os.fsencode, files)), known) == [1, 3, 4]
+
+
+def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
+    project: Path, tmp_path: Path
+) -> None:
+    """P8: a process keeps what it read of the index for as long as the index says the same."""
+    scan, indexed = locators(project, tmp_path / "index")
+    _, other = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    for number in range(3):
+        ask(indexed, QUESTIONS[2])
+        for part in range(LOOSE_FILES + 1):
+            write(project, f"lib/part_{part}.py", f"def gadget_{part}():\n    return cache[{number}]\n")
+        write(project, f"lib/widget_{number}.py", "def widget():\n    return cache\n")
+        prepare(other, project)
+        assert f"lib/widget_{number}.py" in paths(ask(indexed, QUESTIONS[2]))
+        assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
+
+
+def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: Path, tmp_path: Path) -> None:
+    """P6: files, sizes and stamps are the same under both policies; what was read of the files is not."""
+    write(project, "lib/long.py", "def widget(): pass\n" * 100)
+    settle(project)
+    for policy, count in ((Policy(), 100), (Policy(max_file_bytes=1_000), 0), (Policy(), 100)):
+        index = Index(tmp_path / "index", Codebase([Root.at(project)], policy))
+        index.update_files(Stop())
+        with index.reading():
+            currents = index.currents(Stop())
+            assert currents is not None
+            evidence = index.evidence(currents, ["widget"], Stop())
+            assert evidence.counts["widget"].get(evidence.paths.index("lib/long.py"), 0) == count
+        index.close()
+
+
+def test_counts_are_kept_up_to_a_bound() -> None:
+    counts = Counts()
+    for term in map(str, range(10)):
+        counts.keep(term, dict.fromkeys(range(MOST_NUMBERS // 4), 1))
+        assert counts.get(term)
+        assert sum(counts.get(str(other)) is not None for other in range(10)) <= 4
+
+
+def test_what_is_kept_between_questions_is_of_two_codebases_at_most(tmp_path: Path) -> None:
+    for number in range(4):
+        root = tmp_path / f"project_{number}"
+        write(root, "net/retry.py", f"class RetryPolicy:\n    delay = {number}\n")
+        scan, indexed = locators(root, tmp_path / "index")
+        prepare(indexed, root)
+        for question in QUESTIONS:
+            assert ask(indexed, question) == ask(scan, question)
+    for cache in (kept, layout_of):
+        assert cache.cache_info().currsize == 2
+
+
+def test_a_word_said_again_and_again_is_counted_as_by_a_scan(project: Path, tmp_path: Path) -> None:
+    text = "def f(retry):\n    retry retry retry, retry_retry\n\ndef retrying(): retry retry\n\nretry = 1\n"
+    write(project, "lib/again.py", text * 3)
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    assert "lib/again.py" in paths(ask(indexed, "retry"))
+    assert ask(indexed, "retry") == ask(scan, "retry")
 
 
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
@@ -406,8 +512,11 @@ def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, dama
     [
         "UPDATE holdings SET ids = x'010203'",
         "UPDATE holdings SET stamps = NULL",
+        "UPDATE holdings SET stamps = substr(stamps, 9)",
+        "UPDATE holdings SET watched = CAST(watched || x'0061' AS BLOB)",
         "UPDATE files SET places = x'01'",
         "UPDATE files SET names = names || char(10) || 'more'",
+        "UPDATE files SET words = ''",
         "UPDATE blocks SET ends = x''",
         "UPDATE blocks SET codes = x'0102'",
         "DELETE FROM commits",
@@ -475,6 +584,37 @@ def test_a_canceled_update_leaves_the_index_as_it_was(project: Path, tmp_path: P
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
+class StopAfter(Stop):
+    """Cancels itself at the last of some checks."""
+
+    def __init__(self, checks: int) -> None:
+        super().__init__()
+        self._left = checks
+
+    def check(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self.cancel()
+        super().check()
+
+
+def test_an_update_canceled_midway_changes_nothing_that_is_kept(project: Path, tmp_path: Path) -> None:
+    """P8: what it took in is rolled back, so those who ask may not know of it either."""
+    scan, indexed = locators(project, tmp_path / "index")
+    prepare(indexed, project)
+    ask(indexed, QUESTIONS[2])
+    edited = [f"lib/part_{part}.py" for part in range(LOOSE_FILES + 1)]
+    for path in edited:
+        write(project, path, "def gadget():\n    return cache\n")
+    settle(project)
+    with pytest.raises(Canceled):
+        indexed.prepare(StopAfter(LOOSE_FILES // 2))
+    index = Index(tmp_path / "index", Codebase([Root.at(project)]))
+    assert loose(index) == sorted(edited)
+    index.close()
+    assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
+
+
 def test_threads_may_ask_and_update_at_once(project: Path, tmp_path: Path) -> None:
     scan, indexed = locators(project, tmp_path / "index")
     expected = [ask(scan, question) for question in QUESTIONS]
@@ -530,7 +670,7 @@ def test_an_index_whose_making_broke_off_at_its_tables_is_made(project: Path, tm
 import os, sqlite3, sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.index import Index
+from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, Index
 from retinue.core.root import Root
 
 def after_two_tables(*event):

@@ -101,6 +101,15 @@ def test_a_long_definition_is_cut_and_keeps_its_name() -> None:
     assert [chunk.line for chunk in found] == sorted(chunk.line for chunk in found)
 
 
+def test_the_later_parts_of_a_long_definition_tell_their_own_first_line() -> None:
+    data = b"import x\n\n# about f\n@deco\ndef f():\n" + b"    call(1)\n" * 1_000
+    found = outline("a.py", data).chunks
+    assert [chunk.line for chunk in found[:2]] == [1, 5]
+    assert [chunk.line for chunk in found[2:]] == [
+        data.count(b"\n", 0, chunk.start) + 1 for chunk in found[2:]
+    ]
+
+
 def test_imports_are_read_in_each_style() -> None:
     assert outline("a.py", b"from app.net import pool\nimport os.path\n").imports == ["app.net", "os.path"]
     assert outline("a.ts", b"import { a } from './net/pool'\n").imports == ["./net/pool"]
@@ -112,6 +121,14 @@ def test_imports_are_read_in_each_style() -> None:
 def test_empty_and_endless_files_have_bounded_outlines() -> None:
     assert outline("a.py", b"").chunks == []
     assert len(outline("a.py", b"def f(): pass\n" * 20_000).chunks) <= MOST_CHUNKS + 1
+
+
+def test_the_last_chunk_of_an_endless_file_takes_the_rest_and_nothing_twice() -> None:
+    """Else words would count twice in an index that counts them by chunk."""
+    data = b"def f(): pass\n" * (MOST_CHUNKS + 500)
+    found = outline("a.py", data).chunks
+    assert b"".join(data[chunk.start : chunk.end] for chunk in found) == data
+    assert found[-1].line == len(found)
 
 
 HOSTILE = [

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of
 from retinue.codebase.evidence import Detail
 from retinue.codebase.kinds import kind_of, standing_of
 from retinue.codebase.locate import Located, Locator, locate
+from retinue.codebase.missing import near_names
 from retinue.codebase.question import parse
 from retinue.codebase.rank import Ranked, Ranking, weighed
 from retinue.core.errors import Canceled, InvalidInput
@@ -153,6 +157,14 @@ def test_commits_that_speak_of_the_question_vote_for_their_files(tmp_path: Path)
     assert "changed by commits on this" in best.why
 
 
+names = st.text("abcdeA_ö", min_size=1, max_size=12)
+
+
+@given(names, st.lists(names, max_size=12))
+def test_near_names_are_the_nearest_of_all(name: str, defined: list[str]) -> None:
+    assert near_names(name, defined) == tuple(get_close_matches(name, defined, 3, 0.75))
+
+
 def test_a_name_that_does_not_exist_is_missed_with_near_names_and_low_confidence(project: Path) -> None:
     """P8: nothing is made up."""
     located = ask(project, "where is `RetryPolici_factory` or `RetryPolice` defined?")
@@ -286,7 +298,7 @@ def level_of(first: float, second: float) -> str:
     ranking = Ranking(
         best=[Ranked(0, first, 1), Ranked(1, second, 1)],
         signals={"said": none, "traced": none, "defined": none},
-        details={0: Detail((), (), {}, {})},
+        details={0: Detail((0,), (), (), (), {}, {})},
         weights={},
         counts={},
         companions={},

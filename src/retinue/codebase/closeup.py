@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import sub
 
 from retinue.codebase.evidence import Detail
 from retinue.codebase.question import Question
@@ -19,13 +20,9 @@ Signal = dict[int, float]
 """File to value; a file that is missing has none."""
 
 
-def saturated(count: float, length: float) -> float:
-    """BM25's term: more occurrences count ever less, and less still in a long text."""
-    return count * (K1 + 1) / (count + length_damping(length))
-
-
-def length_damping(length: float) -> float:
-    return K1 * (1 - B + B * length)
+def length_damping(lengths: Iterable[int], ordinary: float) -> list[float]:
+    """BM25's: `count * (K1 + 1) / (count + damping)` grows ever slower, and slower still in a long text."""
+    return [K1 * (1 - B + B * (length / ordinary)) for length in lengths]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +45,18 @@ def close_up(
     pairs = _worth_of_pairs(question, weights, "\n".join(flat.values()))
     signals: dict[str, Signal] = {name: {} for name in _SIGNALS}
     lines: dict[int, int] = {}
-    fits_of = _Fits(weights)
+    fits = _fits(details.values(), weights)
     for file, detail in details.items():
         scores = _chunk_scores(detail, telling)
         if scores:
-            best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:_COUNTED_CHUNKS]
+            # Chunks in order first: sorting is stable, so of equals the first comes first.
+            best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:_COUNTED_CHUNKS]
             signals["chunk"][file] = scores[best[0]]
             signals["chunks"][file] = sum(scores[chunk] / (place + 1) for place, chunk in enumerate(best))
-            lines[file] = detail.chunks[best[0]].line
-        fits = [fits_of[terms] for terms in detail.name_terms.values()]
-        if symbols := sorted((fit for fit in fits if fit), reverse=True)[:3]:
+            lines[file] = detail.lines[best[0]]
+        if symbols := sorted(
+            [fits[terms] for terms in detail.name_terms.values() if terms in fits], reverse=True
+        )[:3]:
             signals["symbols"][file] = sum(value / 2**place for place, value in enumerate(symbols))
         if named := mentioned[file]:
             shares = [question.names[name] / rivals[name] ** 0.5 * _telling(name) for name in named]
@@ -88,7 +87,7 @@ def _telling(name: str) -> float:
 
 
 def _line_of(detail: Detail, name: str) -> int:
-    return next(chunk.line for chunk in detail.chunks if chunk.name == name)
+    return detail.lines[detail.names.index(name)]
 
 
 def _flat_names(detail: Detail, path: str) -> str:
@@ -97,31 +96,26 @@ def _flat_names(detail: Detail, path: str) -> str:
     return "\n".join([*detail.name_terms, own]).replace("_", "").lower()
 
 
-class _Fits(dict[str, float]):
-    """How well a name fits, by its terms: those asked for, times the share they are of all."""
-
-    def __init__(self, weights: Mapping[str, float]) -> None:
-        super().__init__()
-        self._weights = weights
-
-    def __missing__(self, terms: str) -> float:
+def _fits(details: Iterable[Detail], weights: Mapping[str, float]) -> dict[str, float]:
+    """How well names fit, by their terms: those asked for, times the share they are of all. Most do not."""
+    fits: dict[str, float] = {}
+    has_none = weights.keys().isdisjoint
+    for terms in set[str]().union(*(detail.name_terms.values() for detail in details)):
         own = terms.split()
-        value = 0.0
-        if not self._weights.keys().isdisjoint(own):  # it mostly is
-            shared = sorted(self._weights.keys() & own)
-            value = sum(self._weights[term] for term in shared) * len(shared) / len(own)
-        self[terms] = value
-        return value
+        if not has_none(own):
+            shared = sorted([term for term in own if term in weights])
+            fits[terms] = sum([weights[term] for term in shared]) * len(shared) / len(own)
+    return fits
 
 
 def _chunk_scores(detail: Detail, weights: Mapping[str, float]) -> dict[int, float]:
     """BM25 over the definitions of one file."""
     scores: dict[int, float] = {}
-    chunks = detail.chunks
+    damping = length_damping(map(sub, detail.starts[1:], detail.starts), _ORDINARY_BYTES)
+    full = K1 + 1
     for term in sorted(detail.hits.keys() & weights.keys()):
         weight = weights[term]
-        for number, count in detail.hits[term].items():
-            chunk = chunks[number]
-            value = weight * saturated(count, (chunk.end - chunk.start) / _ORDINARY_BYTES)
-            scores[number] = scores.get(number, 0.0) + value
+        for chunk, count in detail.hits[term].items():
+            value = weight * (count * full / (count + damping[chunk]))
+            scores[chunk] = scores.get(chunk, 0.0) + value
     return scores

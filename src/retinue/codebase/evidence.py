@@ -11,15 +11,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from retinue.codebase.entry import Entry
-from retinue.codebase.outline import Chunk
 from retinue.codebase.path_words import PathWords
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One file seen closely."""
+    """One file seen closely, its chunks as columns: a question asks for few fields of few of them."""
 
-    chunks: Sequence[Chunk]
+    starts: Sequence[int]
+    """The byte each chunk begins at; at the end, the one after the last."""
+    lines: Sequence[int]
+    """The line that names each chunk."""
+    names: Sequence[str]
     imports: Sequence[str]
     hits: dict[str, dict[int, int]]
     """Term to chunk to how often."""
@@ -48,7 +51,7 @@ class Past:
 
 class Evidence(Protocol):
     @property
-    def paths(self) -> Sequence[str]:
+    def paths(self) -> tuple[str, ...]:
         """Every file that may be named, in the order of the roots, then by path. Its place is its number."""
         ...
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from itertools import accumulate
+from functools import cached_property
+from pathlib import Path
 
 from retinue.codebase import segments, stored
 from retinue.codebase.codebase import Codebase
@@ -13,6 +14,7 @@ from retinue.codebase.damage import making_sense
 from retinue.codebase.entry import Entry
 from retinue.codebase.evidence import Detail
 from retinue.codebase.holdings import Current
+from retinue.codebase.layout import layout_of
 from retinue.codebase.path_words import FOLDER, NAME, PathWords, path_words
 from retinue.codebase.postings import COUNT, COUNT_BITS
 from retinue.codebase.scan import counts_in, detail_of, size_of, text_of
@@ -25,6 +27,7 @@ class Indexed:
 
     def __init__(
         self,
+        index: Path,
         database: sqlite3.Connection,
         codebase: Codebase,
         currents: Sequence[Current],
@@ -32,26 +35,21 @@ class Indexed:
         stop: Stop,
     ) -> None:
         self._db = database
-        self._asked = Asked(terms)
+        self._terms = terms
         self._roots = codebase.roots
-        held = [one.holdings for one in currents]
-        self._ends = list(accumulate(len(one.paths) for one in held))
-        self.paths = [path for one in held for path in one.paths]
-        self.sizes = [size for one in held for size in one.sizes]
-        self._ids = [file for one in held for file in one.ids]
-        loose = [
+        self._layout = layout_of(index, tuple(one.holdings for one in currents))
+        self.paths = self._layout.paths
+        self.sizes = self._layout.sizes[:]
+        self._loose = [
             start + place
-            for start, one in zip([0, *self._ends], currents, strict=False)
+            for start, one in zip([0, *self._layout.ends], currents, strict=False)
             for place in one.loose
         ]
-        for file in loose:
-            self._ids[file] = 0
-        self._numbers = {file: number for number, file in enumerate(self._ids) if file}
         self._segments = segments.numbers(database)
         self.counts = {term: self._files_with(term) for term in terms}
         self._texts: dict[int, bytes] = {}
         with codebase.opener(stop) as opener:
-            for file in loose:
+            for file in self._loose:
                 entry = self.entry(file)
                 self.sizes[file] = size_of(opener, entry)
                 self._texts[file] = text = text_of(opener, entry) or b""
@@ -59,28 +57,43 @@ class Indexed:
                     self.counts[term][file] = count
 
     def _files_with(self, term: str) -> dict[int, int]:
+        counts = self._layout.counts.get(term)
+        if counts is None:
+            counts = self._look_up(term)
+            self._layout.counts.keep(term, counts)
+        if self._loose:
+            counts = counts.copy()
+            for file in self._loose:
+                counts.pop(file, None)
+        return counts
+
+    def _look_up(self, term: str) -> dict[int, int]:
         counts: dict[int, int] = {}
-        numbers = self._numbers
+        numbers = self._layout.numbers
         for codes in segments.posting(self._db, self._segments, term):
             for code in codes:
                 if (number := numbers.get(code >> COUNT_BITS)) is not None:
                     counts[number] = counts.get(number, 0) + (code & COUNT)
         return counts
 
+    @cached_property
+    def _asked(self) -> Asked:
+        """For what is read anew; mostly there is nothing."""
+        return Asked(self._terms)
+
     def entry(self, file: int) -> Entry:
-        return Entry(self._roots[bisect_right(self._ends, file)], self.paths[file])
+        return Entry(self._roots[bisect_right(self._layout.ends, file)], self.paths[file])
 
     def path_words(self) -> PathWords:
         found = {
             mark: {term: set(self._files_with(mark + term)) for term in self.counts}
             for mark in (NAME, FOLDER)
         }
-        loose = list(self._texts)
-        for mark, of_loose in zip(
-            (NAME, FOLDER), path_words([self.paths[file] for file in loose], self._asked), strict=True
-        ):
-            for term, places in of_loose.items():
-                found[mark][term].update(loose[place] for place in places)
+        if loose := self._loose:
+            of_loose = path_words([self.paths[file] for file in loose], self._asked)
+            for mark, places_of in zip((NAME, FOLDER), of_loose, strict=True):
+                for term, places in places_of.items():
+                    found[mark][term].update(loose[place] for place in places)
         return PathWords(found[NAME], found[FOLDER])
 
     def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, Detail]:
@@ -90,6 +103,7 @@ class Indexed:
         if file in self._texts:
             return detail_of(self.paths[file], self._texts[file], self._asked)
         query = f"SELECT {stored.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
-        row = self._db.execute(query, (self._ids[file],)).fetchone()
+        row = self._db.execute(query, (self._layout.ids[file],)).fetchone()
+        counts = {term: count for term in terms if (count := self.counts[term].get(file))}
         with making_sense():
-            return stored.unpack(row, [term for term in terms if file in self.counts[term]])
+            return stored.unpack(row, counts)

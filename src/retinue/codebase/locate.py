@@ -191,7 +191,7 @@ def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> 
         confidence_of(asked, ranking, missing),
         missing,
         len(evidence.paths),
-        sum(size > LARGEST for size in evidence.sizes),
+        sum(map(LARGEST.__lt__, evidence.sizes)),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from retinue.codebase.question import Question
 
-_SEPARATOR = re.compile(r"\.|::|/|\\")
 _OUTERMOST = 0.6
 """What a file of a stack trace counts where the calls begin; where they fail it counts in full."""
 _PACKAGE_NAMES = ("__init__", "index", "mod", "lib")
@@ -32,13 +31,13 @@ class PathTable:
     def named(self, path: str) -> list[int]:
         """The files whose path shares the longest end with `path`."""
         wanted = path.lower().replace("\\", "/").split("/")
-        return _best(
-            (_shared_end(own.split("/"), wanted), file) for file, own in self._by_name.get(wanted[-1], ())
-        )
+        found = self._by_name.get(wanted[-1], ())
+        return _best([(_shared_end(own.split("/"), wanted), file) for file, own in found])
 
     def module(self, name: str) -> list[int]:
         """The files of the longest module name in `name`: dotted, `::`-separated or a path without suffix."""
-        wanted = [part.lower() for part in _SEPARATOR.split(name) if part]
+        dotted = name.lower().replace("::", ".").replace("/", ".").replace("\\", ".")
+        wanted = [part for part in dotted.split(".") if part]
         scored: list[tuple[int, int]] = []
         for end in range(len(wanted), 0, -1):
             for file, own in self._by_module.get(wanted[end - 1], ()):
@@ -49,14 +48,15 @@ class PathTable:
         return _best(scored)
 
 
-def _module_segments(path: str) -> list[str]:
+@lru_cache(maxsize=4_096)
+def _module_segments(path: str) -> tuple[str, ...]:
     folder, _, name = path.rpartition("/")
     module = name.partition(".")[0]
-    segments = folder.split("/") if folder else []
-    return segments if module in _PACKAGE_NAMES and segments else [*segments, module]
+    segments = tuple(folder.split("/")) if folder else ()
+    return segments if module in _PACKAGE_NAMES and segments else (*segments, module)
 
 
-def _shared_end(left: list[str], right: list[str]) -> int:
+def _shared_end(left: Sequence[str], right: Sequence[str]) -> int:
     shared = 0
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one != other:
@@ -76,13 +76,19 @@ def _best(scored: Iterable[tuple[int, int]]) -> list[int]:
     return files
 
 
-def mentioned(question: Question, paths: Sequence[str]) -> tuple[dict[int, float], dict[int, float]]:
+@lru_cache(maxsize=2)
+def _table(paths: tuple[str, ...]) -> PathTable:
+    """Of the two codebases asked about last: it takes as long to make as a tenth of an answer."""
+    return PathTable(enumerate(paths))
+
+
+def mentioned(question: Question, paths: tuple[str, ...]) -> tuple[dict[int, float], dict[int, float]]:
     """How surely each file is named, in the words and in the stack trace; shared among all that fit."""
     said: dict[int, float] = defaultdict(float)
     traced: dict[int, float] = defaultdict(float)
     if not (question.paths or question.dotted or question.frames):
         return said, traced
-    table = PathTable(enumerate(paths))
+    table = _table(paths)
     called = [files for path in _deepest_last(question) if (files := table.named(path))]
     for depth, files in enumerate(called, 1):
         _share(traced, files, _OUTERMOST + (1 - _OUTERMOST) * depth / len(called))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -26,10 +27,20 @@ def missing_names(question: Question, evidence: Evidence, ranking: Ranking) -> t
     absent = [name for name in question.names if _is_code(name) and not _occurs(name, evidence)]
     if not absent:
         return ()
-    defined = sorted(
-        {chunk.name for detail in ranking.details.values() for chunk in detail.chunks if chunk.name}
-    )
-    return tuple(Missing(name, tuple(get_close_matches(name, defined, _NEAR, _ALIKE))) for name in absent)
+    defined = sorted({name for detail in ranking.details.values() for name in detail.name_terms})
+    return tuple(Missing(name, near_names(name, defined)) for name in absent)
+
+
+def near_names(name: str, defined: Sequence[str]) -> tuple[str, ...]:
+    """Those without enough letters of the name are left out first: comparing in earnest is slow."""
+    foreign = bytes(set(range(256)).difference(f"{name}\n".encode()))
+    shared = "\n".join(defined).encode().translate(None, foreign).split(b"\n")
+    possible = [
+        other
+        for other, letters in zip(defined, shared, strict=False)
+        if 2 * min(len(letters), len(name)) >= _ALIKE * (len(name) + len(other))
+    ]
+    return tuple(get_close_matches(name, possible, _NEAR, _ALIKE))
 
 
 def _is_code(name: str) -> bool:

@@ -31,7 +31,7 @@ COUNT = (1 << COUNT_BITS) - 1
 
 def no_codes() -> defaultdict[str, array[int]]:
     """By term, to be gathered. In arrays, because a number of Python's own lies anywhere in memory."""
-    return defaultdict(lambda: array("Q"))
+    return defaultdict(array("Q").__copy__)
 
 
 def write(database: sqlite3.Connection, segment: int, codes: Mapping[str, array[int]]) -> None:

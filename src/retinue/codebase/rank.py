@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from retinue.codebase.closeup import K1, Signal, close_up, length_damping
 from retinue.codebase.evidence import Detail, Evidence, Past
@@ -150,12 +151,11 @@ def _words(evidence: Evidence, weights: Mapping[str, float]) -> Signal:
     """BM25 over whole files."""
     sizes = evidence.sizes
     average = sum(sizes) / max(1, len(sizes)) or 1.0
-    damping = [length_damping(size / average) for size in sizes]
+    damping = length_damping(sizes, average)
     scores: Signal = {}
     for term, weight in weights.items():
         full = weight * (K1 + 1)
         for file, count in evidence.counts[term].items():
-            # `saturated`, written out: this line runs tens of thousands of times for a question.
             scores[file] = scores.get(file, 0.0) + full * count / (count + damping[file])
     return scores
 
@@ -188,7 +188,8 @@ def _history(question: Question, paths: Sequence[str], past: Past) -> Signal:
         vote = match * match / (1 + 0.05 * change.words) / len(change.paths) ** 0.5
         for path in change.paths:
             by_path[path] = by_path.get(path, 0.0) + vote
-    return {file: by_path[path] for file, path in enumerate(paths) if path in by_path}
+    changed = compress(range(len(paths)), map(by_path.__contains__, paths))
+    return {file: by_path[paths[file]] for file in changed}
 
 
 def _companions(order: Sequence[int], past: Past, paths: Sequence[str]) -> dict[int, int]:
@@ -246,7 +247,7 @@ def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -
         reasons.append("named in the question")
     if file in signals["traced"]:
         reasons.append("a line of it is named in the question")
-    if defined := sorted({chunk.name for chunk in detail.chunks} & question.names.keys()):
+    if defined := sorted(detail.name_terms.keys() & question.names.keys()):
         reasons.append(f"defines {', '.join(defined[:3])}")
     elif file in signals["pairs"]:
         reasons.append("a name joins words of the question")

@@ -33,7 +33,7 @@ class Scan:
         self._asked = Asked(question.terms, question.kept)
         self._entries = [entry for entry in codebase.files(stop).entries if worth_reading(entry.path)]
         stop.check()  # a walk that time cut short has its few files looked at in vain
-        self.paths = [entry.path for entry in self._entries]
+        self.paths = tuple(entry.path for entry in self._entries)
         self.counts: dict[str, dict[int, int]] = {term: {} for term in question.terms}
         numbers = {entry: number for number, entry in enumerate(self._entries)}
         with codebase.opener(stop) as opener:
@@ -116,5 +116,12 @@ def detail_of(path: str, data: bytes, asked: Asked) -> Detail:
             for term in found:
                 counts = hits.setdefault(term, {})
                 counts[number] = counts.get(number, 0) + 1
-    names = {chunk.name for chunk in cut if chunk.name}
-    return Detail(cut, imports, hits, {name: asked.vocabulary.distinct(name) for name in names})
+    names = [chunk.name for chunk in cut]
+    return Detail(
+        [*(chunk.start for chunk in cut), len(data)],
+        [chunk.line for chunk in cut],
+        names,
+        imports,
+        hits,
+        {name: asked.vocabulary.distinct(name) for name in names if name},
+    )

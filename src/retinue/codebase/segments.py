@@ -32,13 +32,14 @@ class Segment:
         self._codes = postings.no_codes()
         """By words as they were said; some are several terms, which are told apart only once, at the end."""
 
-    def add(self, file: int, said: Iterable[str]) -> None:
-        """A file with all of its words; some may be empty."""
-        self._files.append(file)
-        base = file << COUNT_BITS
+    def add(self, files: Iterable[tuple[int, Iterable[str]]]) -> None:
+        """Files with all of their words; some may be empty."""
         codes = self._codes
-        for words, count in Counter(said).items():
-            codes[words].append(base + count)
+        for file, counts in [(file, Counter(said)) for file, said in files]:
+            self._files.append(file)
+            base = file << COUNT_BITS
+            for words, count in counts.items():
+                codes[words].append(base + count)
 
     @property
     def is_full(self) -> bool:
@@ -50,13 +51,12 @@ class Segment:
             postings.write(database, row.lastrowid or 0, self._by_term())
 
     def _by_term(self) -> dict[str, array[int]]:
-        found = postings.no_codes()
-        # Most words are one term: its list is taken over as it is.
-        found.update((words, codes) for words, codes in self._codes.items() if words.isalnum())
-        for words, codes in self._codes.items():
-            if not words.isalnum():
-                for term in words.split():
-                    found[term].extend(codes)
+        """The segment's own lists, so that those of words that are one term stay as they are."""
+        found = self._codes
+        for words in [words for words in found if not words.isalnum()]:
+            codes = found.pop(words)
+            for term in words.split():
+                found[term].extend(codes)
         return found
 
 
@@ -99,5 +99,5 @@ def _rewrite(database: sqlite3.Connection, segments: Sequence[int], files: Seque
     gathered = Segment()
     for file in sorted(files):
         said = database.execute("SELECT words FROM files WHERE id = ?", (file,)).fetchone()[0]
-        gathered.add(file, said.split())
+        gathered.add([(file, said.split())])
     gathered.write(database)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from retinue.codebase.evidence import Detail
-from retinue.codebase.outline import Chunk, outline
+from retinue.codebase.outline import Columns, columns, imports_of
 from retinue.codebase.path_words import FOLDER, NAME, folders_of, name_of
 from retinue.codebase.terms import Vocabulary, words
 
@@ -39,45 +41,68 @@ def vocabulary() -> Vocabulary:
     return made
 
 
-def pack(path: str, data: bytes, known: Vocabulary) -> Packed:
-    cut, imports = outline(path, data)
-    places = array("I", [number for start, _, line, _ in cut for number in (start, line)])
-    places.append(len(data))
-    parted = b" \xff ".join([data[start:end] for start, end, _, _ in cut])
-    said = [*_path_terms(path, known), _APART, *map(known.__getitem__, words(parted).split())]
-    names = "\n".join([chunk.name for chunk in cut])
-    terms = "\n".join([known.distinct(chunk.name) for chunk in cut])
-    return Packed((places.tobytes(), names, terms, "\n".join(imports), f" {' '.join(said)} "), said)
+def pack(files: Sequence[tuple[str, bytes]], known: Vocabulary) -> list[Packed]:
+    """Paths with their texts. Each step is done for all of them in a row: see BATCH_FILES."""
+    cuts = [columns(path, data) for path, data in files]
+    places = [_places(cut, data) for cut, (_, data) in zip(cuts, files, strict=True)]
+    names = ["\n".join(cut.names) for cut in cuts]
+    name_terms = ["\n".join(map(known.distinct, cut.names)) for cut in cuts]
+    imports = ["\n".join(imports_of(path, data)) for path, data in files]
+    of_paths = _path_terms([path for path, _ in files], known)
+    said = [
+        [*of_path, _APART, *_inside(cut, data, known)]
+        for of_path, cut, (_, data) in zip(of_paths, cuts, files, strict=True)
+    ]
+    lines = [f" {' '.join(words)} " for words in said]
+    return list(map(Packed, zip(places, names, name_terms, imports, lines, strict=True), said))
 
 
-def _path_terms(path: str, known: Vocabulary) -> Iterator[str]:
+def _places(cut: Columns, data: bytes) -> bytes:
+    numbers = array("I", chain.from_iterable(zip(cut.starts, cut.lines, strict=True)))
+    numbers.append(len(data))
+    return numbers.tobytes()
+
+
+def _inside(cut: Columns, data: bytes, known: Vocabulary) -> Iterator[str]:
+    chunks = map(data.__getitem__, map(slice, cut.starts, [*cut.starts[1:], len(data)]))
+    return filter(None, map(known.__getitem__, words(b" \xff ".join(chunks)).split()))
+
+
+def _path_terms(paths: Sequence[str], known: Vocabulary) -> list[list[str]]:
     """Marked, so that they are not taken for the words inside."""
-    for mark, text in ((NAME, name_of(path)), (FOLDER, folders_of(path))):
-        yield from (mark + term for term in known.distinct(text).split())
+    folders = {folder: _marked(FOLDER, folder, known) for folder in set(map(folders_of, paths))}
+    return [_marked(NAME, name_of(path), known) + folders[folders_of(path)] for path in paths]
 
 
-def unpack(row: Row, terms: Iterable[str]) -> Detail:
-    """Of the words, only where the given terms stand is looked up."""
+def _marked(mark: str, text: str, known: Vocabulary) -> list[str]:
+    return [mark + term for term in known.distinct(text).split()]
+
+
+def unpack(row: Row, counts: Mapping[str, int]) -> Detail:
+    """Of the words, only where the given terms stand is looked up: each is known to be there so often."""
     places, names, name_terms, imports, said = row
     numbers = array("I")
     numbers.frombytes(places)
-    starts, lines = numbers[0::2], numbers[1::2]
     of_chunks = names.split("\n")
-    chunks = list(map(Chunk, starts, starts[1:], lines, of_chunks))
     terms_of = dict(zip(of_chunks, name_terms.split("\n"), strict=True))
     terms_of.pop("", None)
-    hits = {term: _by_chunk(said, f" {term} ") for term in terms}
-    return Detail(chunks, imports.split("\n") if imports else [], hits, terms_of)
+    ends = list(accumulate([len(line) + 1 for line in said.split(_APART)]))
+    hits = {term: _by_chunk(said, ends, term, count) for term, count in counts.items()}
+    imported = imports.split("\n") if imports else []
+    return Detail(numbers[0::2], numbers[1::2], of_chunks, imported, hits, terms_of)
 
 
-def _by_chunk(said: str, wanted: str) -> dict[int, int]:
+def _by_chunk(said: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:
+    """Stops at the last place: what comes after need not be searched."""
     counts: dict[int, int] = {}
-    chunk, counted = -1, 0
+    wanted = f" {term} "
     step = len(wanted) - 1
-    here = said.find(wanted)
-    while here >= 0:
-        chunk += said.count(_APART, counted, here)
-        counted = here
-        counts[chunk] = counts.get(chunk, 0) + 1
-        here = said.find(wanted, here + step)
+    here, chunk, end = -step, -1, 0
+    for _ in range(count):
+        here = said.index(wanted, here + step)
+        if here >= end:
+            line = bisect_right(ends, here, chunk + 1)
+            chunk, end = line - 1, ends[line]
+            counts[chunk] = 0
+        counts[chunk] += 1
     return counts

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection
 
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_ASCII_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+"""What the other finds in ASCII, in two thirds of its time."""
 
 _SHORTEST_STEM = 3
 _SHORTEST_AT_STEM = 4
@@ -121,28 +123,32 @@ class Vocabulary(dict[bytes, str]):
     def __init__(self, kept: Collection[str] = ()) -> None:
         """`kept` are stop terms that count nonetheless."""
         super().__init__()
-        self._stems = _Stems(kept)
+        self._stem_of = _Stems(kept).__getitem__
 
     def __missing__(self, word: bytes) -> str:
-        identifier = word.decode(errors="replace") if len(word) <= _LONGEST_WORD else ""
-        if identifier.islower() and identifier.isalpha():
-            terms = self._stems[identifier]
+        if len(word) > _LONGEST_WORD:
+            terms = ""
+        elif word.isalpha() and (word.islower() or word.istitle() or word.isupper()):
+            terms = self._stem_of(word.decode().lower())
         else:
-            terms = self._of_parts(identifier)
+            terms = self._of_parts(word)
         self[word] = terms
         return terms
 
-    def _of_parts(self, identifier: str) -> str:
-        if identifier.islower() and identifier.replace("_", "").isalpha():
-            pieces = identifier.strip("_").split("_")  # what the expression would find, several times as fast
+    def _of_parts(self, word: bytes) -> str:
+        identifier = word.decode(errors="replace")
+        if word.islower() and word.replace(b"_", b"").isalpha():
+            pieces = identifier.strip("_").split("_")  # what an expression would find, several times as fast
         else:
-            pieces = [piece.lower() for piece in _PART.findall(identifier)]
+            part = _ASCII_PART if identifier.isascii() else _PART
+            pieces = " ".join(part.findall(identifier)).lower().split()
         if len(pieces) < 2:
-            return self._stems[pieces[0]] if pieces else ""
-        found = dict.fromkeys(map(self._stems.__getitem__, pieces))
+            return self._stem_of(pieces[0]) if pieces else ""
+        found = dict.fromkeys(map(self._stem_of, pieces))
         # Of its pieces alone: a space beyond ASCII, which belongs to none, would part the terms.
         found["".join(pieces)] = None
-        return " ".join(filter(None, found))
+        found.pop("", None)
+        return " ".join(found)
 
     def distinct(self, text: str) -> str:
         """The terms of a name or a path, every one once."""
