@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from retinue.core.errors import Conflict
+from retinue.core.errors import Conflict, RetinueError
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import NO_ANSWER, TAKEN_BACK, Message, MessageStatus, PermissionWanted
 from retinue.core.run import RunStatus
@@ -33,7 +33,8 @@ class Mailroom:
         try:
             return await self.answer(message.id, wait_s)
         except asyncio.CancelledError:
-            self._settle(message.id, TAKEN_BACK)
+            with suppress(RetinueError):  # whatever prevents it must not take the interruption's place
+                self._settle(message.id, TAKEN_BACK)
             raise
 
     async def ask_once(
