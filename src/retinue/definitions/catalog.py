@@ -65,13 +65,13 @@ class Catalog:
         sources = self.sources
         self._refresh_profiles()
         own = list(self._own_places())
-        own_folders = {place.folder.resolve() for place in own}
+        own_folders = {place.folder.resolve() for place in own if place.folder.is_dir()}
         near: list[Definition] = []
         far: list[Definition] = []
         for project in sources.projects:
             trusted = sources.is_trusted(project)
             for place in places.of_project(project):
-                if place.folder.resolve() not in own_folders:
+                if place.folder.is_dir() and place.folder.resolve() not in own_folders:
                     (near if trusted else far).extend(self._in(place, trusted=trusted))
         users = [definition for place in own for definition in self._in(place)]
         shipped = list(self._in(places.built_in()))
