@@ -2,8 +2,9 @@
 
     python -m benchmarks.clis [ROUNDS]
 
-Needs what `make test-clis` installs. Prints, for each CLI and way, the median wall and CPU times, without the
-stub; then what we add, round by round. Ends with 1 where that is over its limit.
+Needs what `make test-clis` installs, and root, to count CPU time by cgroup. Prints, for each CLI and way, the
+median wall and CPU times, without the stub; then what we add, round by round. Ends with 1 where that is over
+its limit.
 
 - `bare`: the CLI as its users start it;
 - `ours`: an agent of ours, with a keeper, a sandbox, a log, and whom it can ask. Its CPU time has that of the
@@ -26,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.kept_cpu import CpuMeter
+from benchmarks.group_cpu import GroupCpu, children, wait_for_orphans
 from benchmarks.measuring import Checks
 from retinue import wiring
 from retinue.executors import cli_profiles
@@ -104,7 +105,7 @@ class Figures:
     """Of that, this process."""
 
 
-async def measure(words: Words, url: str, rounds: int, meter: CpuMeter, checks: Checks) -> None:
+async def measure(words: Words, url: str, rounds: int, meter: GroupCpu, checks: Checks) -> None:
     home = Path(tempfile.mkdtemp(prefix="bench-", dir=Path.home()))
     try:
         agents = home / ".config" / "retinue" / "agents"
@@ -123,15 +124,17 @@ async def measure(words: Words, url: str, rounds: int, meter: CpuMeter, checks: 
             figures = {way: Figures() for way in ways}
             for turn in range(rounds):
                 for way in reversed(ways) if turn % 2 else ways:
-                    children, own, began = meter.children(), meter.own(), time.perf_counter()
+                    known, all_before, own_before = children(), meter.all(), time.process_time()
+                    began = time.perf_counter()
                     if way == "ours":
                         await ours(service)
                     else:
                         await asyncio.to_thread(bare, words, url, home)
                     figures[way].wall.append((time.perf_counter() - began) * 1000)
-                    server = meter.own() - own if way == "ours" else 0.0
-                    figures[way].server.append(server)
-                    figures[way].cpu.append(meter.children() - children + server)
+                    wait_for_orphans(known)
+                    own = (time.process_time() - own_before) * 1000
+                    figures[way].server.append(own)
+                    figures[way].cpu.append(meter.all() - all_before - (0 if way == "ours" else own))
     finally:
         shutil.rmtree(home, ignore_errors=True)
     report(words.name, figures, checks)
@@ -176,8 +179,8 @@ def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     install()
     os.environ["PATH"] = with_node(f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
-    meter, checks = CpuMeter(), Checks()
-    with stub() as url:
+    checks = Checks()
+    with stub() as url, GroupCpu() as meter:
         for words in (CLAUDE, CODEX):
             home = os.environ["HOME"]
             checks.say(
