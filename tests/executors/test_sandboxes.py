@@ -140,6 +140,30 @@ def test_installation_of_a_script_has_its_package_and_its_interpreter(tmp_path: 
 IMAGE = "localhost/retinue-test:latest"
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["{python} -IS", "/usr/bin/env python", "/usr/bin/env -S A=1 python -I"],
+    ids=["path", "env", "-S"],
+)
+def test_script_of_a_virtual_environment_has_that_and_the_python_behind_it(tmp_path: Path, line: str) -> None:
+    """It may lie where a sandbox shows nothing else, such as in the home."""
+    real = tmp_path / "versions" / "3.11" / "bin" / "python3.11"
+    venv = tmp_path / "venv"
+    python = venv / "bin" / "python"
+    for folder in (real.parent, python.parent):
+        folder.mkdir(parents=True)
+        (folder.parent / "lib").mkdir()
+    real.touch(mode=0o755)
+    python.symlink_to(real)
+    (venv / "pyvenv.cfg").touch()
+    tool = venv / "bin" / "tool"
+    tool.write_text(f"#!{line.format(python=python)}\n")
+    tool.chmod(0o755)
+    found = installation("tool", {"PATH": f"{venv / 'bin'}:/usr/bin:/bin"})
+    needed = {venv / "bin", venv / "lib", venv / "pyvenv.cfg", real.parent, real.parent.parent / "lib"}
+    assert set(found) == needed, "and no more: the home may be around it"
+
+
 @pytest.fixture(scope="module", params=["podman", "docker"])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     """Docker's options are tried on Podman, which takes them all: few machines have a Docker daemon."""

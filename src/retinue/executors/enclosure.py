@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -59,7 +59,7 @@ class NoSandbox:
 
 
 def installation(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The folders that a program needs to start: its own, that of its package, that of its interpreter."""
+    """What a program needs to start: its own folder, that of its package, those of its interpreter."""
     found = shutil.which(name, path=env.get("PATH"))
     if found is None:
         return ()
@@ -67,9 +67,26 @@ def installation(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
     packages = [parent for parent in file.parents if parent.name == "node_modules"]
     folders = [Path(found).absolute().parent, packages[-1] if packages else file.parent]
     with file.open("rb") as opened:
-        first = opened.readline(200)
-    if first.startswith(b"#!"):
-        interpreter = shutil.which(first[2:].split()[-1].decode("utf-8", "replace"), path=env.get("PATH"))
-        if interpreter:
-            folders.append(Path(interpreter).resolve().parent)
+        first = opened.readline(200).decode("utf-8", "replace")
+    if first.startswith("#!") and (interpreter := _interpreter(first[2:].split(), env)):
+        folders += _home_of(interpreter)
     return tuple(dict.fromkeys(folders))
+
+
+def _interpreter(words: Sequence[str], env: Mapping[str, str]) -> Path | None:
+    """Of a script's first line: its first word, or what `env` is to look for."""
+    if words and words[0].endswith("/env"):
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    found = shutil.which(words[0], path=env.get("PATH")) if words else None
+    return None if found is None else Path(found).absolute()
+
+
+def _home_of(interpreter: Path) -> Iterator[Path]:
+    """Where it lies, and the libraries of a Python or a virtual environment: those alone, as it may be the
+    home that it is installed in."""
+    real = interpreter.resolve()
+    yield real.parent
+    if real.name.startswith("python"):
+        for place in dict.fromkeys((interpreter.parent, real.parent)):
+            found = (place, *(place.parent / name for name in ("lib", "lib64", "pyvenv.cfg")))
+            yield from (path for path in found if path.exists())
