@@ -32,14 +32,9 @@ class CpuMeter:
         assert isinstance(told, float)
         self._kept += told
 
-    def own(self) -> float:
-        return _used(resource.RUSAGE_SELF)
-
-    def children(self) -> float:
-        return _used(resource.RUSAGE_CHILDREN) + _of_the_nursery() + self._kept
-
     def all(self) -> float:
-        return self.own() + self.children()
+        ours = _used(resource.RUSAGE_SELF) + _used(resource.RUSAGE_CHILDREN)
+        return ours + _of_the_nursery() + self._kept
 
 
 def _of_the_nursery() -> float:

@@ -1,6 +1,7 @@
 """Performs a task with a coding CLI that takes a prompt on stdin and tells its events on stdout.
 
-Which CLI is data (`cli_profiles`) and two small classes, one that starts it and one that reads it.
+Which CLI is data (`cli_profiles`) and small classes: one starts it, one reads it, and where it asks while it
+works, one answers.
 """
 
 from __future__ import annotations
