@@ -30,16 +30,16 @@ from pathlib import Path
 from benchmarks.group_cpu import GroupCpu, children, wait_for_orphans
 from benchmarks.measuring import Checks
 from retinue import wiring
-from retinue.executors import cli_profiles
-from retinue.executors.environment import child_environment
-from retinue.server.garbage import look_less_for_garbage
+from retinue.executors.cli import cli_traits
+from retinue.executors.process.environment import child_environment
+from retinue.server.gc_tuning import freeze_gc
 from retinue.service.service import Service
 from tests.clis.install import PROGRAMS, install
 from tests.clis.words import CLAUDE, CODEX, KEY, Words
 from tests.node.npm import with_node
 
 PROMPT = "please say hello"
-PROFILES = {"claude": cli_profiles.CLAUDE, "codex": cli_profiles.CODEX}
+PROFILES = {"claude": cli_traits.CLAUDE, "codex": cli_traits.CODEX}
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def bare(words: Words, url: str, home: Path) -> None:
 
 
 async def ours(service: Service) -> None:
-    runs = service.running
+    runs = service.runs
     outcome = await runs.finish(runs.start("worker", PROMPT, person=True).id, 60)
     assert outcome.get("result") == "hello", outcome
 
@@ -118,7 +118,7 @@ async def measure(words: Words, url: str, rounds: int, meter: GroupCpu, checks: 
         loaded = wiring.read_settings({"roots": (str(home / "workspace"),)})
         async with wiring.running(loaded, wiring.build_service(loaded)) as service:
             await ours(service)  # loads the MCP library and makes the CLI's state, once
-            look_less_for_garbage()  # as every server does
+            freeze_gc()  # as every server does
             bare(words, url, home)
             ways = ["bare", "ours"]
             figures = {way: Figures() for way in ways}

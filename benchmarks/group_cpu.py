@@ -14,7 +14,7 @@ from types import TracebackType
 
 import psutil
 
-from retinue.executors.keeper import PR_SET_CHILD_SUBREAPER, prctl
+from retinue.executors.process.reaper import PR_SET_CHILD_SUBREAPER, prctl
 
 ROOTS = (Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup"))
 """Of the first version, and of the second."""

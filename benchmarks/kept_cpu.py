@@ -6,8 +6,8 @@ import logging
 import resource
 from pathlib import Path
 
-from retinue.executors import kept_process
-from retinue.executors.keepers import keepers
+from retinue.executors.process import reaped_process
+from retinue.executors.process.reaper_client import reapers
 
 
 class CpuMeter:
@@ -21,7 +21,7 @@ class CpuMeter:
         self._kept = 0.0
         listener = logging.Handler()
         listener.emit = self._hear
-        log = logging.getLogger(kept_process.__name__)
+        log = logging.getLogger(reaped_process.__name__)
         log.addHandler(listener)
         log.setLevel(logging.DEBUG)
         log.propagate = False
@@ -39,9 +39,9 @@ class CpuMeter:
 
 def _of_the_nursery() -> float:
     """Which ends with the server, and not before."""
-    if keepers.pid is None:
+    if reapers.pid is None:
         return 0.0
-    nanoseconds, *_ = Path(f"/proc/{keepers.pid}/schedstat").read_text(encoding="ascii").split()
+    nanoseconds, *_ = Path(f"/proc/{reapers.pid}/schedstat").read_text(encoding="ascii").split()
     return int(nanoseconds) / 1_000_000
 
 

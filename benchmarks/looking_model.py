@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from retinue.core.model import Prompt
 from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, State
+from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Line, Scripted, calls, says
 
 LOOKS = 11
@@ -33,7 +33,9 @@ def line(prompt: Prompt) -> Line:
 
 
 async def main() -> None:
-    endpoint = FakeEndpoint(Scripted(repeat(line)), PROFILES["vllm"], State(context=32_768, slots=64))
+    endpoint = FakeEndpoint(
+        Scripted(repeat(line)), PROFILES["vllm"], FakeServerState(context=32_768, slots=64)
+    )
     async with serving(endpoint) as url:
         print(url, flush=True)
         await anyio.to_thread.run_sync(sys.stdin.read)

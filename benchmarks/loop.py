@@ -26,10 +26,10 @@ import httpx2
 
 from retinue.codebase.codebase import Codebase
 from retinue.core.agent import Agent
-from retinue.core.executor import Ask, Identity, OutputLine, RunContext, Task
+from retinue.core.executor import AskParent, OutputLine, ProcessIdentity, RunContext, Task
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
-from retinue.core.model import ModelFacts, Piece, Prompt, Reply
+from retinue.core.model import ModelFacts, Prompt, Reply, ReplyPiece
 from retinue.core.root import Root
 from retinue.executors.local.executor import LocalExecutor
 from retinue.models import wire
@@ -51,7 +51,7 @@ class Recording:
     async def facts(self) -> ModelFacts:
         return await self._client.facts()
 
-    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+    async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
         self.bodies.append(wire.request(prompt, "scripted"))
         return await self._client.reply(prompt, on_text)
 
@@ -97,11 +97,11 @@ async def answer_at_once(question: str, wait_s: float | None) -> Message:
     )
 
 
-async def perform(given: LocalExecutor, folder: Path, ask: Ask | None) -> None:
+async def perform(given: LocalExecutor, folder: Path, ask: AskParent | None) -> None:
     async def emit(line: OutputLine) -> None:
         return
 
-    async def started(identity: Identity) -> None:
+    async def started(identity: ProcessIdentity) -> None:
         return
 
     context = RunContext("run", folder, None, emit=emit, started=started, ask=ask)

@@ -17,16 +17,16 @@ from pathlib import Path
 import anyio
 
 from benchmarks.kept_cpu import CpuMeter
-from retinue.core.executor import Stream
-from retinue.executors.kept_process import KeptProcess
-from retinue.executors.process_group import ProcessGroup
-from retinue.executors.program import Program
-from retinue.executors.walked_process import WalkedProcess
+from retinue.core.executor import StreamName
+from retinue.executors.process.portable_process import WalkedProcess
+from retinue.executors.process.process_group import ProcessGroup
+from retinue.executors.process.program import Program
+from retinue.executors.process.reaped_process import KeptProcess
 
 TRUE = Program(("true",), {"PATH": "/usr/bin:/bin"}, Path("/"))
 
 
-async def ignore(stream: Stream, chunk: bytes) -> None:
+async def ignore(stream: StreamName, chunk: bytes) -> None:
     return
 
 

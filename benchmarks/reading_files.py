@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.codebase.ripgrep import find_ripgrep
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -79,7 +79,7 @@ def main(files: int) -> None:
         print(f"walk                   {best(lambda: with_ripgrep.files(Stop())):7.0f} ms")
         print(f"walk, rg --files       {best(lambda: subprocess.run(command, capture_output=True)):7.0f} ms")
         for name, text in PATTERNS.items():
-            pattern = Pattern(text)
+            pattern = SearchPattern(text)
             print(f"search {name:5}, ripgrep  {best(lambda p=pattern: with_ripgrep.grep(p, Stop())):7.0f} ms")
             print(f"search {name:5}, pure     {best(lambda p=pattern: without.grep(p, Stop())):7.0f} ms")
         plain, safe = best(read_plainly), best(read_safely)

@@ -37,13 +37,13 @@ import psutil
 from benchmarks.composed_trees import compose
 from benchmarks.measuring import Checks, cost, cpu
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.file_records import vocabulary
 from retinue.codebase.index import Index
 from retinue.codebase.locate import Locator
-from retinue.codebase.question import parse
+from retinue.codebase.question import parse_question
 from retinue.codebase.ripgrep import find_ripgrep
 from retinue.codebase.scan import text_of
 from retinue.codebase.sources import worth_reading
-from retinue.codebase.stored import vocabulary
 from retinue.codebase.terms import words
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -70,7 +70,7 @@ def cold(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
     locator = Locator(Codebase([Root.at(tree)]))
     ratios: list[float] = []
     for question in questions:
-        pattern = "|".join(sorted(parse(question).needles))
+        pattern = "|".join(sorted(parse_question(question).needles))
         command = [str(program.program), "--no-config", "--count", "--ignore-case", "-e", pattern, str(tree)]
         plain = cost(lambda command=command: subprocess.run(command, check=False, capture_output=True))
         ratios.append(asked(locator, question) / plain)

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.run_worker import DONE, SPEC
 from retinue.core.ids import RunId
-from retinue.core.run import Endpoint, Limits, RunSpec
+from retinue.core.run import Endpoint, RunLimits, RunSpec
 from retinue.runtime.changes import Changes
 from retinue.runtime.pool import Pool
 from retinue.store.owners import Owner
@@ -39,7 +39,7 @@ AT_ONCE = 64
 MOST_OVERHEAD = 2.0
 MOST_ANSWER_MS = 30.0
 FULL_SPEC = replace(
-    SPEC, model="qwen", tools=("Read", "Grep"), limits=Limits(60, 60), endpoint=Endpoint("local", SLOTS)
+    SPEC, model="qwen", tools=("Read", "Grep"), limits=RunLimits(60, 60), endpoint=Endpoint("local", SLOTS)
 )
 Figures = dict[str, float]
 

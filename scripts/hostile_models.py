@@ -17,7 +17,7 @@ from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, ToolsU
 from retinue.core.executor import Outcome
 from retinue.core.json_value import Json
 from retinue.core.model import Prompt
-from retinue.core.words import counted
+from retinue.core.text import counted
 from retinue.models.scripted import Line, calls, says
 from tests.executors.local.loop_support import Trial
 

@@ -20,7 +20,7 @@ from mcp import Client
 
 from retinue.cli.main import COMMANDS, main
 from retinue.config import settings as settings_module
-from retinue.config.load import Loaded, variable
+from retinue.config.load import LoadedSettings, variable
 from retinue.config.schema import build, named_kind, rows
 from retinue.config.settings import Settings
 from retinue.core import errors
@@ -127,7 +127,7 @@ def errors_page() -> str:
 
 
 def tools_page() -> str:
-    loaded = Loaded(Settings(), {})
+    loaded = LoadedSettings(Settings(), {})
     service = build_service(loaded)
 
     @asynccontextmanager

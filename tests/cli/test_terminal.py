@@ -13,7 +13,7 @@ import pytest
 
 from retinue.cli.progress import line
 from retinue.cli.terminal import has_links, is_plain
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 from tests.conftest import RETINUE
 from tests.service.agent_support import write_agent
 
@@ -90,8 +90,8 @@ def test_report_on_a_terminal_is_bold_and_linked_unless_it_is_to_be_plain(
     ],
 )
 def test_what_would_command_a_terminal_is_not_shown(said: str, shown: str) -> None:
-    assert harmless(said) == shown
-    assert harmless({"key": [said, 1, None]}) == {"key": [shown, 1, None]}
+    assert strip_control_characters(said) == shown
+    assert strip_control_characters({"key": [said, 1, None]}) == {"key": [shown, 1, None]}
 
 
 def test_a_program_cannot_command_the_terminal_of_who_runs_it(

@@ -15,8 +15,8 @@ import pytest
 
 from retinue import wiring
 from retinue.core.ids import RunId
-from retinue.executors.environment import MARK
-from retinue.service.runs import Runs
+from retinue.executors.process.environment import MARK
+from retinue.service.runs import RunService
 from retinue.service.service import Service
 from tests.clis import echo_server
 from tests.clis.install import PROGRAMS
@@ -46,8 +46,8 @@ class World:
     workspace: Path
 
     @property
-    def runs(self) -> Runs:
-        return self.service.running
+    def runs(self) -> RunService:
+        return self.service.runs
 
     def start(self, prompt: str = "please work") -> RunId:
         return self.runs.start("worker", prompt, person=True).id

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.codebase.ripgrep import Ripgrep
-from retinue.codebase.search import FEW_FILES, Found
+from retinue.codebase.search import FEW_FILES, SearchResult
 from tests.codebase.planting import plant, soon
 
 Files = dict[str, str | bytes]
@@ -28,10 +28,10 @@ class Grep:
     def codebase(self, files: Files) -> Codebase:
         return Codebase([plant(self.folder, {**files, **FILLER})], ripgrep=lambda: self.ripgrep)
 
-    def __call__(self, files: Files, pattern: str | Pattern) -> list[str]:
-        wanted = Pattern(pattern) if isinstance(pattern, str) else pattern
+    def __call__(self, files: Files, pattern: str | SearchPattern) -> list[str]:
+        wanted = SearchPattern(pattern) if isinstance(pattern, str) else pattern
         return as_lines(self.codebase(files).grep(wanted, soon()))
 
 
-def as_lines(found: Found) -> list[str]:
+def as_lines(found: SearchResult) -> list[str]:
     return [f"{match.entry.path}:{match.line}:{match.column}:{match.text}" for match in found.matches]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.core.errors import InvalidInput, LimitExceeded, PathDenied, PathMissing
 from tests.codebase.planting import SECRET, plant, soon
 
@@ -103,7 +103,7 @@ def test_no_arrangement_of_links_and_no_path_reads_what_is_outside_or_hidden(
     codebase = Codebase([root], directory_at=directory_at)
     shown = [entry.path for entry in codebase.files(soon()).entries]
     assert not [path for path in shown if UNGUESSED in path]
-    assert not codebase.grep(Pattern(SECRET), soon()).matches
+    assert not codebase.grep(SearchPattern(SECRET), soon()).matches
     for path in {*asked, *shown, *files, *(place for place, _, _ in links)}:
         given_path = path.replace("TOP", str(tmp_path))
         for look in (read, list_names):

@@ -12,8 +12,8 @@ import pytest
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
-from retinue.codebase.entry import Entry
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.pattern import SearchPattern
 from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RetinueError, RootUnknown
 from retinue.core.root import Root
 from tests.codebase.planting import LONG_ENOUGH, SECRET, plant, soon, text_of
@@ -117,7 +117,7 @@ def test_a_folder_that_links_out_of_the_root_is_neither_read_nor_listed_nor_walk
     refused(codebase, "vendor")
     assert [entry.path for entry in codebase.files(soon()).entries] == ["src/a.py"]
     with pytest.raises(PathDenied):
-        codebase.grep(Pattern(SECRET), soon(), below=["vendor"])
+        codebase.grep(SearchPattern(SECRET), soon(), below=["vendor"])
 
 
 def test_links_to_links_and_in_a_circle_are_refused(codebase: Codebase, root: Root, outside: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_link_to_a_hidden_file_is_as_hidden(codebase: Codebase, root: Root) ->
     for path in ("notes.txt", "more/x.pem"):
         refused(codebase, path)
         with codebase.opener(soon()) as opener, pytest.raises(PathDenied):
-            opener.read(Entry(root, path))
+            opener.read(FileEntry(root, path))
 
 
 def test_links_inside_the_root_can_be_read(codebase: Codebase, root: Root) -> None:
@@ -153,7 +153,7 @@ def test_links_inside_the_root_can_be_read(codebase: Codebase, root: Root) -> No
 
 def test_a_file_of_another_root_is_refused(codebase: Codebase, outside: Path) -> None:
     with codebase.opener(soon()) as opener, pytest.raises(RootUnknown):
-        opener.read(Entry(Root.at(outside), "secret.txt"))
+        opener.read(FileEntry(Root.at(outside), "secret.txt"))
 
 
 def test_a_path_too_deep_to_hold_open_is_refused(codebase: Codebase, root: Root) -> None:
@@ -169,7 +169,7 @@ def test_a_hard_link_to_a_hidden_file_is_as_hidden(codebase: Codebase, root: Roo
     os.link(root.path / place, root.path / "notes.txt")
     with pytest.raises(PathDenied):
         codebase.read("notes.txt", soon())
-    assert not codebase.grep(Pattern(SECRET), soon()).matches
+    assert not codebase.grep(SearchPattern(SECRET), soon()).matches
 
 
 def test_a_hard_link_made_after_the_first_look_is_hidden_too(codebase: Codebase, root: Root) -> None:
@@ -346,7 +346,7 @@ def test_a_folder_swapped_during_walk_and_search_gives_nothing_away(tmp_path: Pa
     thread.start()
     for _ in range(12):
         turns.release()
-        assert not codebase.grep(Pattern("hunter2"), soon()).matches
+        assert not codebase.grep(SearchPattern("hunter2"), soon()).matches
         turns.release()
         assert "secret" not in str([entry.path for entry in codebase.files(soon()).entries])
     done.set()

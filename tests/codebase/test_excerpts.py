@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.omitted import Omitted
 from retinue.codebase.read import Excerpt
 from retinue.codebase.text import clip, is_binary, to_text
@@ -165,7 +165,7 @@ def test_a_relative_path_means_the_one_root_that_has_it(tmp_path: Path) -> None:
     first = plant(tmp_path / "first", {"a.txt": "1", "both.txt": "1"})
     second = plant(tmp_path / "second", {"b.txt": "2", "both.txt": "2"})
     codebase = Codebase([first, second])
-    assert codebase.read("b.txt", soon()).entry == Entry(second, "b.txt")
+    assert codebase.read("b.txt", soon()).entry == FileEntry(second, "b.txt")
     assert codebase.read(str(second.path / "both.txt"), soon()).lines == ("2",)
     with pytest.raises(InvalidInput, match="several roots"):
         codebase.read("both.txt", soon())
@@ -175,7 +175,7 @@ def test_an_absolute_path_spelled_through_a_link_above_the_root_is_understood(tm
     root = plant(tmp_path / "real" / "root", {"a.txt": "1"})
     (tmp_path / "alias").symlink_to(tmp_path / "real", target_is_directory=True)
     path = tmp_path / "alias" / "root" / "a.txt"
-    assert Codebase([root]).read(str(path), soon()).entry == Entry(root, "a.txt")
+    assert Codebase([root]).read(str(path), soon()).entry == FileEntry(root, "a.txt")
 
 
 def test_bounds_below_one_are_refused() -> None:
@@ -208,17 +208,17 @@ def test_many_threads_read_at_once(tmp_path: Path) -> None:
 
 def test_a_stamp_changes_with_the_file_and_only_then(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a.txt": "one", "b.txt": "other"})
-    entry = Entry(root, "a.txt")
+    entry = FileEntry(root, "a.txt")
     with Codebase([root]).opener(soon()) as opener:
         before = opener.stamp(entry)
         assert opener.read(entry).stamp == before
         (root.path / "a.txt").write_text("changed")
         assert opener.stamp(entry) != before
         with pytest.raises(PathDenied):
-            opener.stamp(Entry(root, ".env"))
+            opener.stamp(FileEntry(root, ".env"))
         (root.path / "link").symlink_to("a.txt")
         with pytest.raises(PathMissing):
-            opener.stamp(Entry(root, "link"))
+            opener.stamp(FileEntry(root, "link"))
 
 
 def test_looking_for_hard_links_ends_with_the_work(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_looking_for_hard_links_ends_with_the_work(tmp_path: Path) -> None:
     with Codebase([root]).opener(stop) as opener:
         stop.cancel()
         with pytest.raises(Canceled):
-            opener.read(Entry(root, "b.txt"))
+            opener.read(FileEntry(root, "b.txt"))
 
 
 def test_no_root_is_no_codebase() -> None:

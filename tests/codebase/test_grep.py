@@ -7,7 +7,7 @@ import os
 import pytest
 
 from retinue.codebase.omitted import Omitted
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.core.errors import InvalidInput
 from tests.codebase.grepping import Files, Grep, as_lines
 from tests.codebase.planting import SECRET, soon
@@ -21,32 +21,32 @@ def test_matches_come_by_path_then_line_with_columns_in_characters(grep: Grep) -
 @pytest.mark.parametrize(
     ("pattern", "lines"),
     [
-        (Pattern("a.c"), [1, 2]),
-        (Pattern("a.c", fixed=True), [2]),
-        (Pattern("ABC", ignore_case=True), [1, 3]),
-        (Pattern("abc", word=True), [1]),
-        (Pattern("$x", fixed=True, word=True), [4]),
-        (Pattern(r"^\s*$"), [5]),
-        (Pattern(r"\bx\d{2,3}\b"), [6]),
-        (Pattern("func main() {", fixed=True), [7]),
-        (Pattern(r"main\(\) {"), [7]),
-        (Pattern("straße|größe"), [8]),
-        (Pattern("GRÖSSE|STRAẞE|größe", ignore_case=True), [8]),
-        (Pattern(r"[^\x00-\x7f]"), [8, 14]),
-        (Pattern(r"(?i)MAIN"), [7]),
-        (Pattern("}$"), [9]),
-        (Pattern(r"[[:digit:]]+[\]\[]"), [10]),
-        (Pattern(r"\x41\x{42}"), [3, 11]),
-        (Pattern("-e"), [12]),
-        (Pattern("--"), [12]),
-        (Pattern("[a&&b]&"), [13]),
-        (Pattern(r"\pL\p{Greek}"), [14]),
-        (Pattern(r"(?P<twice>b{2})"), [15]),
-        (Pattern(r"\Qa.c\E"), [2]),
+        (SearchPattern("a.c"), [1, 2]),
+        (SearchPattern("a.c", fixed=True), [2]),
+        (SearchPattern("ABC", ignore_case=True), [1, 3]),
+        (SearchPattern("abc", word=True), [1]),
+        (SearchPattern("$x", fixed=True, word=True), [4]),
+        (SearchPattern(r"^\s*$"), [5]),
+        (SearchPattern(r"\bx\d{2,3}\b"), [6]),
+        (SearchPattern("func main() {", fixed=True), [7]),
+        (SearchPattern(r"main\(\) {"), [7]),
+        (SearchPattern("straße|größe"), [8]),
+        (SearchPattern("GRÖSSE|STRAẞE|größe", ignore_case=True), [8]),
+        (SearchPattern(r"[^\x00-\x7f]"), [8, 14]),
+        (SearchPattern(r"(?i)MAIN"), [7]),
+        (SearchPattern("}$"), [9]),
+        (SearchPattern(r"[[:digit:]]+[\]\[]"), [10]),
+        (SearchPattern(r"\x41\x{42}"), [3, 11]),
+        (SearchPattern("-e"), [12]),
+        (SearchPattern("--"), [12]),
+        (SearchPattern("[a&&b]&"), [13]),
+        (SearchPattern(r"\pL\p{Greek}"), [14]),
+        (SearchPattern(r"(?P<twice>b{2})"), [15]),
+        (SearchPattern(r"\Qa.c\E"), [2]),
     ],
 )
 def test_patterns_mean_the_same_with_and_without_ripgrep(
-    grep: Grep, pattern: Pattern, lines: list[int]
+    grep: Grep, pattern: SearchPattern, lines: list[int]
 ) -> None:
     text = "\n".join(
         [
@@ -69,12 +69,12 @@ def test_what_the_dialect_lacks_is_refused_with_a_reason(grep: Grep, pattern: st
 @pytest.mark.parametrize("pattern", ["", "a\nb", r"a\nb", r"\\\n", "a\0b", "x" * 2_001])
 def test_patterns_that_cannot_match_a_line_are_refused(pattern: str) -> None:
     with pytest.raises(InvalidInput):
-        Pattern(pattern)
+        SearchPattern(pattern)
 
 
 def test_a_backslash_before_an_n_is_no_line_end(grep: Grep) -> None:
     assert grep({"f": "a\\nb\n"}, r"a\\nb") == ["f:1:1:a\\nb"]
-    assert grep({"f": "a\\nb\n"}, Pattern(r"a\nb", fixed=True)) == ["f:1:1:a\\nb"]
+    assert grep({"f": "a\\nb\n"}, SearchPattern(r"a\nb", fixed=True)) == ["f:1:1:a\\nb"]
 
 
 def test_every_encoding_is_searched_as_it_would_be_read(grep: Grep) -> None:
@@ -116,17 +116,17 @@ def test_binary_large_hidden_and_ignored_files_never_match_and_are_counted(grep:
     }
     codebase = grep.codebase(files)
     expected = Omitted(denied=2, ignored=1, binary=2, too_large=1)
-    found = codebase.grep(Pattern(SECRET), soon())
+    found = codebase.grep(SearchPattern(SECRET), soon())
     assert as_lines(found) == [f"a.txt:1:1:{SECRET}"]
     assert found.omitted == expected
-    assert codebase.grep(Pattern("no such text"), soon()).omitted == expected
+    assert codebase.grep(SearchPattern("no such text"), soon()).omitted == expected
 
 
 def test_a_hard_link_to_a_hidden_file_gives_no_answer_about_it(grep: Grep) -> None:
     """P6: whether the pattern fits must not show, not even as a count."""
     codebase = grep.codebase({".env": SECRET})
     os.link(grep.folder / ".env", grep.folder / "notes.txt")
-    right, wrong = (codebase.grep(Pattern(guess), soon()) for guess in (SECRET, "wrong guess"))
+    right, wrong = (codebase.grep(SearchPattern(guess), soon()) for guess in (SECRET, "wrong guess"))
     assert right == wrong
     assert not right.matches
 
@@ -142,7 +142,7 @@ def test_search_can_be_kept_to_folders_files_and_globs(grep: Grep) -> None:
     codebase = grep.codebase(files)
 
     def paths(*, below: tuple[str, ...] = (), globs: tuple[str, ...] = ()) -> list[str]:
-        found = codebase.grep(Pattern("foo"), soon(), below=below, globs=globs)
+        found = codebase.grep(SearchPattern("foo"), soon(), below=below, globs=globs)
         return [match.entry.path for match in found.matches]
 
     assert paths(below=("src",)) == ["src/a.py", "src/b.js", "src/sub/c.py"]
@@ -155,8 +155,8 @@ def test_search_can_be_kept_to_folders_files_and_globs(grep: Grep) -> None:
 
 def test_context_lines_stand_around_a_match(grep: Grep) -> None:
     codebase = grep.codebase({"f": "1\n2\nfoo\n4\n5\nfoo"})
-    first, second = codebase.grep(Pattern("foo"), soon(), context=2).matches
+    first, second = codebase.grep(SearchPattern("foo"), soon(), context=2).matches
     assert (first.before, first.text, first.after) == (("1", "2"), "foo", ("4", "5"))
     assert (second.before, second.text, second.after) == (("4", "5"), "foo", ())
     with pytest.raises(InvalidInput):
-        codebase.grep(Pattern("foo"), soon(), context=-1)
+        codebase.grep(SearchPattern("foo"), soon(), context=-1)

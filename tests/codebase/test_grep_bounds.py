@@ -14,7 +14,7 @@ from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import HeldDirectory
 from retinue.codebase.lines import pieces
 from retinue.codebase.omitted import Omitted
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.core.errors import Canceled, LimitExceeded
 from retinue.core.stop import Stop
 from tests.codebase.grepping import LINES, Grep, as_lines
@@ -25,7 +25,7 @@ def test_an_enormous_line_is_cut_around_the_match(grep: Grep) -> None:
     """P4"""
     (match,) = (
         grep.codebase({"min.js": "x" * 400_000 + "needle" + "é" * 1_000})
-        .grep(Pattern("needle"), soon())
+        .grep(SearchPattern("needle"), soon())
         .matches
     )
     assert match.column == 400_001
@@ -39,7 +39,7 @@ def test_an_enormous_line_is_cut_around_the_match(grep: Grep) -> None:
 def test_a_pattern_made_to_be_slow_is_kept_to_its_effort(grep: Grep) -> None:
     """P2, P8: on one line of a megabyte RE2 would need minutes for it."""
     codebase = grep.codebase({"a.min.js": "ab " * 300_000 + "\nab 7\n", "b.py": "ab ab 7\n"})
-    found = codebase.grep(Pattern(r"(\w+\s+){0,900}\d"), Stop(20))
+    found = codebase.grep(SearchPattern(r"(\w+\s+){0,900}\d"), Stop(20))
     assert as_lines(found) == ["a.min.js:2:1:ab 7", "b.py:1:1:ab ab 7"]
     assert found.omitted == Omitted(over_limit=1, limits=("pattern effort",))
 
@@ -70,7 +70,7 @@ def test_each_bound_cuts_the_result_and_is_named(
 ) -> None:
     """P2, P8"""
     codebase = grep.codebase({f"{name}.txt": "foo\nfoo\nfoo\n" for name in "abcd"})
-    found = codebase.grep(Pattern("foo"), soon(), bounds=bounds)
+    found = codebase.grep(SearchPattern("foo"), soon(), bounds=bounds)
     assert len(found.matches) == shown
     assert found.omitted == omitted
 
@@ -85,7 +85,7 @@ def test_a_budget_that_refuses_ends_the_search_and_is_named(grep: Grep) -> None:
         asked.append((files, size))
 
     codebase = grep.codebase({f"{name}.txt": "foo\n" for name in "abcd"})
-    found = codebase.grep(Pattern("foo"), soon(), on_read=budget)
+    found = codebase.grep(SearchPattern("foo"), soon(), on_read=budget)
     assert [match.entry.path for match in found.matches] == ["a.txt", "b.txt"]
     assert asked == [(1, 4), (1, 4)]
     assert found.omitted == Omitted(over_limit=1, limits=("bytes of the run",))
@@ -93,7 +93,7 @@ def test_a_budget_that_refuses_ends_the_search_and_is_named(grep: Grep) -> None:
 
 def test_a_search_out_of_time_says_so(grep: Grep) -> None:
     """P2, P8"""
-    found = grep.codebase({"a": "foo"}).grep(Pattern("foo"), Stop(0))
+    found = grep.codebase({"a": "foo"}).grep(SearchPattern("foo"), Stop(0))
     assert found.matches == ()
     assert "time" in found.omitted.limits
 
@@ -106,7 +106,7 @@ def test_a_deadline_in_the_middle_keeps_what_was_found(grep: Grep) -> None:
         stop.time_is_up = True
 
     codebase = grep.codebase({f"{name}.txt": "foo\n" for name in "abcd"})
-    found = codebase.grep(Pattern("foo"), stop, on_read=time_passes)
+    found = codebase.grep(SearchPattern("foo"), stop, on_read=time_passes)
     assert as_lines(found) == ["a.txt:1:1:foo"]
     assert found.omitted == Omitted(limits=("time",))
 
@@ -122,7 +122,7 @@ def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path
             stop.time_is_up = stop.time_is_up or name == "."  # asked only when links are looked up
             return super().status(name)
 
-    found = Codebase([root], directory_at=Slow.at).grep(Pattern("foo"), stop)
+    found = Codebase([root], directory_at=Slow.at).grep(SearchPattern("foo"), stop)
     assert as_lines(found) == ["a.txt:1:1:foo"]
     assert found.omitted == Omitted(limits=("time",))
 
@@ -132,4 +132,4 @@ def test_a_cancel_in_the_middle_ends_the_search(grep: Grep) -> None:
     stop = Stop()
     codebase = grep.codebase({f"{name}.txt": "foo\n" for name in "abcd"})
     with pytest.raises(Canceled):
-        codebase.grep(Pattern("foo"), stop, on_read=lambda files, size: stop.cancel())
+        codebase.grep(SearchPattern("foo"), stop, on_read=lambda files, size: stop.cancel())

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.chronicle import Chronicle
 from retinue.codebase.codebase import Codebase
+from retinue.codebase.commit_index import Chronicle
 from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
-from retinue.codebase.history import History, Message
-from retinue.codebase.holdings import kept
+from retinue.codebase.history import CommitMessage, History
 from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, LOOSE_FILES, Index
-from retinue.codebase.layout import MOST_NUMBERS, Counts, layout_of
+from retinue.codebase.index_snapshot import MOST_NUMBERS, Counts, layout_of
 from retinue.codebase.locate import Located, Locator
+from retinue.codebase.manifest import kept
 from retinue.codebase.opener import Opener
 from retinue.codebase.outline import MOST_CHUNKS
 from retinue.codebase.policy import Policy
@@ -175,7 +175,7 @@ def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
     commit(project, "Compute the retry delay anew")
 
     class Moving(History):
-        def messages(self) -> list[Message]:
+        def messages(self) -> list[CommitMessage]:
             write(project, "lib/part_1.py", "def widget_1(): pass\n")
             commit(project, "Cache the retry delay of widgets")
             return super().messages()

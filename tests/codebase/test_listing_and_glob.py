@@ -9,7 +9,7 @@ import pytest
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.globs import matcher
-from retinue.codebase.listing import Item
+from retinue.codebase.listing import FolderItem
 from retinue.codebase.omitted import Omitted
 from retinue.core.errors import Canceled, InvalidInput, PathDenied, PathMissing
 from retinue.core.root import Root
@@ -37,9 +37,9 @@ def test_a_folder_shows_names_kinds_and_sizes_and_counts_what_is_hidden(root: Ro
     """P6, P8"""
     listing = Codebase([root]).list("", soon())
     assert listing.items == (
-        Item(".gitignore", "file", 5),
-        Item("README.md", "file", 5),
-        Item("src", "folder", None),
+        FolderItem(".gitignore", "file", 5),
+        FolderItem("README.md", "file", 5),
+        FolderItem("src", "folder", None),
     )
     assert listing.omitted == Omitted(denied=1, ignored=1)
 

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from retinue.codebase.outline import CHUNK_BYTES, MOST_CHUNKS, Chunk, outline
+from retinue.codebase.outline import CHUNK_BYTES, MOST_CHUNKS, Chunk, outline_text
 
 
 def names(path: str, text: str) -> list[str]:
-    return [chunk.name for chunk in outline(path, text.encode()).chunks if chunk.name]
+    return [chunk.name for chunk in outline_text(path, text.encode()).chunks if chunk.name]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_definitions_are_named_in_each_language(path: str, text: str, expected: 
 
 def test_chunks_cover_the_whole_text_in_order() -> None:
     data = b"import x\n\n# about f\n@deco\ndef f():\n    pass\n\n\ndef g():\n    pass"
-    found = outline("a.py", data).chunks
+    found = outline_text("a.py", data).chunks
     assert b"".join(data[chunk.start : chunk.end] for chunk in found) == data
     assert found == [Chunk(0, 10, 1, ""), Chunk(10, 46, 5, "f"), Chunk(46, len(data), 9, "g")]
 
 
 def test_a_long_definition_is_cut_and_keeps_its_name() -> None:
     data = b"def f():\n" + b"    call(1)\n" * 1_000
-    found = outline("a.py", data).chunks
+    found = outline_text("a.py", data).chunks
     assert len(found) > 3
     assert {chunk.name for chunk in found} == {"f"}
     assert all(chunk.end - chunk.start <= CHUNK_BYTES for chunk in found)
@@ -103,7 +103,7 @@ def test_a_long_definition_is_cut_and_keeps_its_name() -> None:
 
 def test_the_later_parts_of_a_long_definition_tell_their_own_first_line() -> None:
     data = b"import x\n\n# about f\n@deco\ndef f():\n" + b"    call(1)\n" * 1_000
-    found = outline("a.py", data).chunks
+    found = outline_text("a.py", data).chunks
     assert [chunk.line for chunk in found[:2]] == [1, 5]
     assert [chunk.line for chunk in found[2:]] == [
         data.count(b"\n", 0, chunk.start) + 1 for chunk in found[2:]
@@ -111,22 +111,25 @@ def test_the_later_parts_of_a_long_definition_tell_their_own_first_line() -> Non
 
 
 def test_imports_are_read_in_each_style() -> None:
-    assert outline("a.py", b"from app.net import pool\nimport os.path\n").imports == ["app.net", "os.path"]
-    assert outline("a.ts", b"import { a } from './net/pool'\n").imports == ["./net/pool"]
-    assert outline("a.c", b'#include "net/pool.h"\n').imports == ["net/pool.h"]
-    assert outline("a.rs", b"use crate::net::pool;\n").imports == ["crate::net::pool"]
-    assert outline("A.java", b"import com.acme.Pool;\n").imports == ["com.acme.Pool"]
+    assert outline_text("a.py", b"from app.net import pool\nimport os.path\n").imports == [
+        "app.net",
+        "os.path",
+    ]
+    assert outline_text("a.ts", b"import { a } from './net/pool'\n").imports == ["./net/pool"]
+    assert outline_text("a.c", b'#include "net/pool.h"\n').imports == ["net/pool.h"]
+    assert outline_text("a.rs", b"use crate::net::pool;\n").imports == ["crate::net::pool"]
+    assert outline_text("A.java", b"import com.acme.Pool;\n").imports == ["com.acme.Pool"]
 
 
 def test_empty_and_endless_files_have_bounded_outlines() -> None:
-    assert outline("a.py", b"").chunks == []
-    assert len(outline("a.py", b"def f(): pass\n" * 20_000).chunks) <= MOST_CHUNKS + 1
+    assert outline_text("a.py", b"").chunks == []
+    assert len(outline_text("a.py", b"def f(): pass\n" * 20_000).chunks) <= MOST_CHUNKS + 1
 
 
 def test_the_last_chunk_of_an_endless_file_takes_the_rest_and_nothing_twice() -> None:
     """Else words would count twice in an index that counts them by chunk."""
     data = b"def f(): pass\n" * (MOST_CHUNKS + 500)
-    found = outline("a.py", data).chunks
+    found = outline_text("a.py", data).chunks
     assert b"".join(data[chunk.start : chunk.end] for chunk in found) == data
     assert found[-1].line == len(found)
 
@@ -152,5 +155,5 @@ def test_hostile_text_costs_no_more_than_ordinary_text(suffix: str) -> None:
     """P2: a file cannot make the outline hang."""
     before = time.process_time()
     for data in HOSTILE:
-        outline(f"a.{suffix}", data)
+        outline_text(f"a.{suffix}", data)
     assert time.process_time() - before < 5

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of
 from retinue.codebase.evidence import Detail
-from retinue.codebase.kinds import kind_of, standing_of
+from retinue.codebase.kinds import file_kind, file_standing
 from retinue.codebase.locate import Located, Locator, locate
 from retinue.codebase.missing import near_names
-from retinue.codebase.question import parse
+from retinue.codebase.question import parse_question
 from retinue.codebase.rank import Ranked, Ranking, weighed
 from retinue.core.errors import Canceled, InvalidInput
 from retinue.core.root import Root
@@ -244,7 +244,7 @@ def test_several_roots_are_searched_together(tmp_path: Path) -> None:
     ],
 )
 def test_a_path_tells_its_kind(path: str, kind: str, standing: str) -> None:
-    assert (kind_of(path), standing_of(path)) == (kind, standing)
+    assert (file_kind(path), file_standing(path)) == (kind, standing)
 
 
 def test_a_request_means_the_code_and_a_question_may_mean_the_test(project: Path) -> None:
@@ -303,7 +303,7 @@ def level_of(first: float, second: float) -> str:
         counts={},
         companions={},
     )
-    return confidence_of(parse("retry"), ranking, ()).level
+    return confidence_of(parse_question("retry"), ranking, ()).level
 
 
 def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> None:
@@ -359,4 +359,4 @@ def test_where_a_stack_trace_ends_counts_more_than_where_it_begins(tmp_path: Pat
     ],
 )
 def test_the_standing_of_a_file_is_told_by_its_path(path: str, standing: str) -> None:
-    assert standing_of(path) == standing
+    assert file_standing(path) == standing

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
-from retinue.codebase.references import Claim, check, words_in
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.references import Claim, check_claims, words_in_files
 from retinue.core.errors import Canceled, LimitExceeded
 from retinue.core.root import Root
 from retinue.core.stop import Stop
@@ -22,7 +22,7 @@ def root(tmp_path: Path) -> Root:
     return Root.at(tmp_path)
 
 
-def free(entry: Entry, size: int) -> None:
+def free(entry: FileEntry, size: int) -> None:
     """No limit."""
 
 
@@ -49,35 +49,35 @@ def free(entry: Entry, size: int) -> None:
 def test_claim_holds_only_if_the_lines_say_so(
     root: Root, path: str, line: int | None, says: tuple[str, ...], reach: int, holds: bool
 ) -> None:
-    claim = Claim(Entry(root, path), line, says, reach)
-    checked = check(Codebase([root]), [claim], Stop(), free)
+    claim = Claim(FileEntry(root, path), line, says, reach)
+    checked = check_claims(Codebase([root]), [claim], Stop(), free)
     assert (claim in checked.held, claim in checked.failed) == (holds, not holds)
 
 
 def test_reference_to_a_line_that_moved_is_dropped(root: Root) -> None:
-    claim = Claim(Entry(root, "a.py"), 3, ("retry",))
+    claim = Claim(FileEntry(root, "a.py"), 3, ("retry",))
     (root.path / "a.py").write_text("def Retry():\n    pass\n")
-    assert check(Codebase([root]), [claim], Stop(), free).failed == (claim,)
+    assert check_claims(Codebase([root]), [claim], Stop(), free).failed == (claim,)
 
 
 def test_claims_past_a_limit_are_neither_held_nor_failed(root: Root) -> None:
     """P2: what could not be checked is not returned, and counted apart."""
-    claims = [Claim(Entry(root, "a.py"), line) for line in (1, 3)]
+    claims = [Claim(FileEntry(root, "a.py"), line) for line in (1, 3)]
     charged: list[int] = []
 
-    def charge(entry: Entry, size: int) -> None:
+    def charge(entry: FileEntry, size: int) -> None:
         if charged:
             raise LimitExceeded("bytes", 2, 1)
         charged.append(size)
 
-    checked = check(Codebase([root]), claims, Stop(), charge)
+    checked = check_claims(Codebase([root]), claims, Stop(), charge)
     assert (checked.held, checked.failed, checked.unchecked) == ((claims[0],), (), (claims[1],))
     assert charged == [len("import os")]
 
 
 def test_words_are_found_in_path_and_text_and_not_in_hidden_files(root: Root) -> None:
-    entries = [Entry(root, "a.py"), Entry(root, ".env")]
-    found = words_in(Codebase([root]), entries, ["RETRY", "a.p", "gone"], Stop())
+    entries = [FileEntry(root, "a.py"), FileEntry(root, ".env")]
+    found = words_in_files(Codebase([root]), entries, ["RETRY", "a.p", "gone"], Stop())
     assert found == {entries[0]: frozenset({"RETRY", "a.p"}), entries[1]: frozenset()}
 
 
@@ -85,4 +85,4 @@ def test_canceled_check_ends(root: Root) -> None:
     stop = Stop()
     stop.cancel()
     with pytest.raises(Canceled):
-        check(Codebase([root]), [Claim(Entry(root, "a.py"))], stop, free)
+        check_claims(Codebase([root]), [Claim(FileEntry(root, "a.py"))], stop, free)

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.codebase.ripgrep import BATCH_BYTES, Ripgrep, batches, find_ripgrep
 from retinue.core.stop import Stop
 from tests.codebase.planting import LONG_ENOUGH, plant, soon
@@ -83,7 +83,7 @@ def test_names_are_never_taken_for_options_or_standard_input(
 )
 def test_everyday_patterns_are_narrowed_down(tmp_path: Path, ripgrep: Ripgrep, text: str) -> None:
     """P2: without this, each search would open every file."""
-    pattern = Pattern(text, ignore_case=text.isupper())
+    pattern = SearchPattern(text, ignore_case=text.isupper())
     rewritten = pattern.for_ripgrep()
     assert rewritten
     plant(tmp_path, {"yes": "needle\r\n", "no": "hay\n", ".rgignore": "yes\n"})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.linear_regex import Regex
 from retinue.codebase.lines import matching_lines
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
 from retinue.codebase.text import to_text
 from retinue.core.errors import InvalidInput
@@ -22,7 +22,7 @@ from tests.codebase.planting import plant, soon
 def test_few_files_are_searched_without_starting_ripgrep(tmp_path: Path) -> None:
     root = plant(tmp_path, {"a": "foo"})
     codebase = Codebase([root], ripgrep=lambda: Ripgrep(Path("/does/not/exist")))
-    assert as_lines(codebase.grep(Pattern("foo"), soon())) == ["a:1:1:foo"]
+    assert as_lines(codebase.grep(SearchPattern("foo"), soon())) == ["a:1:1:foo"]
 
 
 @pytest.mark.parametrize("script", [None, "exit 2", "echo a; exit 3", "kill -9 $$"])
@@ -34,7 +34,7 @@ def test_a_broken_ripgrep_changes_nothing_but_speed(tmp_path: Path, script: str 
         program.chmod(0o700)
     root = plant(tmp_path / "root", {**FILLER, "a": "foo"})
     codebase = Codebase([root], ripgrep=lambda: Ripgrep(program))
-    assert as_lines(codebase.grep(Pattern("foo"), soon())) == ["a:1:1:foo"]
+    assert as_lines(codebase.grep(SearchPattern("foo"), soon())) == ["a:1:1:foo"]
 
 
 ATOMS = st.sampled_from(
@@ -134,7 +134,7 @@ def test_ripgrep_never_sieves_out_a_file_that_matches(
     """P8: what ripgrep passes over is never looked at again."""
     ripgrep = find_ripgrep()
     assert ripgrep
-    pattern = Pattern(text, fixed=fixed, ignore_case=ignore_case, word=word)
+    pattern = SearchPattern(text, fixed=fixed, ignore_case=ignore_case, word=word)
     try:
         regex = pattern.regex()
     except InvalidInput:

@@ -12,8 +12,8 @@ import pytest
 
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.directory import HeldDirectory, read_fully
-from retinue.codebase.entry import Entry
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.pattern import SearchPattern
 from retinue.core.errors import LimitExceeded, PathDenied, PathMissing, RetinueError
 from retinue.core.root import Root
 from tests.codebase.planting import LONG_ENOUGH, plant, soon
@@ -52,7 +52,7 @@ def test_a_pipe_put_in_a_files_place_after_the_check_is_refused(root: Root) -> N
 
     codebase = Codebase([root], directory_at=Swapping.at)
     with codebase.opener(soon()) as opener, pytest.raises(PathDenied):
-        opener.read(Entry(root, "a.txt"))
+        opener.read(FileEntry(root, "a.txt"))
 
 
 def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +86,8 @@ def test_walks_lists_and_searches_pass_special_files_by(root: Root) -> None:
     assert [entry.path for entry in codebase.files(soon()).entries] == ["a.txt"]
     kinds = {item.path: item.kind for item in codebase.list("", soon()).items}
     assert kinds == {"a.txt": "file", "pipe": "other", "zero": "link"}
-    assert len(codebase.grep(Pattern("."), soon()).matches) == 1
-    assert len(codebase.grep(Pattern("."), soon(), below=["pipe", "a.txt"]).matches) == 1
+    assert len(codebase.grep(SearchPattern("."), soon()).matches) == 1
+    assert len(codebase.grep(SearchPattern("."), soon(), below=["pipe", "a.txt"]).matches) == 1
 
 
 def test_no_more_is_read_than_the_size_a_file_had(root: Root) -> None:
@@ -117,7 +117,7 @@ def test_a_file_that_grows_while_it_is_read_ends(root: Root) -> None:
     try:
         with Codebase([root]).opener(soon()) as opener:
             for _ in range(50):
-                content = opener.read(Entry(root, "a.txt"))
+                content = opener.read(FileEntry(root, "a.txt"))
                 assert len(content.data) == content.stamp.size
     finally:
         stop_writing.set()
@@ -139,7 +139,7 @@ def test_a_file_without_permission_says_so(root: Root) -> None:
         pytest.skip("permissions mean nothing to root")
     (root.path / "a.txt").chmod(0)
     assert isinstance(error_of(root, "a.txt"), PathDenied)
-    assert Codebase([root]).grep(Pattern("text"), soon()).omitted.unreadable == 1
+    assert Codebase([root]).grep(SearchPattern("text"), soon()).omitted.unreadable == 1
 
 
 @pytest.mark.parametrize("path", ["", ".", "sub", "no-such", "a.txt/b", "sub/no/such", "x" * 300])

@@ -9,7 +9,7 @@ import pytest
 
 from retinue.codebase import symbols
 from retinue.codebase.grammars import grammar_for
-from retinue.codebase.outline import outline
+from retinue.codebase.outline import outline_text
 from retinue.codebase.symbols import Symbol, exact_symbols
 
 FILES = {
@@ -71,7 +71,7 @@ def exact(path: str, text: str) -> dict[str, Symbol]:
 @pytest.mark.parametrize("path", FILES)
 def test_the_outline_and_the_grammar_find_the_same_names_on_the_same_lines(path: str) -> None:
     data = FILES[path].encode()
-    outlined = [(chunk.name, chunk.line) for chunk in outline(path, data).chunks if chunk.name]
+    outlined = [(chunk.name, chunk.line) for chunk in outline_text(path, data).chunks if chunk.name]
 
     found = exact_symbols(path, data)
 

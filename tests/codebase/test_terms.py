@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retinue.codebase.question import parse
-from retinue.codebase.terms import Asked, Vocabulary, parts, stem, words
+from retinue.codebase.question import parse_question
+from retinue.codebase.terms import QueryTerms, Vocabulary, split_identifier, stem, words
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_stem_is_a_prefix_so_that_a_substring_search_finds_the_word(word: str)
 
 
 def test_identifiers_are_split_at_case_underscores_and_digits() -> None:
-    assert parts("getHTTPResponse_code2") == ["get", "http", "response", "code", "2"]
+    assert split_identifier("getHTTPResponse_code2") == ["get", "http", "response", "code", "2"]
 
 
 def test_an_identifier_is_found_by_its_parts_and_as_a_whole_in_either_style() -> None:
@@ -44,7 +44,7 @@ def test_an_identifier_is_found_by_its_parts_and_as_a_whole_in_either_style() ->
 
 
 def test_letters_beyond_ascii_stay_in_their_word() -> None:
-    assert parts("Häkli") == ["häkli"]
+    assert split_identifier("Häkli") == ["häkli"]
     vocabulary = Vocabulary()
     assert vocabulary["größe".encode()] == vocabulary["Größe".encode()] == "größe"
 
@@ -56,25 +56,27 @@ def test_words_that_say_nothing_and_hashes_have_no_terms() -> None:
 
 @given(st.text(max_size=60), st.sets(st.sampled_from(["cach", "languageprefix", "prefix", "größe"])))
 def test_the_quick_look_for_asked_terms_agrees_with_the_vocabulary(text: str, terms: set[str]) -> None:
-    vocabulary, asked = Vocabulary(), Asked(terms)
+    vocabulary, asked = Vocabulary(), QueryTerms(terms)
     for word in words((text + " language_prefix CACHING").encode(errors="replace")).split():
         assert set(asked[word]) == set(vocabulary[word].split()) & terms
 
 
 def test_a_report_weighs_its_title_over_its_text_and_its_text_over_its_code() -> None:
-    question = parse("Widget breaks\n\nThe gadget fails.\n\n```\ncall_gizmo()\n```\n")
+    question = parse_question("Widget breaks\n\nThe gadget fails.\n\n```\ncall_gizmo()\n```\n")
     assert question.is_report
     assert question.terms["widget"] > question.terms["gadget"] > question.terms["gizmo"]
 
 
 def test_what_a_form_says_in_comments_is_not_part_of_the_report() -> None:
-    question = parse("Widget breaks\n<!-- Please search the gadgets\nfirst -->\nThe gizmo fails.\n<!-- open")
+    question = parse_question(
+        "Widget breaks\n<!-- Please search the gadgets\nfirst -->\nThe gizmo fails.\n<!-- open"
+    )
     assert {"widget", "gizmo"} <= question.terms.keys()
     assert not {"gadget", "search", "open"} & question.terms.keys()
 
 
 def test_names_paths_modules_and_frames_are_seen_in_a_report() -> None:
-    question = parse(
+    question = parse_question(
         "Crash in `RetryPolicy`\n\nsee src/net/retry.py and app.net.client\n"
         'Traceback:\n  File "/usr/lib/app/net/pool.py", line 42, in get_conn\n'
     )
@@ -87,12 +89,12 @@ def test_names_paths_modules_and_frames_are_seen_in_a_report() -> None:
 
 
 def test_every_term_has_a_needle_that_its_lines_hold() -> None:
-    question = parse("where does get_class call load_plugins?")
+    question = parse_question("where does get_class call load_plugins?")
     assert "get_*class" in question.needles
     assert "plugin" in question.needles
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_taken_apart(text: str) -> None:
-    question = parse(text)
+    question = parse_question(text)
     assert question.terms.keys() == question.spoken.keys()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retinue.config.load import load, load_file
+from retinue.config.load import load_settings, load_settings_file
 from retinue.core.errors import ConfigInvalid
 
 
@@ -31,12 +31,12 @@ def write(path: Path, text: str) -> Path:
 
 def complaint(project: Path, personal: Path, **layers: Any) -> str:
     with pytest.raises(ConfigInvalid) as caught:
-        load(directory=project, user=personal, environment=layers.get("environment", {}))
+        load_settings(directory=project, user=personal, environment=layers.get("environment", {}))
     return caught.value.message
 
 
 def test_defaults_hold_when_nothing_is_given(project: Path, personal: Path) -> None:
-    loaded = load(directory=project, user=personal, environment={})
+    loaded = load_settings(directory=project, user=personal, environment={})
     settings = loaded.settings
     assert (settings.limits.max_files_read, settings.limits.max_bytes_read) == (50, 1_048_576)
     assert (settings.runtime.default_deadline_ms, settings.runtime.max_concurrent_tasks) == (30_000, 4)
@@ -53,7 +53,7 @@ def test_later_layers_win_and_each_value_names_its_origin(project: Path, persona
     write(personal, "[limits]\nmax_bytes_read = 201\nmax_file_bytes = 202\nmax_response_tokens = 203\n")
     environment = {"RETINUE_LIMITS__MAX_FILE_BYTES": "302", "RETINUE_LIMITS__MAX_RESPONSE_TOKENS": "303"}
     flags = {"limits.max_response_tokens": 403}
-    loaded = load(directory=project, user=personal, environment=environment, flags=flags)
+    loaded = load_settings(directory=project, user=personal, environment=environment, flags=flags)
     limits = loaded.settings.limits
     assert (limits.max_files_read, limits.max_bytes_read) == (1000, 201)
     assert (limits.max_file_bytes, limits.max_response_tokens) == (302, 403)
@@ -67,7 +67,7 @@ def test_later_layers_win_and_each_value_names_its_origin(project: Path, persona
 
 def test_camel_case_spellings_are_accepted_beside_snake_case(project: Path, personal: Path) -> None:
     write(personal, "[limits]\nmaxFilesRead = 7\n[runtime]\ndefaultDeadlineMs = 9\nmaxConcurrentTasks = 2\n")
-    settings = load(directory=project, user=personal, environment={}).settings
+    settings = load_settings(directory=project, user=personal, environment={}).settings
     assert settings.limits.max_files_read == 7
     assert (settings.runtime.default_deadline_ms, settings.runtime.max_concurrent_tasks) == (9, 2)
 
@@ -76,12 +76,12 @@ def test_project_file_is_found_from_a_folder_below(project: Path, personal: Path
     write(project / "retinue.toml", "log_level = 'debug'\n")
     below = project / "src" / "deep"
     below.mkdir(parents=True)
-    assert load(directory=below, user=personal, environment={}).settings.log_level == "debug"
+    assert load_settings(directory=below, user=personal, environment={}).settings.log_level == "debug"
 
 
 def test_relative_roots_belong_to_the_file_that_names_them(project: Path, personal: Path) -> None:
     write(project / "retinue.toml", 'roots = [".", "docs"]\n')
-    assert load(directory=project, user=personal, environment={}).settings.roots == (
+    assert load_settings(directory=project, user=personal, environment={}).settings.roots == (
         project,
         project / "docs",
     )
@@ -93,7 +93,7 @@ def test_lists_come_from_the_environment(project: Path, personal: Path) -> None:
         "RETINUE_TOOLS__GROUPS": "all",
         "RETINUE_POLICY__DENY": "*.sql, x/**",
     }
-    settings = load(directory=project, user=personal, environment=environment).settings
+    settings = load_settings(directory=project, user=personal, environment=environment).settings
     assert settings.roots == (Path("/a"), Path("/b"))
     assert settings.tools.groups == ("all",)
     assert settings.policy.deny == ("*.sql", "x/**")
@@ -101,7 +101,7 @@ def test_lists_come_from_the_environment(project: Path, personal: Path) -> None:
 
 def test_variables_that_mark_a_run_are_not_settings(project: Path, personal: Path) -> None:
     environment = {"RETINUE_RUN_ID": "abc", "RETINUE_CHILD_TOKEN": "t", "OTHER": "1"}
-    assert load(directory=project, user=personal, environment=environment).origins == {}
+    assert load_settings(directory=project, user=personal, environment=environment).origins == {}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_file_that_is_not_text_is_rejected(project: Path, personal: Path, data: 
 
 def test_byte_order_mark_and_crlf_are_accepted(project: Path, personal: Path) -> None:
     write(personal, "").write_bytes(b"\xef\xbb\xbflog_level = 'debug'\r\n[limits]\r\nmax_files_read = 3\r\n")
-    settings = load(directory=project, user=personal, environment={}).settings
+    settings = load_settings(directory=project, user=personal, environment={}).settings
     assert (settings.log_level, settings.limits.max_files_read) == ("debug", 3)
 
 
@@ -207,7 +207,7 @@ def test_commands_are_tables_with_names_the_user_chooses(project: Path, personal
         '[commands.review-it]\nargv = ["tool", "{prompt}"]\ntimeoutMs = 5\n'
         '[commands.review-it.env]\nKEY = "${KEY}"\n[commands.Other]\nargv = ["x"]\n',
     )
-    loaded = load(directory=project, user=personal, environment={})
+    loaded = load_settings(directory=project, user=personal, environment={})
     assert list(loaded.settings.commands) == ["Other", "review-it"]
     review = loaded.settings.commands["review-it"]
     assert (review.argv, review.timeout_ms, review.env) == (("tool", "{prompt}"), 5, {"KEY": "${KEY}"})
@@ -236,11 +236,13 @@ def test_cloned_project_cannot_define_commands(project: Path, personal: Path) ->
 
 
 def test_checking_a_file_tells_what_is_wrong_with_it(tmp_path: Path) -> None:
-    assert load_file(write(tmp_path / "good.toml", "log_level = 'info'\n")).settings.log_level == "info"
+    assert (
+        load_settings_file(write(tmp_path / "good.toml", "log_level = 'info'\n")).settings.log_level == "info"
+    )
     with pytest.raises(ConfigInvalid, match="no such setting"):
-        load_file(write(tmp_path / "bad.toml", "x = 1\n"))
+        load_settings_file(write(tmp_path / "bad.toml", "x = 1\n"))
     with pytest.raises(ConfigInvalid, match="no such file"):
-        load_file(tmp_path / "none.toml")
+        load_settings_file(tmp_path / "none.toml")
 
 
 MODELS = """
@@ -254,7 +256,7 @@ endpoint = "big"
 
 def test_endpoints_of_models_have_names_of_the_users_choice(project: Path, personal: Path) -> None:
     write(personal, MODELS)
-    loaded = load(
+    loaded = load_settings(
         directory=project, user=personal, environment={"RETINUE_MODELS__TIERS__FAST__MODEL": "tiny"}
     )
     models = loaded.settings.models

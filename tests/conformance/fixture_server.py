@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import anyio
 
-from retinue.server.http import Address, serve_http
+from retinue.server.http import BindAddress, serve_http
 from retinue.server.logs import start_logging
 from retinue.server.mcp_server import RetinueServer, build_server
 from retinue.wiring import build_service, lifetime, read_settings
@@ -31,4 +31,4 @@ def build() -> RetinueServer:
 
 
 if __name__ == "__main__":
-    anyio.run(serve_http, build(), Address("127.0.0.1", 0), None, ())
+    anyio.run(serve_http, build(), BindAddress("127.0.0.1", 0), None, ())

@@ -39,7 +39,7 @@ class Does:
 
 
 async def as_run(ctx: Ctx, doing: Doing) -> dict[str, Any]:
-    runs = ctx.request_context.lifespan_context.running
+    runs = ctx.request_context.lifespan_context.runs
     agent = Agent(
         name="fixture", description="", executor="deterministic", timeout_s=LONGEST_S, source="the suite"
     )
@@ -72,7 +72,7 @@ async def failing_job(ctx: Ctx) -> dict[str, Any]:
 
 async def protocol_error_job(ctx: Ctx) -> dict[str, Any]:
     """What the next server finds of a run whose own has died."""
-    store = ctx.request_context.lifespan_context.running.store
+    store = ctx.request_context.lifespan_context.runs.store
 
     async def doing(run_id: RunId) -> Outcome:
         await asyncio.sleep(1)
@@ -105,7 +105,7 @@ async def test_tool_with_task(ctx: Ctx) -> dict[str, Any] | InputRequiredResult:
 
 
 def asking(ctx: Ctx, *questions: str) -> Doing:
-    mailroom = ctx.request_context.lifespan_context.running.mailroom
+    mailroom = ctx.request_context.lifespan_context.runs.mailroom
 
     async def doing(run_id: RunId) -> Outcome:
         answers = await asyncio.gather(*(mailroom.ask(run_id, each, LONGEST_S) for each in questions))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retinue.core.errors import ConfigInvalid
-from retinue.core.permission import Asked, Rule, decided, nobody_permits
+from retinue.core.permission import PermissionRule, ToolRequest, decide_by_rules, deny_all
 
 ALLOWED = [
     ("Bash", "rm -rf /"),
@@ -32,61 +32,65 @@ NOT_ALLOWED = [
 
 @pytest.mark.parametrize(("rule", "command"), ALLOWED)
 def test_rule_allows_the_command(rule: str, command: str) -> None:
-    assert Rule.parse(rule).allows(Asked("Bash", command))
+    assert PermissionRule.parse(rule).allows(ToolRequest("Bash", command))
 
 
 @pytest.mark.parametrize(("rule", "command"), NOT_ALLOWED)
 def test_rule_does_not_allow_what_only_begins_like_it_P7(rule: str, command: str) -> None:
-    assert not Rule.parse(rule).allows(Asked("Bash", command))
+    assert not PermissionRule.parse(rule).allows(ToolRequest("Bash", command))
 
 
 @pytest.mark.parametrize("command", ["rm x", "echo a; rm x", "echo $(rm x)", "true && rm x", "(rm x)"])
 def test_denial_finds_its_command_anywhere_in_the_line_P7(command: str) -> None:
-    assert Rule.parse("Bash(rm:*)").denies(Asked("Bash", command))
+    assert PermissionRule.parse("Bash(rm:*)").denies(ToolRequest("Bash", command))
 
 
 def test_denial_wins_over_an_allowance() -> None:
-    verdict = decided(Asked("Bash", "git push"), ["Bash(git:*)"], ["Bash(git push:*)"])
+    verdict = decide_by_rules(ToolRequest("Bash", "git push"), ["Bash(git:*)"], ["Bash(git push:*)"])
     assert verdict is not None
     assert not verdict.allowed
 
 
 def test_no_rule_decides_nothing() -> None:
-    assert decided(Asked("Bash", "ls"), ["Edit"], ["Bash(rm:*)"]) is None
+    assert decide_by_rules(ToolRequest("Bash", "ls"), ["Edit"], ["Bash(rm:*)"]) is None
 
 
 @pytest.mark.parametrize("rule", ["mcp__echo", "mcp__echo__echo", "mcp__echo__*"])
 def test_rules_name_servers_and_their_tools(rule: str) -> None:
-    assert Rule.parse(rule).allows(Asked("mcp__echo__echo"))
-    assert not Rule.parse(rule).allows(Asked("mcp__echoes__echo"))
+    assert PermissionRule.parse(rule).allows(ToolRequest("mcp__echo__echo"))
+    assert not PermissionRule.parse(rule).allows(ToolRequest("mcp__echoes__echo"))
 
 
 def test_paths_and_domains_are_matched_whole() -> None:
-    assert Rule.parse("Edit(src/**)").allows(Asked("Edit", "src/a/b.py"))
-    assert not Rule.parse("Edit(src/**)").allows(Asked("Edit", "src/../secret"))
-    assert Rule.parse("WebFetch(domain:a.org)").allows(Asked("WebFetch", "https://www.a.org/x"))
-    assert not Rule.parse("WebFetch(domain:a.org)").allows(Asked("WebFetch", "https://evil-a.org/x"))
+    assert PermissionRule.parse("Edit(src/**)").allows(ToolRequest("Edit", "src/a/b.py"))
+    assert not PermissionRule.parse("Edit(src/**)").allows(ToolRequest("Edit", "src/../secret"))
+    assert PermissionRule.parse("WebFetch(domain:a.org)").allows(
+        ToolRequest("WebFetch", "https://www.a.org/x")
+    )
+    assert not PermissionRule.parse("WebFetch(domain:a.org)").allows(
+        ToolRequest("WebFetch", "https://evil-a.org/x")
+    )
 
 
 @pytest.mark.parametrize("command", ["rm *", "git:*", "echo (a)", "echo hello"])
 def test_remembered_call_allows_itself_and_nothing_wider_P7(command: str) -> None:
-    rule = Rule.exactly(Asked("Bash", command))
+    rule = PermissionRule.exactly(ToolRequest("Bash", command))
     if rule is None:
         assert command.endswith("*")
     else:
-        assert Rule.parse(rule).allows(Asked("Bash", command))
-        assert not Rule.parse(rule).allows(Asked("Bash", f"{command} more"))
+        assert PermissionRule.parse(rule).allows(ToolRequest("Bash", command))
+        assert not PermissionRule.parse(rule).allows(ToolRequest("Bash", f"{command} more"))
 
 
 @pytest.mark.parametrize("text", ["", "Bash(", "Bash) x", "a b", "(x)"])
 def test_text_that_is_no_rule_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid, match="not a permission rule"):
-        Rule.parse(text)
+        PermissionRule.parse(text)
 
 
 @pytest.mark.anyio
 async def test_without_anybody_to_ask_it_is_a_denial_P7() -> None:
-    assert not (await nobody_permits(Asked("Bash", "ls"))).allowed
+    assert not (await deny_all(ToolRequest("Bash", "ls"))).allowed
 
 
 @pytest.mark.parametrize(
@@ -102,6 +106,6 @@ async def test_without_anybody_to_ask_it_is_a_denial_P7() -> None:
 def test_whatever_a_call_has_besides_its_subject_is_kept_for_who_is_asked(
     tool: str, arguments: dict[str, object], subject: str, details: str
 ) -> None:
-    asked = Asked.of(tool, arguments)
+    asked = ToolRequest.of(tool, arguments)
     assert (asked.subject, asked.details) == (subject, details)
-    assert asked == Asked(tool, subject)
+    assert asked == ToolRequest(tool, subject)

@@ -6,7 +6,7 @@ import pytest
 
 from retinue.core.errors import InvalidInput
 from retinue.core.reference import Reference
-from retinue.core.report import Progress, Report, ReportId, RoleError, RoleOutcome, RoleResult
+from retinue.core.report import Report, ReportId, ReportProgress, RoleError, RoleOutcome, RoleResult
 
 RESULT = RoleResult(summary="s", references=(Reference("a.py", 3),), key_findings=("f",), confidence="high")
 OK = RoleOutcome(status="ok", value=RESULT, started_at=5, elapsed_ms=7)
@@ -76,7 +76,7 @@ def test_report_comes_back_from_its_json_as_it_was() -> None:
         summary="s",
         notes=("n",),
         root_of={"a.py:3": 1},
-        progress=Progress(spawned=2, elapsed_ms=1, files_read=3, bytes_read=4, keywords=("k",)),
+        progress=ReportProgress(spawned=2, elapsed_ms=1, files_read=3, bytes_read=4, keywords=("k",)),
         artifact="/memo.md",
     )
     assert Report.from_dict(full.as_dict()) == full

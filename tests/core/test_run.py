@@ -9,30 +9,37 @@ import pytest
 from retinue.core.budget import Budget, BudgetKind, Usage
 from retinue.core.errors import Conflict, InvalidInput
 from retinue.core.ids import RunId
-from retinue.core.run import ACTIVE, CHANGES, ENDED, Ending, RunStatus, check_change
+from retinue.core.run import (
+    ACTIVE_STATUSES,
+    ENDED_STATUSES,
+    STATUS_CHANGES,
+    Ending,
+    RunStatus,
+    check_status_change,
+)
 
 
 def test_a_run_that_has_ended_never_changes() -> None:
     """P8"""
-    assert all(not CHANGES[status] for status in ENDED)
-    assert {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING} == ACTIVE
+    assert all(not STATUS_CHANGES[status] for status in ENDED_STATUSES)
+    assert {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING} == ACTIVE_STATUSES
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(RunStatus, RunStatus)])
 def test_the_rule_and_the_table_agree(before: RunStatus, after: RunStatus) -> None:
-    if after in CHANGES[before]:
-        check_change(RunId.new(), before, after)
+    if after in STATUS_CHANGES[before]:
+        check_status_change(RunId.new(), before, after)
     else:
         with pytest.raises(Conflict):
-            check_change(RunId.new(), before, after)
+            check_status_change(RunId.new(), before, after)
 
 
 def test_only_a_started_run_can_succeed_or_wait() -> None:
-    assert RunStatus.SUCCESS not in CHANGES[RunStatus.QUEUED]
-    assert RunStatus.WAITING not in CHANGES[RunStatus.QUEUED]
+    assert RunStatus.SUCCESS not in STATUS_CHANGES[RunStatus.QUEUED]
+    assert RunStatus.WAITING not in STATUS_CHANGES[RunStatus.QUEUED]
 
 
-@pytest.mark.parametrize("status", sorted(ACTIVE))
+@pytest.mark.parametrize("status", sorted(ACTIVE_STATUSES))
 def test_an_outcome_must_end_the_run(status: RunStatus) -> None:
     with pytest.raises(ValueError, match="does not end"):
         Ending(status=status)

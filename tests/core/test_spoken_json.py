@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retinue.core.spoken_json import (
+from retinue.core.lenient_json import (
     MOST_BEGINNINGS,
     NotJson,
     embedded_values,
     first_value,
     objects_in,
-    parse,
-    parse_object,
+    parse_lenient,
+    parse_lenient_object,
     stated_values,
 )
 
@@ -33,7 +33,7 @@ from retinue.core.spoken_json import (
     ],
 )
 def test_json_is_read_as_it_was_meant(text: str, value: object) -> None:
-    assert parse_object(text) == value
+    assert parse_lenient_object(text) == value
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_json_is_read_as_it_was_meant(text: str, value: object) -> None:
 )
 def test_what_is_no_object_says_why_in_one_line(text: str) -> None:
     with pytest.raises(NotJson) as told:
-        parse_object(text)
+        parse_lenient_object(text)
     assert str(told.value) and "\n" not in str(told.value)
 
 
@@ -100,4 +100,4 @@ def test_no_text_breaks_the_reading(text: str) -> None:
     first_value(text)
     list(objects_in(text))
     with suppress(NotJson):
-        parse(text)
+        parse_lenient(text)

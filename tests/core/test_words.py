@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.words import clip, counted, joined
+from retinue.core.text import clip, counted, join_notes
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ def test_what_is_cut_is_marked_and_fits() -> None:
 
 
 def test_notes_that_are_not_there_are_not_joined() -> None:
-    assert joined(None, "a.", "", "b.") == "a. b."
-    assert joined(None) is None
+    assert join_notes(None, "a.", "", "b.") == "a. b."
+    assert join_notes(None) is None

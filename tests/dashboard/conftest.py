@@ -60,33 +60,33 @@ class Visit:
         return await self.send(f"/runs/{message.run_id}/answer", message=message.id, **fields)
 
     async def started(self, agent: str = "sleeps", task: str = "a task") -> RunId:
-        run = self.service.running.start(agent, task, person=True)
-        while self.service.running.store.runs.get(run.id).status is RunStatus.QUEUED:
-            await self.service.running.next_change(0.05)
+        run = self.service.runs.start(agent, task, person=True)
+        while self.service.runs.store.runs.get(run.id).status is RunStatus.QUEUED:
+            await self.service.runs.next_change(0.05)
         return run.id
 
     async def ended(self, agent: str, task: str = "a task") -> RunId:
         run_id = await self.started(agent, task)
-        await self.service.running.wait([run_id], wait_s=20)
+        await self.service.runs.wait([run_id], wait_s=20)
         return run_id
 
     async def canceled(self, run_id: RunId) -> None:
-        self.service.running.cancel(run_id)
-        while not self.service.running.has_ended(run_id):
-            await self.service.running.next_change(0.05)
+        self.service.runs.cancel(run_id)
+        while not self.service.runs.has_ended(run_id):
+            await self.service.runs.next_change(0.05)
 
     async def asks(self, question: str, task: str = "a task") -> Message:
-        return self.service.running.store.messages.ask(await self.started(task=task), question)
+        return self.service.runs.store.messages.ask(await self.started(task=task), question)
 
     async def wish(self, run_id: RunId) -> Message:
         """The permission that the run asks for."""
-        messages = self.service.running.store.messages
+        messages = self.service.runs.store.messages
         while not (pending := messages.pending(run_id)):
-            await self.service.running.next_change(0.05)
+            await self.service.runs.next_change(0.05)
         return pending[0]
 
     def look(self, message: Message) -> Message:
-        return self.service.running.store.messages.get(message.id)
+        return self.service.runs.store.messages.get(message.id)
 
 
 @asynccontextmanager

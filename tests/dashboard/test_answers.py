@@ -27,13 +27,13 @@ async def decided(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[st
     run_id = await visit.started()
 
     async def ask() -> None:
-        heard.append(await visit.service.running.request_permission(run_id, "Bash", {"command": "touch x"}))
+        heard.append(await visit.service.runs.request_permission(run_id, "Bash", {"command": "touch x"}))
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask)
         sent = await visit.reply(await visit.wish(run_id), **fields)
         assert sent.status_code == 303
-    return heard[0], visit.service.running.store.permissions.of("sleeps")
+    return heard[0], visit.service.runs.store.permissions.of("sleeps")
 
 
 @pytest.mark.parametrize(("verdict", "remembered"), [("allow", ()), ("always", ("Bash(touch x)",))])
@@ -70,7 +70,7 @@ async def test_after_an_answer_one_stays_here(back: str) -> None:
 async def test_second_answer_is_told_the_first_and_keeps_its_words_P5() -> None:
     async with visiting() as visit:
         message = await visit.asks("which one?")
-        visit.service.running.reply(message.run_id, message.id, "the left one, by the model")
+        visit.service.runs.reply(message.run_id, message.id, "the left one, by the model")
         late = await visit.reply(message, answer="the right one")
         assert late.status_code == 409
         assert "it was answered before: the left one, by the model" in late.text
@@ -142,7 +142,7 @@ async def test_what_is_no_form_is_refused(kind: str, body: bytes) -> None:
                 headers={"Origin": ADDRESS, "Content-Type": kind},
             )
             assert refused.status_code == 400
-        assert visit.service.running.store.runs.get(message.run_id).status is RunStatus.WAITING
+        assert visit.service.runs.store.runs.get(message.run_id).status is RunStatus.WAITING
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ async def test_cancel_ends_the_run_and_a_second_one_is_no_failure() -> None:
 
 
 async def test_fault_of_ours_shows_nothing_of_our_insides_P6() -> None:
-    keys, broken = Keys(), Service(roots=(), redactor=Redactor(), runs=cast("Any", object()))
+    keys, broken = Keys(), Service(roots=(), redactor=Redactor(), run_service=cast("Any", object()))
     transport = httpx2.ASGITransport(Site(broken).app(keys, PORT), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
         answer = await client.get("/", params={"token": keys.token}, follow_redirects=True)

@@ -11,8 +11,8 @@ import pytest
 
 from retinue.core.stop import Stop
 from retinue.dashboard import live
-from retinue.service import watching
-from retinue.store.pruning import prune
+from retinue.service import overview
+from retinue.store.pruning import prune_runs
 from tests.dashboard.conftest import Visit, visiting
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ async def next_of(stream: AsyncGenerator[str]) -> str:
 
 async def begun(visit: Visit, run_id: str | None = None) -> AsyncGenerator[str]:
     """A stream that has told its beginning and listens."""
-    stream = live.stream(visit.service.running, run_id, lambda: False)
+    stream = live.stream(visit.service.runs, run_id, lambda: False)
     assert await next_of(stream) == BEGIN
     return stream
 
@@ -50,12 +50,12 @@ async def test_output_of_the_run_that_is_watched_is_told() -> None:
     """It stands in the log alone; the database has nothing new."""
     async with visiting() as visit:
         run_id = await visit.started()
-        while visit.service.running.store.runs.get(run_id).process is None:
-            await visit.service.running.next_change(0.05)
-        news = watching.news(visit.service.running, run_id, 0.01)
+        while visit.service.runs.store.runs.get(run_id).process is None:
+            await visit.service.runs.next_change(0.05)
+        news = overview.news(visit.service.runs, run_id, 0.01)
         async with aclosing(news):
             assert await anext(news) is False
-            with visit.service.running.store.folder.log(run_id).open("a") as log:
+            with visit.service.runs.store.folder.log(run_id).open("a") as log:
                 log.write("2026-01-01T00:00:00.000Z stdout a line\n")
             assert await anext(news) is True
             assert await anext(news) is False
@@ -71,7 +71,7 @@ async def test_silence_is_broken_by_a_sign_of_life(monkeypatch: pytest.MonkeyPat
 async def test_end_of_the_dashboard_is_told_and_ends_the_stream() -> None:
     ending: list[bool] = []
     async with visiting() as visit:
-        stream = live.stream(visit.service.running, None, lambda: bool(ending))
+        stream = live.stream(visit.service.runs, None, lambda: bool(ending))
         assert await next_of(stream) == BEGIN
         ending.append(True)
         assert await next_of(stream) == END
@@ -83,7 +83,7 @@ async def test_run_that_is_removed_ends_its_stream() -> None:
     async with visiting() as visit:
         run_id, _ = await visit.ended("echo"), await visit.ended("echo")
         stream = await begun(visit, run_id)
-        prune(visit.service.running.store, 1e12, Stop())
+        prune_runs(visit.service.runs.store, 1e12, Stop())
         told = await next_of(stream)
         while told == CHANGE:
             told = await next_of(stream)
@@ -92,7 +92,7 @@ async def test_run_that_is_removed_ends_its_stream() -> None:
 
 async def test_reader_that_goes_away_leaves_no_watch_behind() -> None:
     async with visiting() as visit:
-        watches = visit.service.running.changes
+        watches = visit.service.runs.changes
         before = len(watches._watches)  # pyright: ignore[reportPrivateUsage]
         stream = await begun(visit)
         with anyio.move_on_after(0.05):

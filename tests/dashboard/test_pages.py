@@ -7,7 +7,7 @@ import json
 import anyio
 import pytest
 
-from retinue.service import watching
+from retinue.service import overview
 from tests.dashboard.conftest import visiting
 from tests.server.conftest import SECRET
 
@@ -42,7 +42,7 @@ async def test_permission_shows_tool_command_rule_and_how_long_there_is_P7() -> 
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
         command = {"command": "curl https://a.example/\u202e \x1b[2K&& rm x"}
-        group.start_soon(visit.service.running.request_permission, run_id, "Bash", command)
+        group.start_soon(visit.service.runs.request_permission, run_id, "Bash", command)
         message = await visit.wish(run_id)
         for path in ("/", f"/runs/{run_id}"):
             shown = await visit.page(path)
@@ -59,7 +59,7 @@ async def test_arguments_of_a_tool_that_no_rule_sees_are_shown_all_the_same_P7()
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
         call = {"title": "a \u202etitle", "body": f"{SCRIPT} {SECRET}"}
-        group.start_soon(visit.service.running.request_permission, run_id, "mcp__hub__create", call)
+        group.start_soon(visit.service.runs.request_permission, run_id, "mcp__hub__create", call)
         message = await visit.wish(run_id)
         assert "mcp__hub__create: {" in message.question  # at a terminal too
         shown = await visit.page()
@@ -75,7 +75,7 @@ async def test_arguments_of_a_tool_that_no_rule_sees_are_shown_all_the_same_P7()
 async def test_always_is_offered_only_where_it_would_be_remembered_P7() -> None:
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
-        group.start_soon(visit.service.running.request_permission, run_id, "Bash", {"command": "rm *"})
+        group.start_soon(visit.service.runs.request_permission, run_id, "Bash", {"command": "rm *"})
         message = await visit.wish(run_id)
         shown = await visit.page()
         assert 'value="allow"' in shown and 'value="always"' not in shown
@@ -86,7 +86,7 @@ async def test_long_command_is_cut_with_a_warning_that_counts_P7() -> None:
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
         command = {"command": "x" * 10_007}
-        group.start_soon(visit.service.running.request_permission, run_id, "Bash", command)
+        group.start_soon(visit.service.runs.request_permission, run_id, "Bash", command)
         message = await visit.wish(run_id)
         shown = await visit.page()
         assert "Cut here: 7 characters more cannot be shown." in shown
@@ -98,7 +98,7 @@ async def test_hostile_texts_are_shown_as_texts_wherever_they_stand_P6() -> None
     async with visiting() as visit:
         message = await visit.asks(f"is {SCRIPT} \x1b]0;owned\x07right?", f"do {SCRIPT}")
         ended = await visit.ended("loud", SCRIPT)
-        visit.service.running.report(message.run_id, "running", f"at {SCRIPT}")
+        visit.service.runs.report(message.run_id, "running", f"at {SCRIPT}")
         pages = [await visit.page(path) for path in ("/", f"/runs/{message.run_id}", f"/runs/{ended}")]
         refused = await visit.client.get(f"/runs/{SCRIPT}")
         bad = await visit.reply(message, verdict=SCRIPT)
@@ -129,7 +129,7 @@ async def test_secret_that_only_the_server_of_the_run_knows_is_on_no_page_P6() -
     hidden = "given-to-this-run-alone"
     async with visiting() as at_server, visiting() as visit, anyio.create_task_group() as group:
         at_server.service.redactor.hide([hidden])
-        runs, run_id = at_server.service.running, await at_server.started()
+        runs, run_id = at_server.service.runs, await at_server.started()
         group.start_soon(runs.request_permission, run_id, "Bash", {"command": f"use {hidden}", "why": hidden})
         group.start_soon(runs.ask_parent, run_id, f"is {hidden} right?", 20)
         runs.report(run_id, "running", f"used {hidden}")
@@ -144,11 +144,11 @@ async def test_secret_that_only_the_server_of_the_run_knows_is_on_no_page_P6() -
 
 async def test_secret_that_is_cut_is_not_shown_in_part_P6() -> None:
     async with visiting() as visit:
-        beginnings = ["x " * 33, "x " * (watching.TASK_LETTERS // 2 - 7)]
+        beginnings = ["x " * 33, "x " * (overview.TASK_LETTERS // 2 - 7)]
         runs = [await visit.started(task=beginning + SECRET) for beginning in beginnings]
         for path in ("/", *(f"/runs/{run_id}" for run_id in runs)):
             assert SECRET[:6] not in await visit.page(path)
-        assert SECRET[:6] not in str(visit.service.running.list())
+        assert SECRET[:6] not in str(visit.service.runs.list())
 
 
 async def test_page_of_a_run_tells_how_it_ended_and_what_it_said() -> None:
@@ -170,17 +170,17 @@ async def test_page_of_a_run_names_its_parent_its_children_and_what_was_denied()
     order = json.dumps({"do": "call", "calls": [spawn]})
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.ended("spawns", order)
-        [child] = visit.service.running.store.runs.list(parent=run_id)
+        [child] = visit.service.runs.store.runs.list(parent=run_id)
         above, below = await visit.page(f"/runs/{run_id}"), await visit.page(f"/runs/{child.id}")
         assert "Runs it started" in above and f'href="/runs/{child.id}"' in above
         assert f'<a href="/runs/{run_id}">' in below
         other = await visit.started()
-        group.start_soon(visit.service.running.request_permission, other, "Bash", {"command": "rm x"})
+        group.start_soon(visit.service.runs.request_permission, other, "Bash", {"command": "rm x"})
         await visit.reply(await visit.wish(other), verdict="deny", reason="not that one")
         shown = await visit.page(f"/runs/{other}")
         assert "deny: not that one" in shown
         while "subject: rm x, allowed: False" not in shown:
-            await visit.service.running.next_change(0.05)
+            await visit.service.runs.next_change(0.05)
             shown = await visit.page(f"/runs/{other}")
 
 
@@ -194,7 +194,7 @@ async def test_long_outputs_are_cut_and_said_to_be_P4() -> None:
 
 
 async def test_more_active_runs_than_fit_are_said_to_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "MOST_ACTIVE", 1)
+    monkeypatch.setattr(overview, "MOST_ACTIVE", 1)
     async with visiting() as visit:
         await visit.started()
         assert "More are active" not in await visit.page()

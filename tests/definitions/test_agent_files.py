@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from retinue.core.agent import Agent, McpServer, Permissions
 from retinue.core.budget import Budget
 from retinue.definitions.agents import read_definition
-from retinue.definitions.definition import Definition, Origin
+from retinue.definitions.definition import AgentDefinition, Origin
 from retinue.definitions.fields import BY_KEY
-from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, Format
+from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, AgentFormat
 from retinue.definitions.profiles import BUILT_IN, READING
 
 SEED_001 = """
@@ -34,22 +34,24 @@ mcp_servers:
 """
 
 
-def read(header: str, body: str = "Do it.", form: Format = OURS, name: str = "file-name") -> Definition:
+def read(
+    header: str, body: str = "Do it.", form: AgentFormat = OURS, name: str = "file-name"
+) -> AgentDefinition:
     text = f"---\n{header.strip()}\n---\n{body}"
     return read_definition(text.encode(), Origin(name, "a.md", form, "project"))
 
 
-def agent(header: str, form: Format = OURS) -> Agent:
+def agent(header: str, form: AgentFormat = OURS) -> Agent:
     found = read(header, form=form)
     assert found.agent is not None, found.problems
     return found.agent
 
 
-def errors(header: str, form: Format = OURS) -> list[tuple[int, str]]:
+def errors(header: str, form: AgentFormat = OURS) -> list[tuple[int, str]]:
     return [(each.line, str(each)) for each in read(header, form=form).problems if each.fatal]
 
 
-def warnings(header: str, form: Format) -> list[str]:
+def warnings(header: str, form: AgentFormat) -> list[str]:
     return [str(each) for each in read(header, form=form).problems if not each.fatal]
 
 
@@ -215,7 +217,7 @@ def test_all_mistakes_within_one_key_are_told(header: str, lines: list[int]) -> 
     ],
 )
 def test_doubtful_tool_is_told_where_the_list_of_tools_is_not_ours(
-    header: str, form: Format, says: list[str]
+    header: str, form: AgentFormat, says: list[str]
 ) -> None:
     """What takes nothing away is a warning: another program may well have a tool that we never heard of."""
     assert errors(f"description: d\n{header}", form) == []
@@ -376,7 +378,7 @@ HEADERS = st.lists(st.tuples(KEYS, VALUES), max_size=6).map(
 
 
 @given(HEADERS | st.binary(max_size=60), st.sampled_from([OURS, FOLDERS, CLAUDE, OPENCODE]))
-def test_whatever_a_file_holds_it_becomes_an_agent_or_an_error(header: bytes, form: Format) -> None:
+def test_whatever_a_file_holds_it_becomes_an_agent_or_an_error(header: bytes, form: AgentFormat) -> None:
     origin = Origin("file-name", "a.md", form, "project", executor="command")
     found = read_definition(b"---\ndescription: d\n" + header + b"\n---\nbody", origin)
     assert (found.agent is None) == (found.error is not None)

@@ -10,10 +10,10 @@ import pytest
 
 from retinue.core.agent import Agent
 from retinue.core.tokens import estimate_tokens
-from retinue.definitions.catalog import Catalog, Sources
+from retinue.definitions.catalog import AgentSources, Catalog
 from retinue.definitions.profiles import BUILT_IN
 
-FOUND = Catalog(Sources()).agents()
+FOUND = Catalog(AgentSources()).agents()
 TEMPLATES = {"researcher", "writer", "validator", "parallel-executor"}
 ROLES = {"locator", "analyzer", "pattern-finder", "thoughts-locator", "thoughts-analyzer"}
 MOST_LETTERS = 1_600

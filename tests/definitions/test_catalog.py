@@ -10,8 +10,8 @@ import pytest
 
 from retinue.core.agent import Agent
 from retinue.definitions import places
-from retinue.definitions.catalog import Catalog, Sources
-from retinue.definitions.definition import Definition
+from retinue.definitions.catalog import AgentSources, Catalog
+from retinue.definitions.definition import AgentDefinition
 
 ALL_PLACES = (
     ".retinue/agents/{}.md",
@@ -45,10 +45,10 @@ def home(tmp_path: Path) -> Path:
 
 
 def catalog(
-    project: Path, home: Path, *, trusted: bool = False, given: tuple[Definition, ...] = ()
+    project: Path, home: Path, *, trusted: bool = False, given: tuple[AgentDefinition, ...] = ()
 ) -> Catalog:
     return Catalog(
-        Sources(
+        AgentSources(
             projects=(project,),
             config=home / ".config" / "retinue",
             home=home,
@@ -59,9 +59,9 @@ def catalog(
     )
 
 
-def command(name: str) -> Definition:
+def command(name: str) -> AgentDefinition:
     agent = Agent(name=name, description="", executor="command", command=("x",), source="settings")
-    return Definition(name=name, scope="settings", source="settings", agent=agent)
+    return AgentDefinition(name=name, scope="settings", source="settings", agent=agent)
 
 
 def test_agents_of_every_place_are_found(project: Path, home: Path) -> None:
@@ -209,7 +209,7 @@ def test_users_profiles_take_the_place_of_ours(project: Path, home: Path) -> Non
 def test_person_works_in_the_folders_up_to_their_repository(tmp_path: Path) -> None:
     inner = tmp_path / "repo" / "a" / "b"
     inner.mkdir(parents=True)
-    assert places.around(inner, tmp_path / "home") == (inner,)
+    assert places.working_folders(inner, tmp_path / "home") == (inner,)
     (tmp_path / "repo" / ".git").mkdir()
-    assert places.around(inner, tmp_path / "home") == (inner, inner.parent, tmp_path / "repo")
-    assert places.around(inner, tmp_path / "repo") == (inner,)
+    assert places.working_folders(inner, tmp_path / "home") == (inner, inner.parent, tmp_path / "repo")
+    assert places.working_folders(inner, tmp_path / "repo") == (inner,)

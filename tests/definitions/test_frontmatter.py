@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retinue.definitions.frontmatter import MAX_BYTES, MAX_HEADER_LETTERS, Document, parse
-from retinue.definitions.nodes import Listing, Scalar, Table, plain
+from retinue.definitions.nodes import ListNode, ScalarNode, TableNode, plain
 from retinue.definitions.plain_lines import read_plain
-from retinue.definitions.problem import Malformed
+from retinue.definitions.problem import MalformedDefinition
 from retinue.definitions.yaml_tree import MAX_DEPTH, MAX_PARTS, read_yaml
 
 
@@ -18,7 +18,7 @@ def document(*lines: str, lenient: bool = False) -> Document:
 
 
 def malformed(data: bytes, *, lenient: bool = False) -> tuple[int, str]:
-    with pytest.raises(Malformed) as raised:
+    with pytest.raises(MalformedDefinition) as raised:
         parse(data, lenient=lenient)
     return raised.value.problem.line, str(raised.value.problem)
 
@@ -72,10 +72,10 @@ def test_bombs_are_refused_before_they_grow() -> None:
 
 def test_words_that_yaml_takes_for_values_stay_words() -> None:
     header = document("---", "on: yes", "no: [off, 007, 1e3, 12:30, ~]", "---").header
-    assert header.entries["on"].value == Scalar("yes", "bool", 2)
+    assert header.entries["on"].value == ScalarNode("yes", "bool", 2)
     values = header.entries["no"].value
-    assert isinstance(values, Listing)
-    assert [item.text for item in values.items if isinstance(item, Scalar)] == [
+    assert isinstance(values, ListNode)
+    assert [item.text for item in values.items if isinstance(item, ScalarNode)] == [
         "off",
         "007",
         "1e3",
@@ -86,8 +86,8 @@ def test_words_that_yaml_takes_for_values_stay_words() -> None:
 
 
 def test_header_may_be_empty() -> None:
-    assert document("---", "---", "body").header == Table({}, 2)
-    assert document("---", "# nothing", "---").header == Table({}, 2)
+    assert document("---", "---", "body").header == TableNode({}, 2)
+    assert document("---", "# nothing", "---").header == TableNode({}, 2)
 
 
 def test_other_programs_file_that_is_not_quite_yaml_is_read_line_by_line_and_that_is_said() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from retinue.core.agent import Agent, McpServer, Permissions
 from retinue.core.budget import Budget, BudgetKind
-from retinue.core.groups import EXECUTORS
-from retinue.definitions.honoured import ALWAYS, BY_EXECUTOR, asked, not_honoured
+from retinue.core.names import EXECUTOR_NAMES
+from retinue.definitions.supported_fields import ALWAYS, BY_EXECUTOR, asked, unsupported_fields
 
 PLAIN = Agent(name="a", description="d", executor="nothing", source="s")
 SET: dict[str, Any] = {
@@ -44,7 +44,7 @@ REQUIRED = {"name", "description", "executor", "source"}
 
 def test_plain_agent_asks_for_nothing() -> None:
     assert set(asked(PLAIN)) == REQUIRED
-    assert not_honoured(PLAIN) == ()
+    assert unsupported_fields(PLAIN) == ()
 
 
 def test_every_field_there_is_has_a_sample_here() -> None:
@@ -53,7 +53,7 @@ def test_every_field_there_is_has_a_sample_here() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(SET) - ALWAYS))
 def test_field_that_says_something_is_refused_where_nothing_does_it(name: str) -> None:
-    assert not_honoured(replace(PLAIN, **{name: SET[name]}))
+    assert unsupported_fields(replace(PLAIN, **{name: SET[name]}))
 
 
 def test_schema_says_enough_about_the_format() -> None:
@@ -69,4 +69,4 @@ def test_list_names_fields_and_executors_that_exist() -> None:
     known = {field.name for field in fields(Agent)}
     for done in (ALWAYS, *BY_EXECUTOR.values()):
         assert {name.partition(".")[0] for name in done} <= known
-    assert set(BY_EXECUTOR) <= set(EXECUTORS)
+    assert set(BY_EXECUTOR) <= set(EXECUTOR_NAMES)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from retinue.core.phase import Phase
 from retinue.core.workflow import Branch, Chain, Parallel, Step, steps_of
-from retinue.definitions.catalog import Sources
+from retinue.definitions.catalog import AgentSources
 from retinue.definitions.places import BUILTIN
-from retinue.definitions.problem import Malformed
+from retinue.definitions.problem import MalformedDefinition
 from retinue.definitions.workflow_catalog import WorkflowCatalog
 from retinue.definitions.workflows import CHECKS, read_team, read_workflow
 from scripts.make_docs import DOCS
@@ -59,7 +59,7 @@ from scripts.make_docs import DOCS
     ],
 )
 def test_mistake_is_told_with_its_line(text: str, line: int, message: str) -> None:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedDefinition) as caught:
         read_workflow(text, "x", "x.yaml")
     assert (caught.value.problem.line, message in caught.value.problem.message) == (line, True), str(
         caught.value.problem
@@ -85,11 +85,11 @@ steps:
   - branch: way
     cases: {left: [{agent: a}]}
 """
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedDefinition) as caught:
         read_workflow(text, "x", "x.yaml")
     lines = [problem.line for problem in caught.value.problems]
     assert lines == [2, 3, 3, 6, 7, 9, 10, 10, 11, 12, 14, 16, 16], caught.value.problems
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedDefinition) as caught:
         read_team("nmae: x\ndescription: []", "x", "x.yaml")
     assert [problem.line for problem in caught.value.problems] == [1, 1, 2]
 
@@ -138,12 +138,12 @@ def test_no_text_breaks_the_readers(text: str) -> None:
     for read in (read_workflow, read_team):
         try:
             read(text, "x", "x")
-        except Malformed as error:
+        except MalformedDefinition as error:
             assert error.problem.line >= 1
 
 
 def test_built_in_workflows_are_those_of_the_design() -> None:
-    found = WorkflowCatalog(Sources()).found("workflow")
+    found = WorkflowCatalog(AgentSources()).found("workflow")
     assert set(found) == {"research-write-validate", "review-in-parallel", "simple-or-complex"}
     for each in found.values():
         assert each.problem is None, each.problem
@@ -168,7 +168,7 @@ def test_team_is_read_as_smallcode_writes_it() -> None:
     ("text", "message"), [("name: x", "needs `agents`"), ("agents: []", "an agent at least")]
 )
 def test_team_without_agents_is_refused(text: str, message: str) -> None:
-    with pytest.raises(Malformed, match=message):
+    with pytest.raises(MalformedDefinition, match=message):
         read_team(text, "x", "x")
 
 
@@ -194,7 +194,7 @@ def test_nearest_definition_wins_and_a_cloned_project_does_not(tmp_path: Path) -
 
     def catalog(trusted: bool) -> WorkflowCatalog:
         return WorkflowCatalog(
-            Sources(projects=(project,), config=config, home=home, is_trusted=lambda _: trusted)
+            AgentSources(projects=(project,), config=config, home=home, is_trusted=lambda _: trusted)
         )
 
     for trusted, winner in ((False, "of-user"), (True, "of-project")):
@@ -214,6 +214,6 @@ def test_link_out_of_a_project_is_not_followed(tmp_path: Path) -> None:
     project = tmp_path / "p"
     (project / ".retinue/teams").mkdir(parents=True)
     (project / ".retinue/teams/t.yaml").symlink_to(outside)
-    found = WorkflowCatalog(Sources(projects=(project,), is_trusted=lambda _: True)).found("team")["t"]
+    found = WorkflowCatalog(AgentSources(projects=(project,), is_trusted=lambda _: True)).found("team")["t"]
     assert found.workflow is None
     assert found.problem is not None and "outside" in found.problem.message

@@ -29,7 +29,7 @@ def test_every_profile_has_its_row() -> None:
 
 
 @pytest.mark.parametrize("place", [*places.IN_PROJECT], ids=lambda place: place[0])
-def test_every_place_is_named_with_its_executor(place: tuple[str, places.Format]) -> None:
+def test_every_place_is_named_with_its_executor(place: tuple[str, places.AgentFormat]) -> None:
     folder, form = place
     pattern = f"`{folder}/NAME/agent.md`" if form is places.FOLDERS else f"`{folder}/*.md`"
     [row] = [line for line in PAGE.splitlines() if line.startswith("|") and pattern in line]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from retinue.core.agent import Agent
-from retinue.core.executor import Ask, Identity, OutputLine, RunContext, Task
-from retinue.core.permission import Permit, nobody_permits
-from retinue.executors.cli_setting import CliSetting
-from retinue.executors.enclosure import NoSandbox, Sandbox
+from retinue.core.executor import AskParent, OutputLine, ProcessIdentity, RunContext, Task
+from retinue.core.permission import Permit, deny_all
+from retinue.executors.cli.cli_launch import CliLauncher
+from retinue.executors.sandbox.sandbox import NoSandbox, Sandbox
 
 
 @dataclass
@@ -42,23 +42,23 @@ class Stage:
         file.write_text(f"#!{sys.executable} -IS\n{code}", encoding="utf-8")
         file.chmod(0o755)
 
-    def setting(self) -> CliSetting:
+    def setting(self) -> CliLauncher:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.folder / "home"), **self.env}
-        return CliSetting(environment, self.folder / "state", sandbox=self.sandbox)
+        return CliLauncher(environment, self.folder / "state", sandbox=self.sandbox)
 
     def context(
         self,
         seconds: float | None = None,
-        permit: Permit = nobody_permits,
+        permit: Permit = deny_all,
         env: Mapping[str, str] | None = None,
-        ask: Ask | None = None,
+        ask: AskParent | None = None,
     ) -> RunContext:
         async def emit(line: OutputLine) -> None:
             self.lines.append(line.text)
             self.on_line(line.text)
 
-        async def started(identity: Identity) -> None:
+        async def started(identity: ProcessIdentity) -> None:
             pass
 
         return RunContext(

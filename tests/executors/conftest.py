@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retinue.executors.keepers import keepers
-from retinue.executors.kept_process import KeptProcess
-from retinue.executors.process_group import Process
-from retinue.executors.program import Program
-from retinue.executors.walked_process import WalkedProcess
+from retinue.executors.process.portable_process import WalkedProcess
+from retinue.executors.process.process_group import Process
+from retinue.executors.process.program import Program
+from retinue.executors.process.reaped_process import KeptProcess
+from retinue.executors.process.reaper_client import reapers
 from tests.executors.process_trees import wait_until
 
 
@@ -40,7 +40,7 @@ def nothing_is_left() -> Iterator[None]:
     """P5: after every test here, this process has no child, not even a zombie, and no file left open."""
     files = open_files()
     yield
-    keepers.close()
+    reapers.close()
     wait_until(lambda: not psutil.Process().children(recursive=True))
     wait_until(lambda: open_files() <= files)
 

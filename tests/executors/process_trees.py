@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 import psutil
 
-from retinue.core.executor import Identity, Stream
-from retinue.executors.environment import MARK
-from retinue.executors.identity import identify, lives
-from retinue.executors.process_group import ProcessGroup
-from retinue.executors.program import Program
+from retinue.core.executor import ProcessIdentity, StreamName
+from retinue.executors.process.environment import MARK
+from retinue.executors.process.identity import identify, lives
+from retinue.executors.process.process_group import ProcessGroup
+from retinue.executors.process.program import Program
 
 WAIT = 5.0
 
@@ -63,10 +63,10 @@ class Ears:
     """Hears what a program says, and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.heard: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
+        self.heard: dict[StreamName, bytes] = {"stdout": b"", "stderr": b""}
         self._more = anyio.Event()
 
-    async def __call__(self, stream: Stream, chunk: bytes) -> None:
+    async def __call__(self, stream: StreamName, chunk: bytes) -> None:
         self.heard[stream] += chunk
         self._more.set()
         self._more = anyio.Event()
@@ -80,7 +80,7 @@ class Ears:
             while not condition():
                 await self._more.wait()
 
-    async def family(self, size: int = STUBBORN_FAMILY_SIZE) -> set[Identity]:
+    async def family(self, size: int = STUBBORN_FAMILY_SIZE) -> set[ProcessIdentity]:
         """The processes that said `pid N`, once so many did."""
         await self.until(lambda: self.heard["stdout"].count(b"\n") >= size)
         found = {identify(int(line.split()[1])) for line in self.lines}
@@ -95,7 +95,7 @@ def keeper_of(group: ProcessGroup) -> psutil.Process:
     return keeper
 
 
-def left_of(family: set[Identity]) -> list[Identity]:
+def left_of(family: set[ProcessIdentity]) -> list[ProcessIdentity]:
     return sorted((identity for identity in family if lives(identity)), key=lambda identity: identity.pid)
 
 

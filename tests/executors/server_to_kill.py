@@ -7,12 +7,12 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.executor import Stream
-from retinue.executors.process_group import ProcessGroup
+from retinue.core.executor import StreamName
+from retinue.executors.process.process_group import ProcessGroup
 from tests.executors.process_trees import STUBBORN_FAMILY, python
 
 
-async def say(stream: Stream, chunk: bytes) -> None:
+async def say(stream: StreamName, chunk: bytes) -> None:
     sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
 

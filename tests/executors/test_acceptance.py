@@ -12,9 +12,9 @@ import pytest
 
 from retinue.core.errors import AcceptanceFailed, ProgramFailed
 from retinue.core.executor import Outcome, RunContext, Task
-from retinue.executors.acceptance import Accepted, Clear
-from retinue.executors.bubblewrap import find_bubblewrap
-from retinue.executors.program import Program
+from retinue.executors.process.program import Program
+from retinue.executors.sandbox.bubblewrap import find_bubblewrap
+from retinue.executors.wrappers.acceptance import Clear, WithAcceptance
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -47,10 +47,10 @@ def accepted(
     *commands: tuple[str, ...],
     outcome: Outcome = DONE,
     clear: Clear | None = None,
-) -> Accepted:
+) -> WithAcceptance:
     setting = stage.setting()
     enclosed = partial(setting.command, worker("claude"))
-    return Accepted(Claims(outcome), commands, enclosed, clear or setting.sandbox.clear)
+    return WithAcceptance(Claims(outcome), commands, enclosed, clear or setting.sandbox.clear)
 
 
 async def test_success_is_attached_with_its_exit_code_and_last_lines(stage: Stage) -> None:

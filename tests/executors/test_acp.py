@@ -15,11 +15,11 @@ from retinue.core.agent import McpServer
 from retinue.core.budget import Budget
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, ModelFailed, ProgramFailed
 from retinue.core.executor import Outcome, Resumed, Task
-from retinue.core.permission import Asked, Permit, Verdict, nobody_permits
-from retinue.executors.acp_clis import AcpProgram, GeminiCli
-from retinue.executors.acp_process import AcpExecutor
-from retinue.executors.cli_session import is_lost
-from retinue.executors.cli_witness import witnessed
+from retinue.core.permission import Permit, ToolRequest, Verdict, deny_all
+from retinue.executors.cli.acp_clis import AcpProgram, GeminiCli
+from retinue.executors.cli.acp_process import AcpExecutor
+from retinue.executors.cli.server_exits import witnessed
+from retinue.executors.wrappers.session import is_lost
 from tests.executors import acp_agent
 from tests.executors.cli_fakes import Stage, worker
 
@@ -37,7 +37,7 @@ async def run(
     stage: Stage,
     task: str,
     *,
-    permit: Permit = nobody_permits,
+    permit: Permit = deny_all,
     seconds: float | None = None,
     **more: Any,
 ) -> Outcome:
@@ -79,15 +79,15 @@ async def test_session_that_cannot_be_loaded_is_lost(stage: Stage) -> None:
 async def test_permission_is_asked_of_us_and_given_for_once_alone_P7(
     stage: Stage, allowed: bool, chosen: str
 ) -> None:
-    asked: list[Asked] = []
+    asked: list[ToolRequest] = []
 
-    async def permit(wanted: Asked) -> Verdict:
+    async def permit(wanted: ToolRequest) -> Verdict:
         asked.append(wanted)
         return Verdict(allowed, "because")
 
     outcome = await run(stage, "ask touch x", permit=permit)
     assert outcome.output == f"chosen {chosen}"
-    assert asked == [Asked("Bash", "touch x")]
+    assert asked == [ToolRequest("Bash", "touch x")]
     assert outcome.facts.get("denials", []) == ([] if allowed else ["Bash(touch x)"])
 
 

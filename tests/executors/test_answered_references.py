@@ -8,7 +8,7 @@ import pytest
 
 from retinue.codebase.codebase import Codebase
 from retinue.core.spending import UNMETERED
-from retinue.executors.answered_references import Verdict, corrected, judge
+from retinue.executors.wrappers.answered_references import ReferenceVerdict, corrected, judge
 from tests.codebase.planting import plant, soon
 from tests.tools.tool_support import metered
 
@@ -20,7 +20,7 @@ def codebase(tmp_path: Path) -> Codebase:
     )
 
 
-def judged(codebase: Codebase, text: str) -> Verdict:
+def judged(codebase: Codebase, text: str) -> ReferenceVerdict:
     return judge(text, codebase, UNMETERED, soon())
 
 
@@ -52,7 +52,7 @@ def test_a_place_that_is_there_holds(codebase: Codebase, text: str) -> None:
     ],
 )
 def test_a_place_that_is_not_there_or_hidden_does_not_hold(codebase: Codebase, text: str) -> None:
-    assert judged(codebase, text) == Verdict(0, frozenset({text}))
+    assert judged(codebase, text) == ReferenceVerdict(0, frozenset({text}))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_place_that_is_not_there_or_hidden_does_not_hold(codebase: Codebase, t
     ],
 )
 def test_times_addresses_and_versions_are_no_places(codebase: Codebase, text: str) -> None:
-    assert judged(codebase, text) == Verdict(0, frozenset())
+    assert judged(codebase, text) == ReferenceVerdict(0, frozenset())
 
 
 def test_what_is_wrong_is_marked_in_texts_and_taken_out_of_lists(codebase: Codebase) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.executor import Identity, OutputLine, RunContext, Task
-from retinue.executors.bubblewrap import find_bubblewrap
-from retinue.executors.checking import enclosed_check
-from retinue.executors.command import Command, CommandExecutor
-from retinue.executors.program import Program
-from retinue.executors.template import Template
+from retinue.core.executor import OutputLine, ProcessIdentity, RunContext, Task
+from retinue.executors.command import CommandConfig, CommandExecutor
+from retinue.executors.process.program import Program
+from retinue.executors.process.template import Template
+from retinue.executors.sandbox.bubblewrap import find_bubblewrap
+from retinue.executors.sandbox.project_checks import sandboxed_check
 
 pytestmark = pytest.mark.anyio
 
@@ -33,12 +33,12 @@ async def checked(home: Path, script: str) -> str:
         pytest.skip("bubblewrap is not here, or may not make a sandbox")
 
     def enclosed(program: Program) -> Program:
-        return enclosed_check(sandbox, home, home / "data", program)
+        return sandboxed_check(sandbox, home, home / "data", program)
 
-    async def ignore(_: OutputLine | Identity) -> None: ...
+    async def ignore(_: OutputLine | ProcessIdentity) -> None: ...
 
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    executor = CommandExecutor(Command(Template(("/bin/sh", "-c", script))), environment, enclosed)
+    executor = CommandExecutor(CommandConfig(Template(("/bin/sh", "-c", script))), environment, enclosed)
     context = RunContext("test-check", home / "project", 30, ignore, ignore)
     outcome = await executor.run(Task("check", ""), context)
     assert outcome.exit_code is not None

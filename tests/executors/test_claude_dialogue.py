@@ -13,10 +13,10 @@ from retinue.core.errors import Conflict
 from retinue.core.executor import Outcome, Task
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
-from retinue.core.permission import Asked, Permit, Verdict, nobody_permits
-from retinue.executors import cli_process
-from retinue.executors.claude import ClaudeCli
-from retinue.executors.cli_process import CliExecutor
+from retinue.core.permission import Permit, ToolRequest, Verdict, deny_all
+from retinue.executors.cli import cli_process
+from retinue.executors.cli.claude import ClaudeCli
+from retinue.executors.cli.cli_process import CliExecutor
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -74,7 +74,7 @@ class Parent:
 async def run(
     stage: Stage,
     *requests: dict[str, Any],
-    permit: Permit = nobody_permits,
+    permit: Permit = deny_all,
     parent: Parent | None = None,
     prompt: str = TASK.prompt,
 ) -> tuple[Outcome, list[dict[str, Any]]]:
@@ -94,20 +94,20 @@ def heard(stage: Stage) -> dict[str, Any]:
 
 
 async def test_call_that_is_allowed_goes_on_with_its_own_arguments_P7(stage: Stage) -> None:
-    asked: list[Asked] = []
+    asked: list[ToolRequest] = []
 
-    async def permit(call: Asked) -> Verdict:
+    async def permit(call: ToolRequest) -> Verdict:
         asked.append(call)
         return Verdict(True, "as you like")
 
     _, [answer] = await run(stage, wants("Bash", command="git status", description="look"), permit=permit)
-    assert asked == [Asked("Bash", "git status")]
+    assert asked == [ToolRequest("Bash", "git status")]
     given = {"command": "git status", "description": "look"}
     assert answer["response"] == {"behavior": "allow", "updatedInput": given}
 
 
 async def test_call_that_is_denied_is_told_why_P7(stage: Stage) -> None:
-    async def permit(call: Asked) -> Verdict:
+    async def permit(call: ToolRequest) -> Verdict:
         return Verdict(False, "not today")
 
     _, [answer] = await run(stage, wants("Bash", command="rm x"), permit=permit)
@@ -146,7 +146,7 @@ async def test_questions_are_decided_beside_each_other(stage: Stage) -> None:
     """One that a person thinks about does not hold up the others."""
     second = anyio.Event()
 
-    async def permit(call: Asked) -> Verdict:
+    async def permit(call: ToolRequest) -> Verdict:
         if call.subject == "first":
             await second.wait()
         else:
@@ -168,7 +168,7 @@ async def test_what_makes_no_sense_is_answered_all_the_same(stage: Stage, reques
 
 
 async def test_question_that_cannot_be_decided_is_answered_with_the_reason(stage: Stage) -> None:
-    async def permit(call: Asked) -> Verdict:
+    async def permit(call: ToolRequest) -> Verdict:
         raise Conflict("the run has ended")
 
     _, [answer] = await run(stage, wants("Bash", command="x"), permit=permit)
@@ -195,7 +195,7 @@ async def test_question_that_claude_takes_back_is_no_longer_asked(stage: Stage) 
     )
     taken_back: list[bool] = []
 
-    async def permit(call: Asked) -> Verdict:
+    async def permit(call: ToolRequest) -> Verdict:
         (stage.workspace / "asked").touch()
         try:
             await anyio.sleep_forever()
@@ -227,7 +227,7 @@ async def test_turn_after_its_result_can_ask_and_counts_P7(
         "assert sys.stdin.read() == ''",
     )
 
-    async def permit(call: Asked) -> Verdict:
+    async def permit(call: ToolRequest) -> Verdict:
         await anyio.sleep(0.3)
         return Verdict(True, "")
 
@@ -241,7 +241,7 @@ async def test_run_that_is_canceled_while_it_asks_stops_asking_P5(stage: Stage) 
     stage.program("claude", ASKS.format(requests=[wants("Bash", command="x")]))
     asking, stopped = anyio.Event(), anyio.Event()
 
-    async def permit(call: Asked) -> Verdict:
+    async def permit(call: ToolRequest) -> Verdict:
         asking.set()
         try:
             await anyio.sleep_forever()

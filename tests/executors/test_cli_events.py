@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from retinue.core.errors import LimitExceeded, ModelFailed
-from retinue.executors.claude_events import ClaudeEvents
-from retinue.executors.cli_report import Events, Report
-from retinue.executors.codex_events import CodexEvents
+from retinue.executors.cli.claude_events import ClaudeEvents
+from retinue.executors.cli.cli_report import CliEvents, CliReport
+from retinue.executors.cli.codex_events import CodexEvents
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -22,7 +22,7 @@ def recorded(name: str) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def read(events: Events, name: str) -> tuple[Report, list[str]]:
+def read(events: CliEvents, name: str) -> tuple[CliReport, list[str]]:
     log = [line for event in recorded(name) for line in events.take(event)]
     return events.report, log
 
@@ -103,7 +103,7 @@ def test_codex_is_stopped_at_its_limit_of_steps_P2() -> None:
 
 @pytest.mark.parametrize("events", [ClaudeEvents, CodexEvents])
 @pytest.mark.parametrize("kind", ["result", "assistant", "system", "item.completed", "turn.failed", "?"])
-def test_events_of_another_shape_are_survived(events: type[Events], kind: str) -> None:
+def test_events_of_another_shape_are_survived(events: type[CliEvents], kind: str) -> None:
     reader = events()
     other: dict[str, Any] = {"type": kind, "message": 3, "item": [], "error": "x", "result": None}
     for event in ({"type": kind}, other):

@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core.errors import ProgramFailed
 from retinue.core.executor import Outcome, Resumed, RunContext, Task
-from retinue.executors.cli_session import InSession
+from retinue.executors.wrappers.session import WithSession
 from tests.executors.cli_fakes import TASK, Stage
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ def stage(tmp_path: Path) -> Stage:
 async def test_next_run_resumes_with_what_was_used_so_far(stage: Stage) -> None:
     inner = Remembers()
     for _ in range(3):
-        await InSession(inner, stage.folder / "sessions").run(TASK, stage.context())
+        await WithSession(inner, stage.folder / "sessions").run(TASK, stage.context())
     assert inner.resumed == [None, Resumed("s1", 5, 7), Resumed("s1", 10, 14)]
 
 
@@ -54,13 +54,13 @@ async def test_another_folder_has_another_session(stage: Stage) -> None:
     inner = Remembers()
     elsewhere = replace(stage.context(), cwd=stage.folder)
     for context in (stage.context(), elsewhere):
-        await InSession(inner, stage.folder / "sessions").run(TASK, context)
+        await WithSession(inner, stage.folder / "sessions").run(TASK, context)
     assert inner.resumed == [None, None]
 
 
 async def test_lost_session_begins_anew_and_says_so_P8(stage: Stage) -> None:
     inner = Remembers()
-    executor = InSession(inner, stage.folder / "sessions")
+    executor = WithSession(inner, stage.folder / "sessions")
     await executor.run(TASK, stage.context())
     inner.lost = True
     outcome = await executor.run(TASK, stage.context())
@@ -71,7 +71,7 @@ async def test_lost_session_begins_anew_and_says_so_P8(stage: Stage) -> None:
 
 async def test_two_runs_of_one_session_wait_for_each_other(stage: Stage) -> None:
     inner = Remembers()
-    executor = InSession(inner, stage.folder / "sessions")
+    executor = WithSession(inner, stage.folder / "sessions")
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             for _ in range(3):
@@ -81,7 +81,7 @@ async def test_two_runs_of_one_session_wait_for_each_other(stage: Stage) -> None
 
 async def test_unreadable_note_of_a_session_begins_a_new_one(stage: Stage) -> None:
     inner = Remembers()
-    executor = InSession(inner, stage.folder / "sessions")
+    executor = WithSession(inner, stage.folder / "sessions")
     await executor.run(TASK, stage.context())
     [note] = (stage.folder / "sessions").glob("*.json")
     note.write_text("{", encoding="utf-8")

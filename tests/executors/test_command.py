@@ -14,11 +14,11 @@ import anyio.lowlevel
 import pytest
 
 from retinue.core.errors import ConfigInvalid, Unavailable
-from retinue.core.executor import Identity, Outcome, OutputLine, RunContext, Task
+from retinue.core.executor import Outcome, OutputLine, ProcessIdentity, RunContext, Task
 from retinue.core.ports import Executor
-from retinue.executors.command import Command, CommandExecutor
-from retinue.executors.identity import identify
-from retinue.executors.template import Template
+from retinue.executors.command import CommandConfig, CommandExecutor
+from retinue.executors.process.identity import identify
+from retinue.executors.process.template import Template
 from tests.executors.process_trees import (
     BASICS,
     STUBBORN_FAMILY,
@@ -36,11 +36,11 @@ class Witness:
     """The runtime in small: gives the context and keeps what came."""
 
     cwd: Path
-    events: list[OutputLine | Identity] = field(default_factory=list[OutputLine | Identity])
+    events: list[OutputLine | ProcessIdentity] = field(default_factory=list[OutputLine | ProcessIdentity])
     enough: anyio.Event = field(default_factory=anyio.Event)
     lines_wanted: int = 1
 
-    async def note(self, event: OutputLine | Identity) -> None:
+    async def note(self, event: OutputLine | ProcessIdentity) -> None:
         self.events.append(event)
         if len(self.lines) >= self.lines_wanted:
             self.enough.set()
@@ -52,7 +52,7 @@ class Witness:
     def context(self, seconds: float | None = None, env: Mapping[str, str] | None = None) -> RunContext:
         return RunContext("run-1", self.cwd, seconds, emit=self.note, started=self.note, env=env or {})
 
-    def family(self) -> set[Identity]:
+    def family(self) -> set[ProcessIdentity]:
         found = {identify(int(line.split()[1])) for line in self.lines}
         return {identity for identity in found if identity}
 
@@ -67,7 +67,7 @@ def python(
     template = Template(
         (sys.executable, "-I", "-S", "-c", (BASICS + code).replace("{", "{{").replace("}", "}}"), *arguments)
     )
-    command = Command(template, env=env or {}, grace=0.1, max_output_bytes=max_output_bytes)
+    command = CommandConfig(template, env=env or {}, grace=0.1, max_output_bytes=max_output_bytes)
     return CommandExecutor(command, {"PATH": os.environ["PATH"], **(environment or {})})
 
 
@@ -105,7 +105,7 @@ async def test_the_process_is_announced_before_its_output_though_recording_it_ta
     """P5: the store knows whom to end before there is anything to show."""
     witness = Witness(tmp_path)
 
-    async def slowly(identity: Identity) -> None:
+    async def slowly(identity: ProcessIdentity) -> None:
         await anyio.to_thread.run_sync(wait_until, (tmp_path / "said").exists)
         for _ in range(20):  # turns in which a listener would have heard it
             await anyio.lowlevel.checkpoint()
@@ -114,7 +114,7 @@ async def test_the_process_is_announced_before_its_output_though_recording_it_ta
     context = replace(witness.context(), started=slowly)
     await python("say('pid', os.getpid()); open('said', 'w')").run(Task("a", ""), context)
     announced, line = witness.events
-    assert isinstance(announced, Identity) and isinstance(line, OutputLine)
+    assert isinstance(announced, ProcessIdentity) and isinstance(line, OutputLine)
     assert line.text == f"pid {announced.pid}"
 
 
@@ -171,7 +171,7 @@ async def test_a_program_past_its_deadline_is_ended_with_all_it_started_and_its_
 async def test_a_canceled_program_is_ended_with_all_it_started_and_its_words_are_kept(tmp_path: Path) -> None:
     """P5: the cancellation itself passes through; even half a line is kept."""
     witness = Witness(tmp_path, lines_wanted=STUBBORN_FAMILY_SIZE)
-    family = set[Identity]()
+    family = set[ProcessIdentity]()
     async with anyio.create_task_group() as tasks:
         code = "os.write(2, b'half a line');" + STUBBORN_FAMILY.lstrip()
         tasks.start_soon(python(code).run, Task("a", ""), witness.context())
@@ -198,7 +198,7 @@ async def test_a_program_that_says_too_much_is_stopped_at_the_limit(tmp_path: Pa
 async def test_a_program_that_is_not_there_is_an_error_before_anything_runs(tmp_path: Path) -> None:
     """P8: it is raised, nothing was started or announced."""
     witness = Witness(tmp_path)
-    executor = CommandExecutor(Command(Template(("no-such-program",))), {"PATH": os.environ["PATH"]})
+    executor = CommandExecutor(CommandConfig(Template(("no-such-program",))), {"PATH": os.environ["PATH"]})
     with pytest.raises(Unavailable, match="no-such-program cannot start"):
         await executor.run(Task("a", "x"), witness.context())
     assert witness.events == []
@@ -212,7 +212,7 @@ async def test_a_missing_variable_is_an_error_before_anything_runs(tmp_path: Pat
 
 async def test_a_configuration_never_shows_its_environment() -> None:
     """P6."""
-    assert "s3cr3t" not in repr(Command(Template(("agent",)), env={"TOKEN": "s3cr3t"}))
+    assert "s3cr3t" not in repr(CommandConfig(Template(("agent",)), env={"TOKEN": "s3cr3t"}))
 
 
 async def test_many_at_once_do_not_mix(tmp_path: Path) -> None:

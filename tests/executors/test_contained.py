@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from retinue import wiring
-from retinue.executors.container import container_name
-from retinue.executors.program import Program
+from retinue.executors.process.program import Program
+from retinue.executors.sandbox.container import container_name
 from retinue.service.service import Service
 from tests.executors.images import image, run
 from tests.service.agent_support import write_agent
@@ -63,8 +63,8 @@ async def server(workspace: Path) -> AsyncGenerator[Service]:
 
 async def performed(workspace: Path, task: str = "the task") -> dict[str, Any]:
     async with server(workspace) as up:
-        run_id = up.running.start("worker", task, person=True).id
-        return await up.running.finish(run_id, 60.0)
+        run_id = up.runs.start("worker", task, person=True).id
+        return await up.runs.finish(run_id, 60.0)
 
 
 async def test_program_in_a_container_works_in_the_workspace_and_sees_no_more_P1(tmp_path: Path) -> None:
@@ -82,14 +82,14 @@ async def test_program_in_a_container_works_in_the_workspace_and_sees_no_more_P1
 async def test_program_in_a_container_asks_and_hears_the_answer_P7(tmp_path: Path) -> None:
     agent(ASKING)
     async with server(tmp_path) as up:
-        run_id = up.running.start(
+        run_id = up.runs.start(
             "worker", "".join(f"{json.dumps(call)}\n" for call in CALLS), person=True
         ).id
-        asked = await up.running.finish(run_id, 60.0)
+        asked = await up.runs.finish(run_id, 60.0)
         [question] = asked["questions"]
         assert question["question"] == "which colour?"
-        up.running.reply(run_id, question["messageId"], "a deep green")
-        done = await up.running.finish(run_id, 60.0)
+        up.runs.reply(run_id, question["messageId"], "a deep green")
+        done = await up.runs.finish(run_id, 60.0)
     assert done["status"] == "success"
     assert "a deep green" in done["result"]
 
@@ -97,12 +97,12 @@ async def test_program_in_a_container_asks_and_hears_the_answer_P7(tmp_path: Pat
 async def test_canceled_container_is_gone_P5(tmp_path: Path) -> None:
     agent("touch begun; setsid sleep 1000 & sleep 1000")
     async with server(tmp_path) as up:
-        run_id = up.running.start("worker", "the task", person=True).id
+        run_id = up.runs.start("worker", "the task", person=True).id
         with anyio.fail_after(60):
             while not (tmp_path / "begun").exists():
-                await up.running.next_change(0.05)
-        await up.running.cancel_and_wait(run_id, 30.0)
-        assert up.running.status(run_id)["status"] == "canceled"
+                await up.runs.next_change(0.05)
+        await up.runs.cancel_and_wait(run_id, 30.0)
+        assert up.runs.status(run_id)["status"] == "canceled"
     program = Program(("x",), {"RETINUE_RUN_ID": str(run_id)}, tmp_path)
     names = run("podman", "ps", "--all", "--format", "{{.Names}}").stdout
     assert container_name(program) not in names
@@ -112,5 +112,5 @@ def test_network_of_a_program_without_a_container_is_refused_P7() -> None:
     write_agent(
         Path.home(), ".config/retinue/agents/w.md", "description: d\ncommand: cat\nnetwork: false", ""
     )
-    shown = wiring.build_service(wiring.read_settings({})).known.show("w")
+    shown = wiring.build_service(wiring.read_settings({})).agents.show("w")
     assert "cannot do yet: network" in shown["unavailable"]

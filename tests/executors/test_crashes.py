@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from retinue.core.errors import ProgramFailed
-from retinue.core.executor import Identity
-from retinue.executors.identity import identify, lives
-from retinue.executors.keepers import keepers
-from retinue.executors.process_group import ProcessGroup
+from retinue.core.executor import ProcessIdentity
+from retinue.executors.process.identity import identify, lives
+from retinue.executors.process.process_group import ProcessGroup
+from retinue.executors.process.reaper_client import reapers
 from retinue.executors.sweep import sweep
 from tests.executors.process_trees import (
     STUBBORN_FAMILY,
@@ -49,7 +49,7 @@ def server(run_id: str, cwd: Path) -> Generator[subprocess.Popen[str]]:
             process.kill()
 
 
-def family_of(process: subprocess.Popen[str]) -> set[Identity]:
+def family_of(process: subprocess.Popen[str]) -> set[ProcessIdentity]:
     """The family, once all of it has spoken."""
     assert process.stdout
     assert process.stdout.readline() == "starting\n"
@@ -59,7 +59,7 @@ def family_of(process: subprocess.Popen[str]) -> set[Identity]:
     return family
 
 
-def keepers_of(pid: int) -> list[Identity]:
+def keepers_of(pid: int) -> list[ProcessIdentity]:
     """The server's nursery, if there is one by now, and the keepers below it."""
     helpers = [
         child for nursery in psutil.Process(pid).children() for child in (nursery, *nursery.children())
@@ -93,7 +93,7 @@ def test_a_server_killed_at_any_instant_of_a_start_leaves_nothing(tmp_path: Path
 
 async def test_a_killed_keeper_is_noticed_and_what_it_kept_is_ended(tmp_path: Path) -> None:
     """P5, P8: its death is an error of the run, and daemons are found by their mark."""
-    ears, family = Ears(), set[Identity]()
+    ears, family = Ears(), set[ProcessIdentity]()
     with pytest.raises(ProgramFailed, match="was lost"):
         async with ProcessGroup.start(
             python(STUBBORN_FAMILY, tmp_path, run_id="killed-keeper"), stdin=b"", on_output=ears
@@ -122,8 +122,8 @@ async def test_a_killed_nursery_takes_no_program_along_and_another_takes_its_pla
 
 async def test_a_nursery_ends_with_the_last_scope_that_shares_it(tmp_path: Path) -> None:
     """P5: nothing outlives its scope, and no scope takes it from another."""
-    with keepers.shared():
-        with keepers.shared():
+    with reapers.shared():
+        with reapers.shared():
             async with ProcessGroup.start(python("say(1)", tmp_path), stdin=b"", on_output=Ears()) as group:
                 await group.wait()
         assert len(psutil.Process().children()) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retinue.core.errors import ConfigInvalid
-from retinue.executors.environment import MARK, child_environment
+from retinue.executors.process.environment import MARK, child_environment
 
 SERVER = {
     "PATH": "/bin",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.executors.gemini_sessions import set_aside
+from retinue.executors.cli.gemini_sessions import set_aside
 
 SESSION = "0123abcd-6f63-4bd5-bd28-913bea2b3195"
 

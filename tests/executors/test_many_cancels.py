@@ -9,9 +9,9 @@ import anyio
 import psutil
 import pytest
 
-from retinue.core.executor import Identity
-from retinue.executors.keepers import keepers
-from retinue.executors.process_group import ProcessGroup
+from retinue.core.executor import ProcessIdentity
+from retinue.executors.process.process_group import ProcessGroup
+from retinue.executors.process.reaper_client import reapers
 from tests.executors.process_trees import STUBBORN_FAMILY, Ears, left_of, marked, python
 
 pytestmark = [
@@ -21,8 +21,8 @@ pytestmark = [
 AT_ONCE = 5
 
 
-async def cancel_one(directory: Path, run_id: str) -> set[Identity]:
-    ears, family = Ears(), set[Identity]()
+async def cancel_one(directory: Path, run_id: str) -> set[ProcessIdentity]:
+    ears, family = Ears(), set[ProcessIdentity]()
     with anyio.CancelScope() as scope:
         program = python(STUBBORN_FAMILY, directory, run_id=run_id, grace=0.02)
         async with ProcessGroup.start(program, stdin=b"task", on_output=ears):
@@ -39,7 +39,7 @@ async def cancel_one(directory: Path, run_id: str) -> set[Identity]:
 )
 async def test_nothing_is_left_alive_after_so_many_cancels(tmp_path: Path, times: int) -> None:
     """P5."""
-    run_id, families = f"cancels-{times}", set[Identity]()
+    run_id, families = f"cancels-{times}", set[ProcessIdentity]()
 
     async def some(count: int) -> None:
         for _ in range(count):
@@ -51,5 +51,5 @@ async def test_nothing_is_left_alive_after_so_many_cancels(tmp_path: Path, times
     assert len(families) == 4 * times
     assert left_of(families) == []
     assert marked(run_id) == []
-    keepers.close()
+    reapers.close()
     assert psutil.Process().children(recursive=True) == []

@@ -15,10 +15,10 @@ import pytest
 
 from retinue.core.agent import McpServer
 from retinue.core.errors import Unavailable
-from retinue.core.executor import Identity, OutputLine
-from retinue.executors.environment import MARK
-from retinue.executors.identity import identify
+from retinue.core.executor import OutputLine, ProcessIdentity
 from retinue.executors.mcp_transport import McpDoor
+from retinue.executors.process.environment import MARK
+from retinue.executors.process.identity import identify
 from retinue.redaction import Redactor
 from retinue.tools.mcp_tools import McpTools
 from retinue.tools.toolbox import Toolbox
@@ -132,7 +132,7 @@ async def test_a_call_that_does_not_end_is_ended(tmp_path: Path) -> None:
 
 async def test_a_cancelled_run_leaves_no_process_of_its_servers(tmp_path: Path) -> None:
     """P5: not even children that ignore TERM, nor daemons."""
-    family: set[Identity] = set()
+    family: set[ProcessIdentity] = set()
     with anyio.CancelScope() as scope:
         async with serving(tmp_path, small_server()) as (box, _, _):
             pids = (await answer(box, "family")).split()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from retinue.core.errors import LimitExceeded
 from retinue.core.executor import OutputLine
-from retinue.executors.output import LAST_LINES, Lines, Tail, Transcript
+from retinue.executors.process.output import LAST_LINES, Lines, Tail, Transcript
 
 
 class Listener:

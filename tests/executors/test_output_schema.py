@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retinue.core.errors import InvalidInput
-from retinue.executors.output_schema import OutputSchema
+from retinue.executors.wrappers.output_schema import OutputSchema
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",

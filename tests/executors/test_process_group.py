@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from retinue.core.errors import InvalidInput, RetinueError, Unavailable
-from retinue.core.executor import Identity, Stream
-from retinue.executors.keepers import keepers
-from retinue.executors.process_group import Process, ProcessGroup
-from retinue.executors.program import Program
+from retinue.core.executor import ProcessIdentity, StreamName
+from retinue.executors.process.process_group import Process, ProcessGroup
+from retinue.executors.process.program import Program
+from retinue.executors.process.reaper_client import reapers
 from tests.executors.process_trees import (
     STUBBORN_FAMILY,
     STUBBORN_FAMILY_SIZE,
@@ -97,7 +97,7 @@ async def test_leaving_the_scope_ends_a_family_that_ignores_term_and_daemonises(
     tmp_path: Path, spawn: Spawn, go: Callable[[anyio.CancelScope], Awaitable[None]]
 ) -> None:
     """P5: nothing outlives its scope, however it is left."""
-    ears, family = Ears(), set[Identity]()
+    ears, family = Ears(), set[ProcessIdentity]()
     with anyio.CancelScope() as scope, contextlib.suppress(LookupError):
         program = python(STUBBORN_FAMILY, tmp_path)
         async with ProcessGroup.start(program, stdin=b"", on_output=ears, spawn=spawn):
@@ -194,7 +194,7 @@ async def test_all_output_before_the_exit_arrives_though_the_listener_is_slow(
     """P5: a listener that takes longer than the quiet time loses nothing, daemon or not."""
     heard = 0
 
-    async def slow(stream: Stream, chunk: bytes) -> None:
+    async def slow(stream: StreamName, chunk: bytes) -> None:
         nonlocal heard
         heard += len(chunk)
         await anyio.sleep(0.8 if heard < 100_000 else 0)
@@ -209,7 +209,7 @@ async def test_a_listener_that_stands_still_makes_the_program_wait(tmp_path: Pat
     """P2: output is never piled up in memory."""
     gate = anyio.Event()
 
-    async def gated(stream: Stream, chunk: bytes) -> None:
+    async def gated(stream: StreamName, chunk: bytes) -> None:
         await gate.wait()
 
     code = """
@@ -231,9 +231,9 @@ os.rename("blocked.new", "blocked")
 
 async def test_what_the_listener_raises_ends_the_family_and_comes_out(tmp_path: Path, spawn: Spawn) -> None:
     """P2: a limit found in the output stops the work."""
-    ears, family = Ears(), set[Identity]()
+    ears, family = Ears(), set[ProcessIdentity]()
 
-    async def strict(stream: Stream, chunk: bytes) -> None:
+    async def strict(stream: StreamName, chunk: bytes) -> None:
         await ears(stream, chunk)
         if len(ears.lines) == STUBBORN_FAMILY_SIZE:
             family.update(await ears.family())
@@ -251,7 +251,7 @@ async def test_canceling_in_the_middle_of_a_long_stdin_that_nobody_reads(
     tmp_path: Path, spawn: Spawn
 ) -> None:
     """P5: 10 MB wait in the pipe for a program that sleeps."""
-    ears, family = Ears(), set[Identity]()
+    ears, family = Ears(), set[ProcessIdentity]()
     with anyio.CancelScope() as scope:
         async with ProcessGroup.start(
             python("stubborn(); live()", tmp_path), stdin=b"x" * 10_000_000, on_output=ears, spawn=spawn
@@ -422,7 +422,7 @@ async def test_cancel_at_any_turn_of_the_start_leaves_nothing_open(tmp_path: Pat
         async with ProcessGroup.start(python("time.sleep(1000)", tmp_path), stdin=b"", on_output=Ears()):
             await anyio.sleep_forever()
 
-    with keepers.shared():
+    with reapers.shared():
         async with ProcessGroup.start(python("", tmp_path), stdin=b"", on_output=Ears()) as first:
             await first.wait()
         gc.disable()

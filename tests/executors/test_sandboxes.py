@@ -11,15 +11,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retinue.core.agent import Network
+from retinue.core.agent import NetworkChoice
 from retinue.core.errors import Unavailable
-from retinue.core.executor import Stream
-from retinue.executors.bubblewrap import Bubblewrap, demand_bubblewrap, find_bubblewrap
-from retinue.executors.container import Container, container_name, find_engine
-from retinue.executors.enclosure import Place, Sandbox, installation
-from retinue.executors.environment import MARK
-from retinue.executors.process_group import ProcessGroup
-from retinue.executors.program import Program
+from retinue.core.executor import StreamName
+from retinue.executors.process.environment import MARK
+from retinue.executors.process.process_group import ProcessGroup
+from retinue.executors.process.program import Program
+from retinue.executors.sandbox.bubblewrap import Bubblewrap, demand_bubblewrap, find_bubblewrap
+from retinue.executors.sandbox.container import Container, container_name, find_container_engine
+from retinue.executors.sandbox.sandbox import Sandbox, SandboxPlace, installation
 from tests.executors.images import image
 
 pytestmark = pytest.mark.anyio
@@ -34,20 +34,20 @@ def bwrap() -> Bubblewrap:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SandboxPlace:
     for name in ("workspace", "secret", "extra"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(f"in {name}", encoding="utf-8")
-    return Place(workspace=tmp_path / "workspace", hidden=(tmp_path / "secret",))
+    return SandboxPlace(workspace=tmp_path / "workspace", hidden=(tmp_path / "secret",))
 
 
-async def inside(sandbox: Sandbox, place: Place, script: str) -> tuple[int, str]:
+async def inside(sandbox: Sandbox, place: SandboxPlace, script: str) -> tuple[int, str]:
     """The exit code and the output of a shell script in the sandbox."""
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], MARK: "test-sandbox"}
     program = sandbox.enclose(Program(("/bin/sh", "-c", script), env, place.workspace, 0.1), place)
     said: list[bytes] = []
 
-    async def take(stream: Stream, chunk: bytes) -> None:
+    async def take(stream: StreamName, chunk: bytes) -> None:
         said.append(chunk)
 
     with anyio.fail_after(60):
@@ -56,21 +56,25 @@ async def inside(sandbox: Sandbox, place: Place, script: str) -> tuple[int, str]
     return code, b"".join(said).decode()
 
 
-async def test_system_is_read_only_and_the_workspace_is_not_P1(bwrap: Bubblewrap, place: Place) -> None:
+async def test_system_is_read_only_and_the_workspace_is_not_P1(
+    bwrap: Bubblewrap, place: SandboxPlace
+) -> None:
     code, said = await inside(bwrap, place, "cat file && echo new > other && ! touch /usr/planted 2>&1")
     assert code == 0
     assert said.startswith("in workspace")
     assert (place.workspace / "other").exists()
 
 
-async def test_workspace_of_a_reader_cannot_be_changed_P1(bwrap: Bubblewrap, place: Place) -> None:
-    reader = Place(workspace=place.workspace, writable=False)
+async def test_workspace_of_a_reader_cannot_be_changed_P1(bwrap: Bubblewrap, place: SandboxPlace) -> None:
+    reader = SandboxPlace(workspace=place.workspace, writable=False)
     code, said = await inside(bwrap, reader, "touch planted")
     assert code != 0
     assert "Read-only" in said
 
 
-async def test_home_temporary_files_and_hidden_folders_are_empty_P6(bwrap: Bubblewrap, place: Place) -> None:
+async def test_home_temporary_files_and_hidden_folders_are_empty_P6(
+    bwrap: Bubblewrap, place: SandboxPlace
+) -> None:
     home = Path(os.environ["HOME"])
     (home / "private").write_text("key", encoding="utf-8")
     secret, extra = place.hidden[0], place.workspace.parent / "extra"
@@ -81,38 +85,42 @@ async def test_home_temporary_files_and_hidden_folders_are_empty_P6(bwrap: Bubbl
     assert "in extra" not in said
 
 
-async def test_what_is_given_is_there_as_it_was_given(bwrap: Bubblewrap, place: Place) -> None:
+async def test_what_is_given_is_there_as_it_was_given(bwrap: Bubblewrap, place: SandboxPlace) -> None:
     extra = place.workspace.parent / "extra"
-    visible = Place(workspace=place.workspace, visible=(extra,))
+    visible = SandboxPlace(workspace=place.workspace, visible=(extra,))
     code, said = await inside(bwrap, visible, f"cat {extra}/file; ! touch {extra}/planted 2>/dev/null")
     assert (code, said) == (0, "in extra")
-    changeable = Place(workspace=place.workspace, changeable=(extra,))
+    changeable = SandboxPlace(workspace=place.workspace, changeable=(extra,))
     assert (await inside(bwrap, changeable, f"touch {extra}/planted"))[0] == 0
 
 
-async def test_emptied_files_and_folders_are_found_empty(bwrap: Bubblewrap, place: Place) -> None:
+async def test_emptied_files_and_folders_are_found_empty(bwrap: Bubblewrap, place: SandboxPlace) -> None:
     folder = place.workspace / ".settings"
     folder.mkdir()
     (folder / "hook").touch()
-    emptied = Place(workspace=place.workspace, emptied=(folder, place.workspace / "file"))
+    emptied = SandboxPlace(workspace=place.workspace, emptied=(folder, place.workspace / "file"))
     assert await inside(bwrap, emptied, "ls .settings; cat file") == (0, "")
 
 
 @pytest.mark.parametrize("network", [True, False])
-async def test_network_is_as_the_agent_says(bwrap: Bubblewrap, place: Place, network: bool) -> None:
-    held = Place(workspace=place.workspace, network=network)
+async def test_network_is_as_the_agent_says(bwrap: Bubblewrap, place: SandboxPlace, network: bool) -> None:
+    held = SandboxPlace(workspace=place.workspace, network=network)
     _, said = await inside(bwrap, held, "tail -n +3 /proc/net/dev | cut -d: -f1")
     others = [name for name in said.split() if name != "lo"]
     assert network or not others
 
 
-async def test_no_capabilities_are_left_and_no_other_process_is_seen(bwrap: Bubblewrap, place: Place) -> None:
+async def test_no_capabilities_are_left_and_no_other_process_is_seen(
+    bwrap: Bubblewrap, place: SandboxPlace
+) -> None:
     _, said = await inside(bwrap, place, "grep CapEff /proc/self/status; ls /proc | grep -c '^[0-9]'")
     assert said.split()[1] == "0" * 16
     assert int(said.split()[2]) < 10
 
 
-async def test_end_of_the_sandbox_is_the_end_of_its_daemons_P5(bwrap: Bubblewrap, place: Place) -> None:
+async def test_end_of_the_sandbox_is_the_end_of_its_daemons_P5(
+    bwrap: Bubblewrap, place: SandboxPlace
+) -> None:
     code, _ = await inside(bwrap, place, "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000' & true")
     assert code == 0  # and `nothing_is_left` sees that they are gone
 
@@ -121,7 +129,7 @@ def test_sandbox_that_is_demanded_and_missing_is_an_error_P7() -> None:
     with pytest.raises(Unavailable, match="asks for bubblewrap"):
         demand_bubblewrap({"PATH": "/nonexistent"})
     with pytest.raises(Unavailable, match="neither Podman nor Docker"):
-        find_engine("image", {"PATH": "/nonexistent"})
+        find_container_engine("image", {"PATH": "/nonexistent"})
 
 
 def test_installation_of_a_script_has_its_package_and_its_interpreter(tmp_path: Path) -> None:
@@ -174,18 +182,20 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield Container(str(named), IMAGE)
 
 
-async def test_container_sees_its_workspace_and_nothing_else_P1(engine: Container, place: Place) -> None:
+async def test_container_sees_its_workspace_and_nothing_else_P1(
+    engine: Container, place: SandboxPlace
+) -> None:
     secret = place.hidden[0]
     script = f"cat file; touch new; ! cat {secret}/file 2>/dev/null && ! touch /planted 2>/dev/null"
     code, said = await inside(engine, place, script)
     assert (code, said) == (0, "in workspace")
     assert (place.workspace / "new").exists()
-    reader = Place(workspace=place.workspace, writable=False, network=False)
+    reader = SandboxPlace(workspace=place.workspace, writable=False, network=False)
     assert (await inside(engine, reader, "touch other 2>/dev/null"))[0] != 0
     assert (place.workspace / "new").stat().st_uid == os.getuid()
 
 
-def test_values_of_variables_are_in_no_argument_of_the_engine_P6(place: Place) -> None:
+def test_values_of_variables_are_in_no_argument_of_the_engine_P6(place: SandboxPlace) -> None:
     engine = Container("podman", IMAGE)
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], MARK: "r1", "KEY": "sk-secret"}
     program = engine.enclose(Program(("tool",), env, place.workspace), place)
@@ -197,7 +207,7 @@ def test_values_of_variables_are_in_no_argument_of_the_engine_P6(place: Place) -
     ("network", "options"), [(True, ()), (False, ("--network", "none")), ("host", ("--network", "host"))]
 )
 def test_network_of_a_container_is_as_the_agent_says(
-    place: Place, network: Network, options: tuple[str, ...]
+    place: SandboxPlace, network: NetworkChoice, options: tuple[str, ...]
 ) -> None:
     env = {"PATH": os.environ["PATH"], MARK: "r1"}
     held = replace(place, network=network)
@@ -206,13 +216,13 @@ def test_network_of_a_container_is_as_the_agent_says(
     assert argv[at : at + 2] == options
 
 
-async def test_ended_container_is_gone_P5(engine: Container, place: Place) -> None:
+async def test_ended_container_is_gone_P5(engine: Container, place: SandboxPlace) -> None:
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], MARK: "test-ended"}
     script = "setsid sleep 1000 & echo ready; sleep 1000"
     program = engine.enclose(Program(("/bin/sh", "-c", script), env, place.workspace, 0.1), place)
     ready = anyio.Event()
 
-    async def take(stream: Stream, chunk: bytes) -> None:
+    async def take(stream: StreamName, chunk: bytes) -> None:
         ready.set()
 
     with anyio.fail_after(60):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.executor import Identity
-from retinue.executors.environment import MARK
-from retinue.executors.identity import identify, lives
+from retinue.core.executor import ProcessIdentity
+from retinue.executors.process.environment import MARK
+from retinue.executors.process.identity import identify, lives
 from retinue.executors.sweep import sweep
 from tests.executors.process_trees import BASICS, left_of, wait_until
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 @contextmanager
-def sleeper(mark: str | None = None, code: str = "live()") -> Generator[Identity]:
+def sleeper(mark: str | None = None, code: str = "live()") -> Generator[ProcessIdentity]:
     """A process that a dead server might have left, or anybody's."""
     env = {"PATH": os.environ["PATH"], **({MARK: mark} if mark else {})}
     argv = [sys.executable, "-I", "-S", "-c", BASICS + code]
@@ -90,7 +90,7 @@ async def test_nothing_to_sweep_is_no_work() -> None:
 async def test_an_identity_survives_json_and_ends_with_its_process() -> None:
     """P5: it is what the run store keeps."""
     with sleeper() as identity:
-        assert Identity(**asdict(identity)) == identity == identify(identity.pid)
+        assert ProcessIdentity(**asdict(identity)) == identity == identify(identity.pid)
     wait_until(lambda: identify(identity.pid) is None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retinue.core.errors import ConfigInvalid, InvalidInput
-from retinue.executors.template import MAX_PROMPT_ARGUMENT, Template
+from retinue.executors.process.template import MAX_PROMPT_ARGUMENT, Template
 
 VALUES = {"prompt": "do it; rm -rf $HOME {cwd} 'x' \"y\"\n--flag", "run_id": "r1", "cwd": "/w s"}
 

@@ -17,16 +17,16 @@ import pytest
 from retinue.core.agent import Agent
 from retinue.core.budget import Budget
 from retinue.core.errors import InvalidInput, LimitExceeded, ModelFailed, OutputInvalid, ProgramFailed
-from retinue.core.executor import Identity, Outcome, Resumed, RunContext, Task
+from retinue.core.executor import Outcome, ProcessIdentity, Resumed, RunContext, Task
 from retinue.core.json_value import Json
-from retinue.executors.acp_clis import AcpProgram
-from retinue.executors.acp_process import AcpExecutor
-from retinue.executors.claude import ClaudeCli
-from retinue.executors.cli_process import CliExecutor
-from retinue.executors.cli_session import InSession
-from retinue.executors.command import Command, CommandExecutor
-from retinue.executors.template import Template
-from retinue.executors.validated import MOST_TRIES, Validated
+from retinue.executors.cli.acp_clis import AcpProgram
+from retinue.executors.cli.acp_process import AcpExecutor
+from retinue.executors.cli.claude import ClaudeCli
+from retinue.executors.cli.cli_process import CliExecutor
+from retinue.executors.command import CommandConfig, CommandExecutor
+from retinue.executors.process.template import Template
+from retinue.executors.wrappers.session import WithSession
+from retinue.executors.wrappers.validation import MOST_TRIES, WithValidation
 from tests.executors import acp_agent
 from tests.executors.cli_fakes import TASK, Stage, worker
 
@@ -78,7 +78,7 @@ class Speaker:
 
 async def validate(stage: Stage, speaker: Speaker, ctx: RunContext | None = None, **agent: Any) -> Outcome:
     agent = {"output_schema": SCHEMA, "output_format": "json", **agent}
-    validated = Validated(speaker.perform, worker("claude", **agent))
+    validated = WithValidation(speaker.perform, worker("claude", **agent))
     return await validated.run(TASK, ctx or stage.context())
 
 
@@ -203,7 +203,7 @@ async def test_deadline_is_one_for_all_tries_P2(stage: Stage) -> None:
 async def test_session_of_the_agent_counts_all_tries(stage: Stage) -> None:
     speaker = Speaker("a", '{"n": 7}', '{"n": 8}', session="s1")
     agent = worker("claude", output_schema=SCHEMA)
-    executor = InSession(Validated(speaker.perform, agent), stage.folder / "sessions")
+    executor = WithSession(WithValidation(speaker.perform, agent), stage.folder / "sessions")
     await executor.run(TASK, stage.context())
     await executor.run(TASK, stage.context())
     assert speaker.resumed[2] == Resumed("s1", 10, 14)
@@ -211,7 +211,7 @@ async def test_session_of_the_agent_counts_all_tries(stage: Stage) -> None:
 
 def test_schema_that_is_none_is_told_before_anything_starts() -> None:
     with pytest.raises(InvalidInput, match="not an output schema"):
-        Validated(Speaker().perform, worker("claude", output_schema={"type": 7}))
+        WithValidation(Speaker().perform, worker("claude", output_schema={"type": 7}))
 
 
 async def test_answer_that_was_cut_is_not_taken_for_a_whole_one(stage: Stage) -> None:
@@ -234,10 +234,10 @@ print('{"n": %s}' % (7 if "not valid" in told or "no valid answer" in told else 
 async def test_program_is_started_again_with_its_task_and_what_was_wrong(stage: Stage) -> None:
     def perform(agent: Agent) -> CommandExecutor:
         code = COUNTS.replace("{", "{{").replace("}", "}}")
-        return CommandExecutor(Command(Template((sys.executable, "-I", "-S", "-c", code))), os.environ)
+        return CommandExecutor(CommandConfig(Template((sys.executable, "-I", "-S", "-c", code))), os.environ)
 
     agent = worker("command", output_schema=SCHEMA)
-    outcome = await Validated(perform, agent).run(TASK, stage.context())
+    outcome = await WithValidation(perform, agent).run(TASK, stage.context())
     assert (outcome.error, outcome.value) == (None, {"n": 7})
     assert (stage.workspace / "tries").read_text() == "xx"
     assert (stage.workspace / "told").read_text().startswith(TASK.prompt)
@@ -261,7 +261,7 @@ print(json.dumps({
 async def test_claude_goes_on_in_its_session_though_the_agent_keeps_none(stage: Stage) -> None:
     stage.program("claude", CLAUDE)
     agent = worker("claude", output_schema=SCHEMA, output_format="json")
-    outcome = await Validated(lambda agent: CliExecutor(ClaudeCli(), agent, stage.setting()), agent).run(
+    outcome = await WithValidation(lambda agent: CliExecutor(ClaudeCli(), agent, stage.setting()), agent).run(
         TASK, stage.context()
     )
     assert (outcome.error, outcome.value) == (None, {"n": 7})
@@ -279,7 +279,7 @@ async def test_agent_on_acp_that_knows_no_sessions_gets_the_whole_task(stage: St
     def perform(agent: Agent) -> AcpExecutor:
         return AcpExecutor(AcpProgram(), agent, stage.setting())
 
-    outcome = await Validated(perform, agent).run(Task("worker", 'say {"n": "x"}'), stage.context())
+    outcome = await WithValidation(perform, agent).run(Task("worker", 'say {"n": "x"}'), stage.context())
     assert isinstance(outcome.error, ModelFailed)  # the fake knows no word "That"
     assert outcome.usage["steps"] == 1
     assert [line for line in stage.lines if "not valid" in line] != []
@@ -293,17 +293,17 @@ async def test_cancel_between_tries_leaves_nothing_behind_P5(stage: Stage) -> No
 
     def perform(agent: Agent) -> CommandExecutor:
         return CommandExecutor(
-            Command(Template((sys.executable, "-I", "-S", "-c", code)), grace=0.1), os.environ
+            CommandConfig(Template((sys.executable, "-I", "-S", "-c", code)), grace=0.1), os.environ
         )
 
-    async def count(_: Identity) -> None:
+    async def count(_: ProcessIdentity) -> None:
         nonlocal started
         started += 1
         if started == 2:
             second.set()
 
     context = replace(stage.context(), started=count)
-    run = partial(Validated(perform, worker("command", output_format="json")).run, TASK, context)
+    run = partial(WithValidation(perform, worker("command", output_format="json")).run, TASK, context)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(run)

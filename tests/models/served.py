@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from retinue.core.model import Prompt, Turn
 from retinue.models.client import Client
 from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, State
+from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Line, Scripted
 from retinue.models.tiers import EndpointPlan, ModelPlan, Models
 
@@ -33,7 +33,7 @@ def ask(text: str = "hello", max_tokens: int = 100) -> Prompt:
 async def served(
     kind: str,
     script: Iterable[Line] = (),
-    state: State | None = None,
+    state: FakeServerState | None = None,
     *,
     model: str = "scripted",
     patience_s: float = 30.0,

@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core.errors import ContextOverflow, EmptyReply, ToolsUnsupported, Unavailable
 from retinue.core.model import Prompt, ToolSpec, Turn
-from retinue.models.fake_profiles import OverflowShape, State
+from retinue.models.fake_profiles import FakeServerState, OverflowShape
 from retinue.models.scripted import calls, says
 from tests.models.served import KINDS, Served, ask, served
 
@@ -36,7 +36,7 @@ async def raw(here: Served, **body: object) -> httpx2.Response:
     ("kind", "slots"), [("lmstudio", 4), ("ollama", 1), ("llamacpp", 3), ("vllm", 4)], ids=str
 )
 async def test_every_kind_is_recognised_with_its_real_context_and_slots(kind: str, slots: int) -> None:
-    state = State(context=7_777, slots=3 if kind == "llamacpp" else None)
+    state = FakeServerState(context=7_777, slots=3 if kind == "llamacpp" else None)
     async with served(kind, state=state) as here:
         facts = await here.client.facts()
     assert (facts.kind, facts.context, facts.slots, facts.tools) == (kind, 7_777, slots, True)
@@ -58,7 +58,7 @@ async def test_facts_are_asked_once_and_again_when_the_server_went_away(kind: st
 
 @pytest.mark.parametrize("kind", NOT_OLLAMA)
 async def test_what_is_too_long_is_refused_with_the_counts(kind: str) -> None:
-    async with served(kind, ["never"], State(context=1_000)) as here:
+    async with served(kind, ["never"], FakeServerState(context=1_000)) as here:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
     assert caught.value.data["n_ctx"] == 1_000
@@ -69,14 +69,14 @@ async def test_what_is_too_long_is_refused_with_the_counts(kind: str) -> None:
 
 @pytest.mark.parametrize("shape", ["400", "error", "empty"])
 async def test_lm_studio_refuses_what_is_too_long_in_three_ways(shape: OverflowShape) -> None:
-    async with served("lmstudio", ["never"], State(context=1_000, overflow=shape)) as here:
+    async with served("lmstudio", ["never"], FakeServerState(context=1_000, overflow=shape)) as here:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
     assert caught.value.data["n_ctx"] == 1_000
 
 
 async def test_ollama_is_not_sent_what_it_would_cut() -> None:
-    async with served("ollama", ["half an answer"], State(context=1_000)) as here:
+    async with served("ollama", ["half an answer"], FakeServerState(context=1_000)) as here:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
         assert here.endpoint.requests == []
@@ -96,7 +96,7 @@ async def test_what_ollama_cut_all_the_same_is_noticed_by_its_count() -> None:
 
 async def test_what_ollama_cut_while_its_context_was_not_known_is_noticed() -> None:
     """By a third only, too little to be told from its count."""
-    state = State(loaded=False, context=1_000)
+    state = FakeServerState(loaded=False, context=1_000)
     async with served("ollama", ["half an answer"], state) as here:
         here.endpoint.load.set()
         with pytest.raises(ContextOverflow) as caught:
@@ -107,7 +107,7 @@ async def test_what_ollama_cut_while_its_context_was_not_known_is_noticed() -> N
 
 async def test_ollama_cuts_the_front_without_a_word() -> None:
     """The fake does what the real one does: the system prompt is gone and nobody says so."""
-    async with served("ollama", ["fine"], State(context=1_000)) as here:
+    async with served("ollama", ["fine"], FakeServerState(context=1_000)) as here:
         system = {"role": "system", "content": LONG}
         answer = await raw(here, messages=[system, {"role": "user", "content": "hello"}])
     assert answer.status_code == 200
@@ -122,13 +122,13 @@ async def test_a_short_prompt_that_gets_nothing_is_an_empty_reply_not_an_overflo
 
 
 async def test_json_in_the_reasoning_is_found() -> None:
-    async with served("lmstudio", ['{"a": 1}'], State(answers_in_reasoning=True)) as here:
+    async with served("lmstudio", ['{"a": 1}'], FakeServerState(answers_in_reasoning=True)) as here:
         assert (await here.client.reply(WITH_SCHEMA)).text == '{"a": 1}'
 
 
 @pytest.mark.parametrize("kind", ["ollama", "vllm"])
 async def test_tools_that_are_refused_are_told_apart_and_remembered(kind: str) -> None:
-    async with served(kind, ["fine"], State(tools=False)) as here:
+    async with served(kind, ["fine"], FakeServerState(tools=False)) as here:
         with pytest.raises(ToolsUnsupported):
             await here.client.reply(WITH_TOOLS)
         assert not (await here.client.facts()).tools
@@ -137,18 +137,20 @@ async def test_tools_that_are_refused_are_told_apart_and_remembered(kind: str) -
 
 @pytest.mark.parametrize("kind", ["ollama", "llamacpp"])
 async def test_servers_that_tell_say_beforehand_that_they_take_no_tools(kind: str) -> None:
-    async with served(kind, state=State(tools=False)) as here:
+    async with served(kind, state=FakeServerState(tools=False)) as here:
         assert not (await here.client.facts()).tools
 
 
 async def test_llama_cpp_drops_tools_its_template_does_not_know_without_a_word() -> None:
-    async with served("llamacpp", ["I would read a file"], State(tools=False)) as here:
+    async with served("llamacpp", ["I would read a file"], FakeServerState(tools=False)) as here:
         assert (await here.client.reply(WITH_TOOLS)).text == "I would read a file"
     assert here.scripted.prompts[0].tools == ()
 
 
 async def test_a_call_printed_as_text_stays_text_for_the_loop_to_find() -> None:
-    async with served("lmstudio", [calls("read_file", path="a")], State(calls_as_text=True)) as here:
+    async with served(
+        "lmstudio", [calls("read_file", path="a")], FakeServerState(calls_as_text=True)
+    ) as here:
         reply = await here.client.reply(WITH_TOOLS)
     assert (reply.calls, reply.finish) == ((), "stop")
     assert '{"name": "read_file", "arguments": {"path": "a"}}' in reply.text
@@ -156,7 +158,7 @@ async def test_a_call_printed_as_text_stays_text_for_the_loop_to_find() -> None:
 
 @pytest.mark.parametrize("kind", ["lmstudio", "ollama"])
 async def test_a_model_that_must_be_loaded_first_is_waited_for(kind: str) -> None:
-    state = State(loaded=False, context=8_192)
+    state = FakeServerState(loaded=False, context=8_192)
     async with served(kind, ["here I am", "again"], state) as here, anyio.create_task_group() as group:
 
         async def load() -> None:
@@ -170,7 +172,7 @@ async def test_a_model_that_must_be_loaded_first_is_waited_for(kind: str) -> Non
 
 
 async def test_a_llama_cpp_server_that_is_just_starting_is_waited_for() -> None:
-    state = State(loaded=False)
+    state = FakeServerState(loaded=False)
     async with served("llamacpp", ["here I am"], state) as here, anyio.create_task_group() as group:
 
         async def load() -> None:
@@ -182,14 +184,14 @@ async def test_a_llama_cpp_server_that_is_just_starting_is_waited_for() -> None:
 
 
 async def test_a_model_that_never_loads_is_given_up() -> None:
-    async with served("lmstudio", state=State(loaded=False), patience_s=0.3) as here:
+    async with served("lmstudio", state=FakeServerState(loaded=False), patience_s=0.3) as here:
         with pytest.raises(Unavailable, match="began no reply") as caught:
             await here.client.reply(ask())
     assert "patience_s" in str(caught.value.hint)
 
 
 async def test_lm_studio_without_a_loaded_model_says_what_to_do() -> None:
-    async with served("lmstudio", state=State(loaded=False, jit=False)) as here:
+    async with served("lmstudio", state=FakeServerState(loaded=False, jit=False)) as here:
         with pytest.raises(Unavailable, match="No models loaded") as caught:
             await here.client.reply(ask())
     assert "load" in str(caught.value.hint)
@@ -214,7 +216,7 @@ async def test_llama_cpp_answers_to_any_name_and_that_is_noticed(caplog: pytest.
 
 async def test_a_server_that_answers_with_another_model_is_noticed_and_asked_again() -> None:
     """P8"""
-    async with served("vllm", ["hi"], State(answers_as="tiny")) as here:
+    async with served("vllm", ["hi"], FakeServerState(answers_as="tiny")) as here:
         reply = await here.client.reply(ask())
         assert (reply.model, reply.substituted) == ("tiny", True)
         here.endpoint.state.context = 512
@@ -223,7 +225,9 @@ async def test_a_server_that_answers_with_another_model_is_noticed_and_asked_aga
 
 async def test_the_path_of_a_models_file_is_not_told() -> None:
     """P6. llama.cpp names a model by it."""
-    async with served("llamacpp", ["hi"], State(model="/home/me/models/tiny.gguf"), model="tiny") as here:
+    async with served(
+        "llamacpp", ["hi"], FakeServerState(model="/home/me/models/tiny.gguf"), model="tiny"
+    ) as here:
         reply = await here.client.reply(ask())
         facts = await here.client.facts()
     assert (reply.model, reply.substituted, facts.model) == ("tiny.gguf", False, "tiny")
@@ -231,7 +235,7 @@ async def test_the_path_of_a_models_file_is_not_told() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_without_a_name_the_loaded_model_is_used(kind: str) -> None:
-    async with served(kind, ["hi"], State(model="qwen/qwen3-4b"), model="") as here:
+    async with served(kind, ["hi"], FakeServerState(model="qwen/qwen3-4b"), model="") as here:
         reply = await here.client.reply(ask())
         assert (await here.client.facts()).model == "qwen/qwen3-4b"
     assert (reply.model, reply.substituted) == ("qwen/qwen3-4b", False)
@@ -239,7 +243,7 @@ async def test_without_a_name_the_loaded_model_is_used(kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "slots"), [("llamacpp", 2), ("lmstudio", 4), ("ollama", 1), ("vllm", 8)])
 async def test_more_requests_than_slots_wait_and_are_all_answered(kind: str, slots: int) -> None:
-    state = State(slots=2) if kind == "llamacpp" else None
+    state = FakeServerState(slots=2) if kind == "llamacpp" else None
     async with served(kind, itertools.repeat("hi"), state) as here, anyio.create_task_group() as group:
         for _ in range(8):
             group.start_soon(here.client.reply, ask())
@@ -256,7 +260,7 @@ async def test_ollama_turns_away_what_its_queue_cannot_hold() -> None:
         return "done"
 
     script = [slow, "second"]
-    async with served("ollama", script, State(queue=1)) as here, anyio.create_task_group() as group:
+    async with served("ollama", script, FakeServerState(queue=1)) as here, anyio.create_task_group() as group:
         group.start_soon(here.client.reply, ask())
         await started.wait()
         group.start_soon(here.client.reply, ask())

@@ -6,7 +6,7 @@ import pytest
 
 from retinue.core.errors import ConfigInvalid
 from retinue.models import names
-from retinue.models.address import Address
+from retinue.models.address import EndpointAddress
 from retinue.models.tokens import MAX_FACTOR, MIN_FACTOR, Calibrated
 from tests.models.served import ask
 
@@ -21,13 +21,13 @@ from tests.models.served import ask
     ],
 )
 def test_all_ways_to_write_a_place_on_this_machine_share_its_slots(url: str) -> None:
-    address = Address.parse(url)
+    address = EndpointAddress.parse(url)
     assert (address.key, address.loopback) == ("127.0.0.1:1234", True)
     assert address.base.endswith(":1234/v1")
 
 
 def test_a_server_behind_a_path_keeps_it() -> None:
-    address = Address.parse("https://models.example/llama/v1")
+    address = EndpointAddress.parse("https://models.example/llama/v1")
     assert (address.root, address.base) == ("https://models.example/llama", "https://models.example/llama/v1")
     assert address.encrypted and not address.loopback
 
@@ -48,7 +48,7 @@ def test_a_server_behind_a_path_keeps_it() -> None:
 def test_what_is_no_plain_url_is_refused_and_not_repeated(url: str) -> None:
     """P6"""
     with pytest.raises(ConfigInvalid) as caught:
-        Address.parse(url)
+        EndpointAddress.parse(url)
     assert "swordfish" not in str(caught.value.as_dict())
     assert "http://127.0.0.1:1234/v1" in str(caught.value.hint)
 

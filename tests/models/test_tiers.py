@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from retinue.config.load import load
+from retinue.config.load import load_settings
 from retinue.core.errors import ConfigInvalid, Unavailable
 from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import OLLAMA, VLLM, State
+from retinue.models.fake_profiles import OLLAMA, VLLM, FakeServerState
 from retinue.models.scripted import Scripted
 from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
-from retinue.service.model_plan import model_plan
+from retinue.service.model_plan import plan_models
 from retinue.wiring import open_models, redactor
 from tests.models.served import ask
 
@@ -106,13 +106,13 @@ model = "big"
 
 @pytest.mark.anyio
 async def test_settings_lead_each_tier_to_its_server(tmp_path: Path) -> None:
-    small = FakeEndpoint(Scripted(["from small"]), OLLAMA, State(model="small"))
-    big = FakeEndpoint(Scripted(["from big"]), VLLM, State(model="big"))
+    small = FakeEndpoint(Scripted(["from small"]), OLLAMA, FakeServerState(model="small"))
+    big = FakeEndpoint(Scripted(["from big"]), VLLM, FakeServerState(model="big"))
     async with serving(small) as one, serving(big) as other:
         file = tmp_path / "retinue.toml"
         file.write_text(SETTINGS.format(ollama=one, vllm=other))
-        settings = load(directory=tmp_path / "x", user=file, environment={}).settings
-        async with Models(model_plan(settings), {}) as models:
+        settings = load_settings(directory=tmp_path / "x", user=file, environment={}).settings
+        async with Models(plan_models(settings), {}) as models:
             fast, strong = models.named("fast"), models.named("strong")
             assert [(await each.reply(ask())).text for each in (fast, strong)] == ["from small", "from big"]
             facts = [await each.facts() for each in (fast, strong)]
@@ -130,13 +130,13 @@ def test_the_keys_of_models_are_hidden_from_everything_that_leaves(
     monkeypatch.setenv("MY_MODEL_KEY", "plain words as a key")
     file = tmp_path / "retinue.toml"
     file.write_text(f"[models.endpoints.a]\nurl = '{HERE}'\napi_key_env = 'MY_MODEL_KEY'\n")
-    settings = load(directory=tmp_path / "x", user=file, environment={}).settings
+    settings = load_settings(directory=tmp_path / "x", user=file, environment={}).settings
     assert "plain words" not in redactor(settings).redact("it said: plain words as a key.")
 
 
 @pytest.mark.anyio
 async def test_wiring_opens_the_models_of_the_settings(tmp_path: Path) -> None:
     async with serving(FakeEndpoint(Scripted(["hi"]), VLLM)) as url:
-        loaded = load(directory=tmp_path, environment={"RETINUE_MODELS__ENDPOINT": url})
+        loaded = load_settings(directory=tmp_path, environment={"RETINUE_MODELS__ENDPOINT": url})
         async with open_models(loaded) as models:
             assert (await models.named("fast").reply(ask())).text == "hi"

@@ -14,7 +14,7 @@ import pytest
 
 from retinue.core.errors import ConfigInvalid, EmptyReply, ModelFailed, RetinueError, Unavailable
 from retinue.models.client import Client, Patience
-from retinue.models.fake_profiles import State, Trouble
+from retinue.models.fake_profiles import FakeServerState, Trouble
 from retinue.models.scripted import calls
 from retinue.models.tiers import EndpointPlan, ModelPlan, Models
 from retinue.models.tokens import Calibrated
@@ -73,7 +73,7 @@ async def answering(
 async def test_a_reply_that_breaks_in_the_middle_is_a_failure(
     kind: str, trouble: Trouble, words: str
 ) -> None:
-    async with served(kind, ["one two three four", "fine"], State(trouble=trouble)) as here:
+    async with served(kind, ["one two three four", "fine"], FakeServerState(trouble=trouble)) as here:
         with pytest.raises(ModelFailed, match=words):
             await here.client.reply(ask())
         here.endpoint.state.trouble = None
@@ -83,13 +83,13 @@ async def test_a_reply_that_breaks_in_the_middle_is_a_failure(
 @pytest.mark.parametrize("trouble", ["no_done", "whole"])
 async def test_a_reply_in_an_unusual_shape_is_understood(trouble: Trouble) -> None:
     script = ["one two", calls("f", a=1)]
-    async with served("vllm", script, State(trouble=trouble)) as here:
+    async with served("vllm", script, FakeServerState(trouble=trouble)) as here:
         assert (await here.client.reply(ask())).text == "one two"
         assert (await here.client.reply(ask())).calls[0].arguments == '{"a": 1}'
 
 
 async def test_a_server_that_falls_silent_within_a_reply_is_given_up() -> None:
-    async with served("vllm", ["one two three"], State(trouble="stall")) as here:
+    async with served("vllm", ["one two three"], FakeServerState(trouble="stall")) as here:
         client = Client(here.client.server, "scripted", Calibrated(), Patience(idle_s=0.2))
         with pytest.raises(ModelFailed, match="said nothing for"):
             await client.reply(ask())
@@ -113,7 +113,7 @@ async def test_a_listener_that_fails_closes_the_stream() -> None:
     async def fail(_: str) -> None:
         raise Full
 
-    async with served("vllm", ["one two three"], State(trouble="stall")) as here:
+    async with served("vllm", ["one two three"], FakeServerState(trouble="stall")) as here:
         with pytest.raises(Full):
             await here.client.reply(ask(), fail)
         with anyio.fail_after(5):
@@ -137,7 +137,7 @@ async def test_cancelling_in_the_middle_frees_the_servers_slot(kind: str) -> Non
     async def hear(_: str) -> None:
         heard.set()
 
-    async with served(kind, ["one two three"], State(trouble="stall", slots=1)) as here:
+    async with served(kind, ["one two three"], FakeServerState(trouble="stall", slots=1)) as here:
         async with anyio.create_task_group() as group:
             group.start_soon(here.client.reply, ask(), hear)
             with anyio.fail_after(5):
@@ -217,7 +217,7 @@ async def test_a_server_that_is_not_there_is_said_with_the_remedy() -> None:
 async def test_the_key_is_sent_and_never_repeated() -> None:
     """P6: this server repeats it in its refusal."""
     plan = EndpointPlan("", api_key_env="MY_KEY")
-    state = State(key="sk-swordfish")
+    state = FakeServerState(key="sk-swordfish")
     async with served("vllm", ["hi"], state, plan=plan, environment={"MY_KEY": "sk-swordfish"}) as here:
         assert (await here.client.reply(ask())).text == "hi"
         state.key = "another"

@@ -15,11 +15,11 @@ from retinue.config.settings import LimitSettings, RuntimeSettings, Settings
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.redaction import Redactor
-from retinue.research.inquiry import Inquiry
 from retinue.research.ledger import Ledger
-from retinue.research.question import asked
-from retinue.research.scope import scope_of
-from retinue.research.sources import Sources
+from retinue.research.question import check_question
+from retinue.research.role_context import Inquiry
+from retinue.research.scope import search_scope
+from retinue.research.sources import SourceFiles
 from retinue.service.service import Service
 
 FILES = {
@@ -127,9 +127,9 @@ def inquire(project: Path) -> Callable[..., Inquiry]:
     """A question of the project, as a role is given it."""
 
     def make(question: str, max_files: int = 50, max_bytes: int = 1_048_576) -> Inquiry:
-        scope = scope_of([Root.at(project)], Policy(), (), Stop())
-        sources = Sources(scope.codebase, Ledger(max_files, max_bytes), Redactor().redact)
-        return Inquiry(asked(question), scope, sources)
+        scope = search_scope([Root.at(project)], Policy(), (), Stop())
+        sources = SourceFiles(scope.codebase, Ledger(max_files, max_bytes), Redactor().redact)
+        return Inquiry(check_question(question), scope, sources)
 
     return make
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase.view import View
+from retinue.codebase.view import CodebaseView
 from retinue.config.settings import PolicySettings
 from retinue.core.errors import ConfigInvalid, InvalidInput, PathDenied, RetinueError, RootUnknown
 from retinue.core.stop import Stop
 from retinue.core.tokens import estimate_tokens
-from retinue.research.constraints import MOST_TOKENS, Constraints
-from retinue.service.research import Ask, analyze, find_patterns, locate, policy_of, research
+from retinue.research.constraints import MOST_TOKENS, ResearchConstraints
+from retinue.service.research import ResearchRequest, analyze, find_patterns, locate, policy_of, research
 from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 
@@ -27,12 +27,12 @@ VERBS = pytest.mark.parametrize("verb", [research, locate, analyze, find_pattern
 @pytest.mark.parametrize("question", ["", "   \n", "?!", "\0\0", "\x1b[31m"[:1], "x" * 1_000_000])
 async def test_question_that_is_none_is_refused(service: Service, verb: Any, question: str) -> None:
     with pytest.raises(InvalidInput, match="question"):
-        await verb(service, Ask(question=question))
+        await verb(service, ResearchRequest(question=question))
 
 
 @pytest.mark.parametrize("noise", ["\0", "\x1b]8;;http://evil\x1b\\", "\ud800", "\r", "\x07"])
 async def test_control_characters_are_taken_out_of_the_question(service: Service, noise: str) -> None:
-    answer: dict[str, Any] = await research(service, Ask(question=f"where is{noise} with_retry?"))
+    answer: dict[str, Any] = await research(service, ResearchRequest(question=f"where is{noise} with_retry?"))
     assert answer["locator"]["value"]["references"]
     assert not set(str(answer["question"])) & set("\0\x1b\ud800\r\x07")
 
@@ -48,7 +48,7 @@ async def test_root_outside_the_allowlist_is_unknown(
     """P6: and the refusal tells nothing of what is there."""
     (project / "out").symlink_to(tmp_path)
     with pytest.raises(RootUnknown) as caught:
-        await verb(service, Ask(question="with_retry", roots=["src", root]))
+        await verb(service, ResearchRequest(question="with_retry", roots=["src", root]))
     assert "/etc" not in str(caught.value.as_dict())
 
 
@@ -59,8 +59,8 @@ async def test_hidden_folder_cannot_be_made_a_root(project: Path, own_folders: P
     policy = PolicySettings(deny=("/private", "src/private"))
     service = service_for(project, data_dir=own_folders, policy=policy)
     with pytest.raises(RootUnknown):
-        await research(service, Ask(question="with_retry", roots=[hidden]))
-    answer: dict[str, Any] = await locate(service, Ask(question="with_retry", roots=["src"]))
+        await research(service, ResearchRequest(question="with_retry", roots=[hidden]))
+    answer: dict[str, Any] = await locate(service, ResearchRequest(question="with_retry", roots=["src"]))
     assert "private" not in str(answer)
 
 
@@ -75,7 +75,9 @@ async def test_folders_inside_roots_may_be_named_in_several_ways(
         "whole": [str(project)],
         "twice": ["src/shop", "src", str(project / "src")],
     }[named]
-    answer: dict[str, Any] = await locate(service, Ask(question="where is with_retry?", roots=roots))
+    answer: dict[str, Any] = await locate(
+        service, ResearchRequest(question="where is with_retry?", roots=roots)
+    )
     searched = {"absolute": "src/shop", "relative": "src/shop", "whole": "", "twice": "src"}[named]
     assert answer["rootsSearched"] == [str(project / searched)]
     found = Path(answer["rootsSearched"][0], answer["references"][0])
@@ -87,21 +89,21 @@ async def test_several_roots_say_where_each_reference_belongs(
 ) -> None:
     other = write(tmp_path / "other", {"again.py": "def with_retry():\n    pass\n"}).resolve()
     service = service_for(project, other, data_dir=own_folders)
-    answer: dict[str, Any] = await locate(service, Ask(question="where is with_retry?"))
+    answer: dict[str, Any] = await locate(service, ResearchRequest(question="where is with_retry?"))
     assert answer["rootsSearched"] == [str(project), str(other)]
     assert answer["rootOf"] == {"again.py:1": 1}
 
 
 async def test_without_roots_the_answer_tells_how_to_add_one(own_folders: Path) -> None:
     with pytest.raises(RootUnknown) as caught:
-        await research(service_for(data_dir=own_folders), Ask(question="with_retry"))
+        await research(service_for(data_dir=own_folders), ResearchRequest(question="with_retry"))
     assert "--root DIR" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201, -(2**70)])
 async def test_impossible_limit_is_refused(service: Service, limit: int) -> None:
     with pytest.raises(InvalidInput, match="limit"):
-        await locate(service, Ask(question="with_retry", limit=limit))
+        await locate(service, ResearchRequest(question="with_retry", limit=limit))
 
 
 @pytest.mark.parametrize(
@@ -119,34 +121,36 @@ async def test_impossible_constraint_is_refused(
     service: Service, constraints: dict[str, int], complaint: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        await research(service, Ask(question="with_retry", constraints=constraints))
+        await research(service, ResearchRequest(question="with_retry", constraints=constraints))
     assert complaint in f"{caught.value} {caught.value.hint}"
 
 
 def test_caller_may_ask_for_less_than_the_settings_allow_and_not_for_more() -> None:
     """P2: limits of the settings are hard; how long an answer may be is the caller's choice."""
-    allowed = Constraints()
+    allowed = ResearchConstraints()
     wanted = {"tokens": 10**9, "deadlineMs": 10**9, "max_files_read": 10**9, "maxBytesRead": 10**9}
-    assert allowed.narrowed(wanted) == Constraints(tokens=MOST_TOKENS)
-    assert allowed.narrowed({"maxFilesRead": 3, "deadline_ms": 4}) == Constraints(
+    assert allowed.narrowed(wanted) == ResearchConstraints(tokens=MOST_TOKENS)
+    assert allowed.narrowed({"maxFilesRead": 3, "deadline_ms": 4}) == ResearchConstraints(
         max_files_read=3, deadline_ms=4
     )
 
 
 async def test_deadline_ends_a_report_in_time_with_what_there_is(service: Service) -> None:
     answer: dict[str, Any] = await research(
-        limited(service, deadline_ms=1), Ask(question="how does with_retry work?")
+        limited(service, deadline_ms=1), ResearchRequest(question="how does with_retry work?")
     )
     statuses = [answer[role]["status"] for role in ("locator", "analyzer") if role in answer]
     assert "timeout" in statuses
-    alone: dict[str, Any] = await locate(limited(service, deadline_ms=1), Ask(question="with_retry"))
+    alone: dict[str, Any] = await locate(
+        limited(service, deadline_ms=1), ResearchRequest(question="with_retry")
+    )
     assert alone["status"] in ("ok", "timeout")
 
 
 async def test_follow_up_refines_an_earlier_report(service: Service) -> None:
-    first: dict[str, Any] = await research(service, Ask(question="how does with_retry work?"))
+    first: dict[str, Any] = await research(service, ResearchRequest(question="how does with_retry work?"))
     second: dict[str, Any] = await research(
-        service, Ask(question="and where is the delay computed?", previous=str(first["id"]))
+        service, ResearchRequest(question="and where is the delay computed?", previous=str(first["id"]))
     )
     assert f"Refines the report {first['id']}." in str(second["notes"])
     assert second["locator"]["value"]["references"][0].startswith("src/shop/retry.py")
@@ -157,12 +161,14 @@ async def test_what_was_cut_is_fetched_by_the_report_id(service: Service, projec
     """P4: the whole is fetchable by its handle."""
     write(project, {f"src/many/module_{n}.py": f"def use_{n}():\n    with_retry({n})\n" for n in range(30)})
     question = "where is with_retry used?"
-    small: dict[str, Any] = await research(service, Ask(question=question, constraints={"tokens": 500}))
+    small: dict[str, Any] = await research(
+        service, ResearchRequest(question=question, constraints={"tokens": 500})
+    )
     assert estimate_tokens(str(small)) <= 500
     assert "Cut to fit: " in small["notes"][-1]
     assert f"previous={small['id']}" in small["notes"][-1]
     whole: dict[str, Any] = await research(
-        service, Ask(question="", previous=small["id"], constraints={"tokens": 9_000})
+        service, ResearchRequest(question="", previous=small["id"], constraints={"tokens": 9_000})
     )
     assert whole["id"] == small["id"]
     assert len(whole["locator"]["value"]["references"]) > len(small["locator"]["value"]["references"])
@@ -171,12 +177,12 @@ async def test_what_was_cut_is_fetched_by_the_report_id(service: Service, projec
 @pytest.mark.parametrize("previous", ["../../x", "zzz", "1k09mhp54ymrz78"])
 async def test_unknown_report_is_refused(service: Service, previous: str) -> None:
     with pytest.raises(InvalidInput):
-        await research(service, Ask(question="with_retry", previous=previous))
+        await research(service, ResearchRequest(question="with_retry", previous=previous))
 
 
 async def test_report_that_cannot_be_kept_is_still_an_answer(service: Service, own_folders: Path) -> None:
     write(own_folders, {"reports": "in the way"})
-    answer: dict[str, Any] = await research(service, Ask(question="with_retry"))
+    answer: dict[str, Any] = await research(service, ResearchRequest(question="with_retry"))
     assert answer["locator"]["status"] == "ok"
     assert "cannot be kept" in str(answer["notes"])
 
@@ -184,13 +190,13 @@ async def test_report_that_cannot_be_kept_is_still_an_answer(service: Service, o
 async def test_missing_thoughts_folder_is_a_wrong_setting(project: Path, own_folders: Path) -> None:
     service = service_for(project, data_dir=own_folders, thoughts_dir=project / "gone")
     with pytest.raises(ConfigInvalid):
-        await research(service, Ask(question="with_retry"))
+        await research(service, ResearchRequest(question="with_retry"))
 
 
 async def test_root_that_vanished_is_told_as_an_error_of_ours(project: Path, service: Service) -> None:
     project.rename(project.with_name("moved"))  # noqa: ASYNC240 - nothing else runs here
     try:
-        answer: dict[str, Any] = await research(service, Ask(question="with_retry"))
+        answer: dict[str, Any] = await research(service, ResearchRequest(question="with_retry"))
     except RetinueError as error:
         assert error.code in ("path_missing", "root_unknown")
     else:
@@ -203,7 +209,7 @@ async def test_same_path_in_two_roots_is_two_references(
     """P3: whoever resolves a reference finds the file it speaks of, never its namesake."""
     other = write(tmp_path / "other", {"src/shop/retry.py": "# again\n\ndef with_retry():\n    pass\n"})
     service = service_for(project, other.resolve(), data_dir=own_folders)
-    answer: dict[str, Any] = await research(service, Ask(question="where is with_retry defined?"))
+    answer: dict[str, Any] = await research(service, ResearchRequest(question="where is with_retry defined?"))
     found: list[str] = answer["locator"]["value"]["references"]
     assert {"src/shop/retry.py:18", "../other/src/shop/retry.py:3"} <= set(found)
     roots, root_of = answer["rootsSearched"], answer.get("rootOf", {})
@@ -211,7 +217,7 @@ async def test_same_path_in_two_roots_is_two_references(
         path, line = reference.rsplit(":", 1)
         text = Path(roots[root_of.get(reference, 0)], path).read_text()  # noqa: ASYNC240 - nothing else runs
         assert "retry" in "\n".join(text.split("\n")[int(line) - 1 :])
-    again: dict[str, Any] = await research(service, Ask(question="where is with_retry defined?"))
+    again: dict[str, Any] = await research(service, ResearchRequest(question="where is with_retry defined?"))
     assert again["locator"]["value"]["references"] == found
 
 
@@ -220,7 +226,9 @@ async def test_historical_document_with_the_path_of_a_file_of_the_code_is_told_a
 ) -> None:
     thoughts = write(tmp_path / "thoughts", {"docs/retry.md": "# with_retry\n\nWhy we retry.\n"}).resolve()
     service = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
-    answer: dict[str, Any] = await research(service, Ask(question="where is with_retry described?"))
+    answer: dict[str, Any] = await research(
+        service, ResearchRequest(question="where is with_retry described?")
+    )
     assert answer["thoughtsLocator"]["value"]["references"] == ["../thoughts/docs/retry.md:1"]
 
 
@@ -235,10 +243,10 @@ async def test_data_folder_inside_a_root_is_never_searched(project: Path, index:
 
     service = replace(service_for(project, data_dir=own, index=index), later=at_once)
     for _ in range(2):
-        answer = await locate(service, Ask(question="where is with_retry?"))
+        answer = await locate(service, ResearchRequest(question="where is with_retry?"))
         assert answer["references"]
         assert "var/" not in str(answer["references"])
     with pytest.raises(RootUnknown):
-        await locate(service, Ask(question="where is with_retry?", roots=["var/artifacts"]))
+        await locate(service, ResearchRequest(question="where is with_retry?", roots=["var/artifacts"]))
     with pytest.raises(PathDenied):
-        View(service.roots, policy_of(service.settings)).read("var/artifacts/with_retry.md", Stop())
+        CodebaseView(service.roots, policy_of(service.settings)).read("var/artifacts/with_retry.md", Stop())

@@ -10,9 +10,9 @@ import pytest
 from retinue.codebase.terms import stem
 from retinue.core.errors import RootUnknown
 from retinue.research.followup import Narrowing, subject
-from retinue.research.question import asked
-from retinue.service.handoffs import Draft, create_handoff
-from retinue.service.research import Ask, research
+from retinue.research.question import check_question
+from retinue.service.handoff_documents import Draft, create_handoff
+from retinue.service.research import ResearchRequest, research
 from retinue.service.service import Service
 from tests.research.conftest import service_for, write
 
@@ -21,8 +21,8 @@ HERE = Path(__file__).parent.parent.parent
 
 
 async def first_and_then(service: Service, first: str, then: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    before: dict[str, Any] = await research(service, Ask(question=first))
-    after: dict[str, Any] = await research(service, Ask(question=then, previous=before["id"]))
+    before: dict[str, Any] = await research(service, ResearchRequest(question=first))
+    after: dict[str, Any] = await research(service, ResearchRequest(question=then, previous=before["id"]))
     return before, after
 
 
@@ -91,10 +91,10 @@ async def test_earlier_files_are_known_by_their_root_too(
     """The same path in two roots: only the file that the earlier report named is favoured."""
     other = write(tmp_path / "other", {"src/shop/retry.py": "def unrelated():\n    with_retry()\n"})
     only_one = service_for(project, data_dir=own_folders)
-    before: dict[str, Any] = await research(only_one, Ask(question="how does with_retry work?"))
+    before: dict[str, Any] = await research(only_one, ResearchRequest(question="how does with_retry work?"))
     both = service_for(project, other, data_dir=own_folders)
     after: dict[str, Any] = await research(
-        both, Ask(question="where is with_retry called?", previous=before["id"])
+        both, ResearchRequest(question="where is with_retry called?", previous=before["id"])
     )
     told = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
     assert told
@@ -122,12 +122,12 @@ def test_words_that_narrow_are_understood(
 
 
 def test_earlier_question_counts_half_and_narrowing_words_not_at_all() -> None:
-    both = asked("only the tests of the delay", follows="how does with_retry work?").parsed
+    both = check_question("only the tests of the delay", follows="how does with_retry work?").parsed
     assert both.terms[stem("delay")] > both.terms[stem("retry")] > 0
     assert "test" not in both.terms
     assert not both.is_report
     assert subject("only the tests") == "the"
-    assert asked("only the tests", follows="how does with_retry work?").parsed.terms
+    assert check_question("only the tests", follows="how does with_retry work?").parsed.terms
 
 
 @pytest.mark.anyio
@@ -138,8 +138,8 @@ async def test_report_about_other_roots_is_neither_shown_nor_refined(
     """P6: servers with other roots share the data folder."""
     thoughts = write(tmp_path / "thoughts", {"why.md": "# with_retry\n\nWhy we retry.\n"})
     whole = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
-    before: dict[str, Any] = await research(whole, Ask(question="with_retry", roots=["src"]))
-    ask = Ask(question=question, previous=before["id"])
+    before: dict[str, Any] = await research(whole, ResearchRequest(question="with_retry", roots=["src"]))
+    ask = ResearchRequest(question=question, previous=before["id"])
     assert await research(whole, ask)
     for narrower in (
         service_for(project / "docs", data_dir=own_folders, thoughts_dir=thoughts),

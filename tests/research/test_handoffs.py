@@ -16,9 +16,9 @@ from retinue.cli.main import main
 from retinue.core.errors import InvalidInput, RootUnknown
 from retinue.core.reference import Reference
 from retinue.core.tokens import estimate_tokens
-from retinue.research.handoff import Handoff, Kept
-from retinue.service.handoffs import LONGEST_ITEM, MOST_ITEMS, Draft, create_handoff, resume_handoff
-from retinue.service.research import Ask, research
+from retinue.research.handoff_document import HandoffDocument, KeptReference
+from retinue.service.handoff_documents import LONGEST_ITEM, MOST_ITEMS, Draft, create_handoff, resume_handoff
+from retinue.service.research import ResearchRequest, research
 from retinue.service.service import Service
 from tests.research.conftest import service_for, write
 from tests.research.test_artifact import SECRET, headings
@@ -127,7 +127,7 @@ async def test_references_are_looked_at_again(service: Service, project: Path) -
 
 @pytest.mark.anyio
 async def test_report_is_taken_in_with_findings_and_references(service: Service) -> None:
-    report: dict[str, Any] = await research(service, Ask(question="how does with_retry work?"))
+    report: dict[str, Any] = await research(service, ResearchRequest(question="how does with_retry work?"))
     await create(service, Draft(report=report["id"], lists={"open": ["the delay"]}))
     view = await resume(service)
     assert view["question"] == "how does with_retry work?"
@@ -241,14 +241,14 @@ async def test_long_handoff_is_cut_to_the_answer_and_says_so(service: Service) -
 
 @pytest.mark.parametrize("text", ["plain", "with ` tick", "``two``", "` begins", "ends `", "\\w+ | x"])
 def test_what_is_written_is_read_back(text: str) -> None:
-    handoff = Handoff(
+    handoff = HandoffDocument(
         question="# not a heading\n```\n## References\n",
         summary="s",
         lists={"found": ("a\n## Open\n- x", "b"), "decided": (), "changed": (), "open": ("o",), "notes": ()},
-        references=(Kept(Reference("a b.py", 3), 1, text), Kept(Reference("c.py"))),
+        references=(KeptReference(Reference("a b.py", 3), 1, text), KeptReference(Reference("c.py"))),
         roots=("/one", "/two words"),
     )
-    assert Handoff.parse(handoff.markdown(["tokens: 3"])) == handoff
+    assert HandoffDocument.parse(handoff.markdown(["tokens: 3"])) == handoff
 
 
 @pytest.mark.anyio

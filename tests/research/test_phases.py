@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from jsonschema import ValidationError, validate
 
-from retinue.config.load import load
+from retinue.config.load import load_settings
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid
 from retinue.server.logs import start_logging
-from retinue.service.research import Ask, analyze, find_patterns, locate, research
+from retinue.service.research import ResearchRequest, analyze, find_patterns, locate, research
 from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 from tests.research.test_surfaces import QUESTION, cli, connected
@@ -122,10 +122,10 @@ def test_settings_have_the_defaults_of_the_design_take_overrides_and_refuse_nons
     user = tmp_path / "retinue.toml"
     user.write_text("[limits]\nmax_files_read = 7\nmax_bytes_read = 9\n")
     variables = {"RETINUE_LIMITS__MAX_FILES_READ": "8"}
-    merged = load(directory=tmp_path, user=user, environment=variables).settings
+    merged = load_settings(directory=tmp_path, user=user, environment=variables).settings
     assert (merged.limits.max_files_read, merged.limits.max_bytes_read) == (8, 9)
     with pytest.raises(ConfigInvalid):
-        load(directory=tmp_path, user=user, environment={"RETINUE_LIMITS__MAX_FILES_READ": "-1"})
+        load_settings(directory=tmp_path, user=user, environment={"RETINUE_LIMITS__MAX_FILES_READ": "-1"})
 
 
 @pytest.mark.anyio
@@ -139,7 +139,7 @@ async def test_log_level_changes_what_is_logged_and_no_answer(service: Service) 
         for level in ("debug", "error"):
             start_logging(level, "text", str)
             enabled.append(logging.getLogger("retinue.research").isEnabledFor(logging.INFO))
-            answers.append(await locate(service, Ask(question=QUESTION)))
+            answers.append(await locate(service, ResearchRequest(question=QUESTION)))
     finally:
         logging.captureWarnings(False)
         root.setLevel(before)
@@ -157,7 +157,7 @@ async def test_every_answer_conforms_to_its_schema(
     service: Service, question: str, limits: dict[str, int]
 ) -> None:
     """Phase 3, schema validation: no extra and no missing fields, whatever happens to the roles."""
-    ask = Ask(question=question)
+    ask = ResearchRequest(question=question)
     asked = limited(service, **limits)
     assert problems(REPORT, await research(asked, ask)) == []
     for verb in (locate, analyze, find_patterns):
@@ -173,18 +173,21 @@ async def test_answer_with_everything_in_it_conforms_too(
     thoughts = write(tmp_path / "thoughts", {"why.md": "# with_retry\n\nWhy we retry.\n"})
     service = service_for(project, other, data_dir=own_folders, thoughts_dir=thoughts)
     first: dict[str, Any] = await research(
-        service, Ask(question="show examples of with_retry", artifact=True, constraints={"tokens": 900})
+        service,
+        ResearchRequest(question="show examples of with_retry", artifact=True, constraints={"tokens": 900}),
     )
     assert problems(REPORT, first) == []
     assert {"artifactPath", "patterns", "notes"} <= set(first)
-    again: dict[str, Any] = await research(service, Ask(question="and the tests?", previous=first["id"]))
+    again: dict[str, Any] = await research(
+        service, ResearchRequest(question="and the tests?", previous=first["id"])
+    )
     assert problems(REPORT, again) == []
 
 
 @pytest.mark.anyio
 async def test_references_are_lines_where_known_and_never_dumps(service: Service) -> None:
     """Phase 3, reference formatting."""
-    report: dict[str, Any] = await research(service, Ask(question="how does with_retry work?"))
+    report: dict[str, Any] = await research(service, ResearchRequest(question="how does with_retry work?"))
     named: list[str] = [
         one for role in ("locator", "analyzer") for one in report[role]["value"]["references"]
     ]

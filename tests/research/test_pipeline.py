@@ -18,12 +18,12 @@ from retinue.core.errors import LimitExceeded, PathMissing
 from retinue.core.report import RoleOutcome, RoleResult
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-from retinue.research.constraints import Constraints
+from retinue.research.constraints import ResearchConstraints
 from retinue.research.ledger import Ledger
-from retinue.research.perform import InThread, Work, attempt
-from retinue.research.pipeline import Findings, Request, investigate, report_of, roles_for
-from retinue.research.question import asked
-from retinue.research.scope import scope_of
+from retinue.research.perform import InThread, RoleWork, attempt
+from retinue.research.pipeline import Findings, ResearchPlan, investigate, report_of, roles_for
+from retinue.research.question import check_question
+from retinue.research.scope import search_scope
 from tests.research.conftest import write
 
 pytestmark = pytest.mark.anyio
@@ -32,29 +32,29 @@ pytestmark = pytest.mark.anyio
 class Recording:
     """Performs roles, and remembers which and how long they had; may spoil some."""
 
-    def __init__(self, spoil: Callable[[str], Work | None] = lambda role: None) -> None:
+    def __init__(self, spoil: Callable[[str], RoleWork | None] = lambda role: None) -> None:
         self.roles: list[str] = []
         self.seconds: list[float] = []
         self._spoil = spoil
         self._perform = InThread()
 
-    async def __call__(self, role: str, work: Work, seconds: float) -> RoleOutcome:
+    async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
         self.roles.append(role)
         self.seconds.append(seconds)
         return await self._perform(role, self._spoil(role) or work, seconds)
 
 
-def request(project: Path, question: str, thoughts: Path | None = None, **limits: int) -> Request:
-    return Request(
-        asked=asked(question),
-        scope=scope_of([Root.at(project)], Policy(), (), Stop()),
-        thoughts=thoughts and scope_of([Root.at(thoughts)], Policy(), (), Stop()),
-        constraints=Constraints(**limits),
+def request(project: Path, question: str, thoughts: Path | None = None, **limits: int) -> ResearchPlan:
+    return ResearchPlan(
+        asked=check_question(question),
+        scope=search_scope([Root.at(project)], Policy(), (), Stop()),
+        thoughts=thoughts and search_scope([Root.at(thoughts)], Policy(), (), Stop()),
+        constraints=ResearchConstraints(**limits),
         redact=str,
     )
 
 
-async def run(asking: Request, perform: Recording | None = None) -> Findings:
+async def run(asking: ResearchPlan, perform: Recording | None = None) -> Findings:
     return await investigate(asking, roles_for(asking.asked), perform or Recording())
 
 
@@ -123,7 +123,7 @@ def hangs(stop: Stop, charge: Charge) -> RoleResult:
 )
 @pytest.mark.parametrize("role", ["locator", "analyzer"])
 async def test_failing_role_leaves_a_valid_report(
-    project: Path, work: Work, status: str, name: str, role: str
+    project: Path, work: RoleWork, status: str, name: str, role: str
 ) -> None:
     """Phase 2, deadlines and error mapping: structured, with stable codes, nothing of our insides."""
     perform = Recording(lambda performed: work if performed == role else None)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.locate import Located, Locator
-from retinue.codebase.question import Question
+from retinue.codebase.question import ParsedQuestion
 from retinue.codebase.references import Claim
 from retinue.core.errors import Canceled, DeadlineExceeded
 from retinue.core.report import RoleResult
@@ -20,9 +20,9 @@ from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.research.analyzer import analyze
 from retinue.research.findings import Finding, verify
-from retinue.research.inquiry import Inquiry
 from retinue.research.locator import find
 from retinue.research.patterns import find_patterns
+from retinue.research.role_context import Inquiry
 from retinue.research.synthesis import FINDINGS
 from tests.research.conftest import write
 
@@ -284,7 +284,7 @@ def test_place_that_says_nothing_of_the_question_any_more_is_dropped(project: Pa
     inquiry = inquire("where is with_retry used?")
 
     class Late(Locator):
-        def locate(self, question: str | Question, limit: int, stop: Stop) -> Located:
+        def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
             found = super().locate(question, limit, stop)
             (project / "src/shop/payment.py").write_text("nothing\n" * 9)
             (project / "src/shop/stock.py").unlink()
@@ -299,7 +299,7 @@ def test_place_that_says_nothing_of_the_question_any_more_is_dropped(project: Pa
 
 def test_a_finding_is_told_only_if_all_its_evidence_holds(project: Path, inquire: Inquire) -> None:
     """P3: and only then are its references."""
-    retry, payment = (Entry(Root.at(project), f"src/shop/{name}.py") for name in ("retry", "payment"))
+    retry, payment = (FileEntry(Root.at(project), f"src/shop/{name}.py") for name in ("retry", "payment"))
     defined, used = Claim(retry, 18, ("with_retry",)), Claim(payment, 5, ("with_retry",))
     elsewhere = Claim(payment, 4, ("with_retry",))
     findings = [Finding("both", (defined, used)), Finding("half", (defined, elsewhere))]

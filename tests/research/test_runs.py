@@ -23,12 +23,12 @@ from retinue.core.report import RoleOutcome, RoleResult
 from retinue.core.run import Run, RunStatus
 from retinue.core.stop import Stop
 from retinue.research.advised import Consult
-from retinue.research.perform import InThread, Perform, Work
-from retinue.service.research import Ask, analyze, locate, research
-from retinue.service.research_runs import Answer, Study, answer_in_a_run
-from retinue.service.runs import Runs
+from retinue.research.perform import InThread, PerformRole, RoleWork
+from retinue.service.research import ResearchRequest, analyze, locate, research
+from retinue.service.research_runs import ResearchAnswer, Study, answer_in_a_run
+from retinue.service.runs import RunService
 from retinue.service.service import Service
-from retinue.store.recovery import recover
+from retinue.store.recovery import recover_dead_owners
 from retinue.store.store import Store
 from retinue.wiring import build_service, read_settings, recording
 from tests.research.test_pipeline import request
@@ -39,13 +39,13 @@ PROJECT = Path(__file__).parent.parent.parent
 
 
 @asynccontextmanager
-async def up(project: Path, **flags: Any) -> AsyncGenerator[tuple[Service, Runs]]:
+async def up(project: Path, **flags: Any) -> AsyncGenerator[tuple[Service, RunService]]:
     loaded = read_settings({"roots": (str(project),), **flags})
     async with recording(loaded, build_service(loaded)) as service:
-        yield service, service.running
+        yield service, service.runs
 
 
-def by_agent(runs: Runs) -> dict[str, Run]:
+def by_agent(runs: RunService) -> dict[str, Run]:
     return {run.spec.agent: run for run in runs.store.runs.list()}
 
 
@@ -65,25 +65,25 @@ class Hanging:
             self.ended.set()
 
 
-def study_of(project: Path, *roles: tuple[str, Work]) -> Study:
+def study_of(project: Path, *roles: tuple[str, RoleWork]) -> Study:
     """A study whose roles are given, all at once."""
 
-    async def answer(perform: Perform, consult: Consult | None) -> Answer:
+    async def answer(perform: PerformRole, consult: Consult | None) -> ResearchAnswer:
         async with asyncio.TaskGroup() as tasks:
             performed = [tasks.create_task(_perform(perform, role, work)) for role, work in roles]
         statuses = [task.result().status for task in performed]
-        return Answer({"statuses": statuses}, "done")
+        return ResearchAnswer({"statuses": statuses}, "done")
 
     return Study("research", request(project, QUESTION), answer)
 
 
-async def _perform(perform: Perform, role: str, work: Work) -> RoleOutcome:
+async def _perform(perform: PerformRole, role: str, work: RoleWork) -> RoleOutcome:
     return await perform(role, work, 60.0)
 
 
 async def test_each_role_is_a_run_below_that_of_the_question(project: Path) -> None:
     async with up(project) as (service, runs):
-        answer: dict[str, Any] = await research(service, Ask(question=QUESTION))
+        answer: dict[str, Any] = await research(service, ResearchRequest(question=QUESTION))
         found = by_agent(runs)
         request_run = found["research"]
         assert set(found) == {"research", "locator", "analyzer"}
@@ -104,7 +104,7 @@ async def test_what_the_roles_read_is_on_their_meters_and_on_the_tree(project: P
     """P2: reserved before it is spent, within the budget of the whole tree."""
     async with up(project) as (service, runs):
         answer: dict[str, Any] = await research(
-            service, Ask(question=QUESTION, constraints={"maxFilesRead": 5})
+            service, ResearchRequest(question=QUESTION, constraints={"maxFilesRead": 5})
         )
         found = by_agent(runs)
         usage = [found[role].usage.as_dict() for role in ("locator", "analyzer")]
@@ -120,7 +120,7 @@ async def test_what_the_roles_read_is_on_their_meters_and_on_the_tree(project: P
 
 async def test_locator_alone_is_one_run_with_what_it_read(project: Path) -> None:
     async with up(project) as (service, runs):
-        answer: dict[str, Any] = await locate(service, Ask(question=QUESTION))
+        answer: dict[str, Any] = await locate(service, ResearchRequest(question=QUESTION))
         [run] = runs.store.runs.list()
     assert (run.spec.agent, run.spec.parent, run.status) == ("locator", None, RunStatus.SUCCESS)
     assert run.usage.as_dict()["files"] == len(answer["references"])
@@ -128,22 +128,24 @@ async def test_locator_alone_is_one_run_with_what_it_read(project: Path) -> None
 
 async def test_answers_are_the_same_with_and_without_runs(project: Path) -> None:
     async with up(project) as (service, _):
-        recorded: dict[str, Any] = await analyze(service, Ask(question=QUESTION))
-        plain: dict[str, Any] = await analyze(replace(service, runs=None), Ask(question=QUESTION))
+        recorded: dict[str, Any] = await analyze(service, ResearchRequest(question=QUESTION))
+        plain: dict[str, Any] = await analyze(replace(service, run_service=None), ResearchRequest(question=QUESTION))
     assert recorded | {"timing": 0} == plain | {"timing": 0}
 
 
 async def test_wrong_question_leaves_no_run(project: Path) -> None:
     async with up(project) as (service, runs):
         with pytest.raises(InvalidInput):
-            await research(service, Ask(question="?"))
+            await research(service, ResearchRequest(question="?"))
         assert runs.store.runs.list() == []
 
 
 async def test_late_locator_is_a_run_that_timed_out(project: Path) -> None:
     """P8: the answer and the run say the same."""
     async with up(project) as (service, runs):
-        answer: dict[str, Any] = await locate(service, Ask(question=QUESTION, constraints={"deadlineMs": 1}))
+        answer: dict[str, Any] = await locate(
+            service, ResearchRequest(question=QUESTION, constraints={"deadlineMs": 1})
+        )
         [run] = runs.store.runs.list()
     assert (answer["status"], run.status) == ("timeout", RunStatus.TIMEOUT)
     assert run.error == {"code": "deadline_exceeded", "message": answer["error"]["message"]}
@@ -250,7 +252,7 @@ def test_killed_server_leaves_no_role_running(project: Path, own_folders: Path) 
     process.wait(5)
     process.stdout.close()
     with Store.open(own_folders) as store:
-        assert len(recover(store, lambda _: None)) == 2
+        assert len(recover_dead_owners(store, lambda _: None)) == 2
         found = store.runs.list(request=request_id)
     assert {(run.spec.agent, run.status) for run in found} == {
         ("research", RunStatus.INTERRUPTED),

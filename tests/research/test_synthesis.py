@@ -11,7 +11,7 @@ import pytest
 from retinue.core.reference import Reference
 from retinue.core.report import Report, ReportId, RoleError, RoleOutcome, RoleResult
 from retinue.core.tokens import estimate_tokens
-from retinue.research.fitting import FEWEST_TOKENS, fit, tokens_of
+from retinue.research.fitting import FEWEST_TOKENS, fit_report, tokens_of
 from retinue.research.synthesis import FINDING_CHARS, FINDINGS, SNIPPET_CHARS, answer, merge
 
 REST = "See all: ask again."
@@ -124,7 +124,7 @@ def test_nothing_found_is_the_whole_answer() -> None:
 @pytest.mark.parametrize("tokens", [FEWEST_TOKENS, 500, 700, 1_000, 1_500, 2_000])
 def test_report_fits_its_budget_and_says_what_was_cut(tokens: int) -> None:
     """Phase 3, compaction budget: truncated with explicit notes."""
-    fitted = fit(large(), tokens, REST)
+    fitted = fit_report(large(), tokens, REST)
     assert estimate_tokens(json.dumps(fitted.as_dict(), indent=2)) <= tokens
     assert fitted.notes[-1].startswith("Cut to fit: ")
     assert fitted.notes[-1].endswith(REST)
@@ -140,20 +140,20 @@ def test_what_is_cut_depends_on_neither_time_nor_id() -> None:
         whole = large()
         roles = {role: replace(one, elapsed_ms=elapsed_ms) for role, one in whole.roles.items()}
         told = replace(whole, id=ReportId(identity), roles=roles)
-        return [one.value for one in fit(told, tokens, f"previous={identity}").roles.values()]
+        return [one.value for one in fit_report(told, tokens, f"previous={identity}").roles.values()]
 
     for tokens in range(FEWEST_TOKENS, 2_000, 25):
         assert kept("1k09mhp54ymrz78", 12_345, tokens) == kept("1kkkkkkkkkkkkkk", 7, tokens)
 
 
 def test_budget_is_used_and_more_of_it_shows_more() -> None:
-    sizes = [tokens_of(fit(large(), tokens, REST)) for tokens in (500, 1_000, 2_000, 3_000)]
+    sizes = [tokens_of(fit_report(large(), tokens, REST)) for tokens in (500, 1_000, 2_000, 3_000)]
     assert sizes == sorted(sizes)
     assert sizes[2] > 1_600
 
 
 def test_what_matters_most_survives_a_small_budget() -> None:
-    fitted = fit(large(), 1_000, REST)
+    fitted = fit_report(large(), 1_000, REST)
     assert fitted.roles["analyzer"].value is not None
     assert len(fitted.roles["analyzer"].value.key_findings) >= 4
     assert fitted.roles["thoughtsLocator"].value is not None
@@ -162,12 +162,12 @@ def test_what_matters_most_survives_a_small_budget() -> None:
 
 def test_small_report_is_left_as_it_is() -> None:
     small = report({"locator": outcome("Found.", ["a.py:1"])})
-    assert fit(small, 2_000, REST) == small
+    assert fit_report(small, 2_000, REST) == small
 
 
 def test_long_question_does_not_eat_the_answer() -> None:
     long = report({"locator": outcome("Found.", ["a.py:1"])}, question="why " * 20_000)
-    fitted = fit(long, 2_000, REST)
+    fitted = fit_report(long, 2_000, REST)
     assert tokens_of(fitted) <= 2_000
     assert fitted.question.endswith("…")
     assert fitted.roles["locator"].value is not None
@@ -176,7 +176,7 @@ def test_long_question_does_not_eat_the_answer() -> None:
 
 def test_cut_counts_add_up() -> None:
     """P8: the note tells exactly what is missing."""
-    whole, fitted = large(), fit(large(), 1_000, REST)
+    whole, fitted = large(), fit_report(large(), 1_000, REST)
     missing = {"references": 0, "key_findings": 0}
     for role, outcome_ in whole.roles.items():
         before, after = outcome_.value, fitted.roles[role].value

@@ -7,10 +7,10 @@ import itertools
 import sys
 from pathlib import Path
 
-from retinue.config.load import Loaded
+from retinue.config.load import LoadedSettings
 from retinue.config.settings import CommandSettings, RuntimeSettings, Settings
 from retinue.core.ids import RunId
-from retinue.service.runs import Runs
+from retinue.service.runs import RunService
 from retinue.wiring import build_service, running
 
 
@@ -29,7 +29,7 @@ def settings(data_dir: Path, mark: str) -> Settings:
     )
 
 
-async def ask(known: Runs, run_id: RunId) -> None:
+async def ask(known: RunService, run_id: RunId) -> None:
     """Wait in the state in which a run waits for its parent."""
     await known.changes.until(lambda: known.store.runs.get(run_id).process, [run_id], 5)
     if not known.has_ended(run_id):
@@ -37,9 +37,9 @@ async def ask(known: Runs, run_id: RunId) -> None:
 
 
 async def main(data_dir: Path, mark: str) -> None:
-    loaded = Loaded(settings(data_dir, mark), {})
+    loaded = LoadedSettings(settings(data_dir, mark), {})
     async with running(loaded, build_service(loaded)) as service, asyncio.TaskGroup() as group:
-        known = service.running
+        known = service.runs
         for number in itertools.count():
             name = ("daemon", "quick", "stubborn", "fails")[number % 4]
             if len(known.list(active=True)["runs"]) < 6:

@@ -13,9 +13,9 @@ import psutil
 import pytest
 
 from retinue.core.ids import RunId
-from retinue.core.run import ACTIVE, RunStatus
-from retinue.executors.process_tree import end_processes
-from retinue.store.recovery import Orphan, recover
+from retinue.core.run import ACTIVE_STATUSES, RunStatus
+from retinue.executors.process.process_tree import end_processes
+from retinue.store.recovery import Orphan, recover_dead_owners
 from retinue.store.store import Store
 
 SERVER = Path(__file__).parent / "crashing_server.py"
@@ -34,7 +34,7 @@ def alive() -> list[psutil.Process]:
 
 
 def still_active(store: Store) -> bool:
-    return bool(store.runs.list(statuses=ACTIVE, limit=1))
+    return bool(store.runs.list(statuses=ACTIVE_STATUSES, limit=1))
 
 
 def end_orphans(orphans: list[Orphan]) -> None:
@@ -69,7 +69,9 @@ def test_killed_servers_leave_no_process_and_no_open_run(tmp_path: Path, times: 
         with Store.open(tmp_path) as store:
             # A program that was being started at that instant holds the server's lock until it has begun:
             # as a living server does, look again.
-            while recover(store, lambda orphans: end_orphans(list(orphans))) or still_active(store):
+            while recover_dead_owners(store, lambda orphans: end_orphans(list(orphans))) or still_active(
+                store
+            ):
                 assert time.monotonic() < end, "a run outlived its server"
         while alive():
             assert time.monotonic() < end, "a process outlived its server"

@@ -11,12 +11,12 @@ import pytest
 
 from retinue.core.budget import Budget
 from retinue.core.model import Prompt
-from retinue.core.run import ENDED, Limits, Run, RunSpec, RunStatus
+from retinue.core.run import ENDED_STATUSES, Run, RunLimits, RunSpec, RunStatus
 from retinue.models.scripted import Line, calls
 from retinue.redaction import Redactor
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.supervisor import Supervisor, Work
-from retinue.store.logs import ALL_STREAMS, Stream, tail
+from retinue.store.logs import ALL_STREAMS, LogStream, tail_log
 from tests.executors.local.loop_support import Trial
 from tests.runtime.runtime_support import Server, server
 
@@ -30,18 +30,18 @@ class Bench:
         self._supervisor = supervisor
         self._folder = folder
 
-    def start(self, script: Iterable[Line], limits: Limits | None = None) -> tuple[Run, Trial]:
+    def start(self, script: Iterable[Line], limits: RunLimits | None = None) -> tuple[Run, Trial]:
         trial = Trial(self._folder / "root", script)
-        spec = RunSpec(agent="a", task="Where is retry?", executor="local", limits=limits or Limits())
+        spec = RunSpec(agent="a", task="Where is retry?", executor="local", limits=limits or RunLimits())
         return self._supervisor.start(Work(spec, trial.executor(trial.model), self._folder)), trial
 
     async def becomes(self, run: Run, *statuses: RunStatus) -> Run:
-        await self._at.becomes(run.id, *(statuses or ENDED))
+        await self._at.becomes(run.id, *(statuses or ENDED_STATUSES))
         return self.store.runs.get(run.id)
 
-    def log(self, run: Run, stream: Stream | None = None) -> list[str]:
+    def log(self, run: Run, stream: LogStream | None = None) -> list[str]:
         wanted = ALL_STREAMS if stream is None else frozenset({stream})
-        return [line.text for line in tail(self.store.folder.log(run.id), 100, wanted).lines]
+        return [line.text for line in tail_log(self.store.folder.log(run.id), 100, wanted).lines]
 
 
 @asynccontextmanager
@@ -65,16 +65,16 @@ async def test_a_run_records_its_answer_its_steps_and_its_spending(tmp_path: Pat
         }
         usage = ended.usage.as_dict()
         assert usage["steps"] == 2 and usage["files"] == 1 and usage["tokens"] > 100 and usage["bytes"] > 0
-        events = here.log(run, Stream.EVENT)
+        events = here.log(run, LogStream.EVENT)
         assert any("step 1: read_file" in line for line in events)
-        assert here.log(run, Stream.STDOUT) == ["In src/app.py:4 and src/app.py:99 [not there]."]
+        assert here.log(run, LogStream.STDOUT) == ["In src/app.py:4 and src/app.py:99 [not there]."]
 
 
 async def test_a_tree_that_has_spent_its_steps_ends_and_keeps_what_was_found(tmp_path: Path) -> None:
     """P2"""
     async with bench(tmp_path) as here:
         script = [calls("read_file", path="src/app.py"), calls("search", pattern="retry"), "never reached"]
-        run, trial = here.start(script, Limits(budget=Budget(steps=2)))
+        run, trial = here.start(script, RunLimits(budget=Budget(steps=2)))
         ended = await here.becomes(run)
         assert ended.status is RunStatus.ERROR
         assert isinstance(ended.error, dict) and ended.error["code"] == "budget_exceeded"
@@ -110,7 +110,7 @@ async def test_a_deadline_of_a_run_ends_its_request(tmp_path: Path) -> None:
         return ""
 
     async with bench(tmp_path) as here:
-        run, trial = here.start([never], Limits(run_s=0.2))
+        run, trial = here.start([never], RunLimits(run_s=0.2))
         assert (await here.becomes(run)).status is RunStatus.TIMEOUT
         assert trial.model.cancelled == 1
 

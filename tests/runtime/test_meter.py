@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from retinue.core.budget import Budget, BudgetKind, Usage
 from retinue.core.errors import BudgetExceeded, LimitExceeded
 from retinue.core.ids import OwnerId
-from retinue.core.run import Limits, Run
+from retinue.core.run import Run, RunLimits
 from retinue.runtime.meter import Meter, Meters, Reservation
 from retinue.store.store import Store
 from tests.runtime.runtime_support import SPEC
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def record(store: Store, budget: Budget, parent: Run | None = None) -> Run:
-    spec = replace(SPEC, limits=Limits(budget=budget), parent=parent.id if parent else None)
+    spec = replace(SPEC, limits=RunLimits(budget=budget), parent=parent.id if parent else None)
     return store.runs.record(spec, OwnerId.new())
 
 

@@ -12,11 +12,11 @@ import anyio.to_thread
 import pytest
 
 from retinue.core.agent import NO_PERMISSIONS, Permissions
-from retinue.core.harmless import harmless, visible
 from retinue.core.ids import RunId
 from retinue.core.message import Message, PermissionWanted
-from retinue.core.permission import Asked, Verdict
+from retinue.core.permission import ToolRequest, Verdict
 from retinue.core.run import RunStatus
+from retinue.core.visible_text import name_invisible_characters, strip_control_characters
 from retinue.redaction import Redactor
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
@@ -26,7 +26,7 @@ from tests.runtime.runtime_support import DONE, PATIENCE_S, SPEC, server
 
 pytestmark = pytest.mark.anyio
 
-TOUCH = Asked("Bash", "touch x")
+TOUCH = ToolRequest("Bash", "touch x")
 HIDDEN = "only-this-server-knows-it"
 
 
@@ -38,7 +38,7 @@ class Desk:
     run_id: RunId
     verdicts: list[Verdict]
 
-    async def decide(self, asked: Asked = TOUCH, rules: Permissions = NO_PERMISSIONS) -> Verdict:
+    async def decide(self, asked: ToolRequest = TOUCH, rules: Permissions = NO_PERMISSIONS) -> Verdict:
         verdict = await self.broker.decide(self.run_id, "worker", rules, asked)
         self.verdicts.append(verdict)
         return verdict
@@ -50,7 +50,7 @@ class Desk:
         assert pending
         return pending[0]
 
-    async def answered(self, answer: str, asked: Asked = TOUCH) -> Verdict:
+    async def answered(self, answer: str, asked: ToolRequest = TOUCH) -> Verdict:
         """Ask, and have somebody answer."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.decide, asked)
@@ -99,7 +99,7 @@ async def test_whatever_is_no_plain_yes_is_a_denial_with_its_words_P7(tmp_path: 
 
 async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_path: Path) -> None:
     """For those who answer with a button: the whole command, of which the words show a part (P7)."""
-    long = Asked("Bash", "touch " + "x" * 2_000)
+    long = ToolRequest("Bash", "touch " + "x" * 2_000)
     async with at_desk(tmp_path, wait_s=20) as desk, anyio.create_task_group() as group:
         group.start_soon(desk.decide, long)
         message = await desk.question()
@@ -112,9 +112,9 @@ async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_pat
 async def test_question_hides_nothing_of_a_command_on_a_terminal_P7(tmp_path: Path, hiding: str) -> None:
     """A terminal is shown no commands to itself: what they would take out of sight is allowed too."""
     async with at_desk(tmp_path) as desk:
-        await desk.answered("no", Asked("Bash", f"echo{hiding}"))
+        await desk.answered("no", ToolRequest("Bash", f"echo{hiding}"))
         [message] = desk.store.messages.of_run(desk.run_id)
-        assert f"echo{visible(hiding)}" in harmless(message.question)
+        assert f"echo{name_invisible_characters(hiding)}" in strip_control_characters(message.question)
 
 
 async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: Path) -> None:
@@ -123,13 +123,13 @@ async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: 
         assert 'worker" = ["Bash(touch x)"]' in desk.store.permissions.path.read_text(encoding="utf-8")
         again = await desk.decide()
         assert (again.allowed, again.by) == (True, "remembered")
-        other = await desk.answered("no", Asked("Bash", "touch y"))
+        other = await desk.answered("no", ToolRequest("Bash", "touch y"))
         assert not other.allowed
 
 
 async def test_always_for_what_would_be_wider_is_for_once_P7(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
-        assert (await desk.answered("always", Asked("Bash", "rm *"))).allowed
+        assert (await desk.answered("always", ToolRequest("Bash", "rm *"))).allowed
         assert desk.store.permissions.of("worker") == ()
 
 
@@ -168,21 +168,21 @@ async def test_file_that_cannot_be_read_allows_nothing_P7(tmp_path: Path) -> Non
 async def test_secret_in_a_command_is_not_in_the_audit_P6(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         secret = "ghp_" + "a1B2" * 9
-        await desk.answered("no", Asked("Bash", f"curl -H 'Authorization: token {secret}' x"))
+        await desk.answered("no", ToolRequest("Bash", f"curl -H 'Authorization: token {secret}' x"))
         assert secret not in str(desk.events())
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        Asked("Bash", f"login --with {HIDDEN}"),
-        Asked("Bash", "x" * (SHOWN - 10) + HIDDEN),
-        Asked("mcp__a__b", details=f'{{"with": "{HIDDEN}"}}'),
-        Asked(f"a tool named {HIDDEN}"),
+        ToolRequest("Bash", f"login --with {HIDDEN}"),
+        ToolRequest("Bash", "x" * (SHOWN - 10) + HIDDEN),
+        ToolRequest("mcp__a__b", details=f'{{"with": "{HIDDEN}"}}'),
+        ToolRequest(f"a tool named {HIDDEN}"),
     ],
     ids=["whole", "where the question is cut", "in its details", "in its name"],
 )
-async def test_secret_in_a_call_is_neither_kept_nor_remembered_P6(tmp_path: Path, asked: Asked) -> None:
+async def test_secret_in_a_call_is_neither_kept_nor_remembered_P6(tmp_path: Path, asked: ToolRequest) -> None:
     """Other processes show the question too, and know nothing of what was hidden in this one."""
     async with at_desk(tmp_path) as desk:
         verdict = await desk.answered("always", asked)

@@ -10,7 +10,7 @@ import pytest
 
 from retinue.core.errors import Canceled, DeadlineExceeded, Saturated
 from retinue.core.ids import RunId
-from retinue.core.run import Endpoint, Limits, RunSpec, RunStatus
+from retinue.core.run import Endpoint, RunLimits, RunSpec, RunStatus
 from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +92,7 @@ async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path)
         working = Job(at)
         group.create_task(working.perform())
         await working.working.wait()
-        late = Job(at, replace(SPEC, limits=Limits(queue_s=0.05, run_s=30)))
+        late = Job(at, replace(SPEC, limits=RunLimits(queue_s=0.05, run_s=30)))
         with pytest.raises(DeadlineExceeded, match="in the queue"):
             await late.perform()
         ended = at.store.runs.get(late.id)
@@ -102,7 +102,7 @@ async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path)
 
 
 async def test_a_deadline_from_the_start_stops_the_work(one: Server) -> None:
-    job = Job(one, replace(SPEC, limits=Limits(queue_s=30, run_s=0.05)))
+    job = Job(one, replace(SPEC, limits=RunLimits(queue_s=30, run_s=0.05)))
     with pytest.raises(DeadlineExceeded, match="while it ran"):
         await job.perform()
     assert job.working.is_set()
@@ -111,7 +111,7 @@ async def test_a_deadline_from_the_start_stops_the_work(one: Server) -> None:
 
 async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
-        working, waiting = Job(at), Job(at, replace(SPEC, limits=Limits(queue_s=30, run_s=20)))
+        working, waiting = Job(at), Job(at, replace(SPEC, limits=RunLimits(queue_s=30, run_s=20)))
         for job in (working, waiting):
             group.create_task(job.perform())
         await working.working.wait()
@@ -172,7 +172,7 @@ async def test_a_cancel_that_came_before_the_wait_is_not_missed(one: Server) -> 
 
 
 async def test_work_that_handles_its_cancellation_can_still_tell_why_it_stopped(one: Server) -> None:
-    run = one.pool.submit(replace(SPEC, limits=Limits(run_s=0.05)))
+    run = one.pool.submit(replace(SPEC, limits=RunLimits(run_s=0.05)))
     partial = "nothing"
     async with one.pool.slot(run.id) as slot:
         assert slot.stopped is None
@@ -222,7 +222,7 @@ async def test_a_coordinating_run_takes_no_slot(tmp_path: Path) -> None:
         working = Job(at)
         group.create_task(working.perform())
         await working.working.wait()
-        run = at.pool.submit(replace(SPEC, needs_slot=False, limits=Limits(run_s=0.05)))
+        run = at.pool.submit(replace(SPEC, needs_slot=False, limits=RunLimits(run_s=0.05)))
         with pytest.raises(DeadlineExceeded):
             async with at.pool.slot(run.id):
                 assert at.status(run.id) is RunStatus.RUNNING
@@ -263,7 +263,7 @@ async def test_what_is_active_when_the_pool_ends_is_interrupted(tmp_path: Path) 
 
 
 async def test_a_deadline_does_not_run_while_the_parent_is_asked(one: Server) -> None:
-    run = one.pool.submit(replace(SPEC, limits=Limits(run_s=0.2)))
+    run = one.pool.submit(replace(SPEC, limits=RunLimits(run_s=0.2)))
     async with one.pool.slot(run.id):
         message = one.store.messages.ask(run.id, "?")
         await asyncio.sleep(0.4)  # the very passing of time is what is tested
@@ -275,7 +275,7 @@ async def test_a_deadline_does_not_run_while_the_parent_is_asked(one: Server) ->
 
 async def test_a_run_may_tidy_up_after_its_end_is_recorded(one: Server) -> None:
     """Neither its own ending nor a cancel that came too late disturbs it."""
-    run = one.pool.submit(replace(SPEC, limits=Limits(run_s=30)))
+    run = one.pool.submit(replace(SPEC, limits=RunLimits(run_s=30)))
     async with one.pool.slot(run.id):
         with one.changes.watch({run.id}) as watch:
             one.pool.finish(run.id, DONE)

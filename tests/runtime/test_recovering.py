@@ -17,7 +17,7 @@ from retinue.core.ids import OwnerId, RunId
 from retinue.core.message import MessageStatus
 from retinue.core.run import RunStatus
 from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.recovery import recovering
+from retinue.runtime.recovery import recover_in_background
 from retinue.store.recovery import Orphan
 from retinue.store.store import Store
 from tests.runtime.runtime_support import DONE, SPEC, server
@@ -66,7 +66,7 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
 
     async with (
         server(tmp_path, 1) as at,
-        recovering(at.store, sweep, every_s=0.01),
+        recover_in_background(at.store, sweep, every_s=0.01),
         asyncio.TaskGroup() as group,
     ):
         holder = Holder(tmp_path)
@@ -95,7 +95,7 @@ async def test_who_waits_for_a_run_hears_that_its_server_was_killed(tmp_path: Pa
 
     async with (
         server(tmp_path) as at,
-        recovering(at.store, nothing, every_s=0.01),
+        recover_in_background(at.store, nothing, every_s=0.01),
         asyncio.TaskGroup() as group,
     ):
         holder = Holder(tmp_path)
@@ -119,7 +119,7 @@ async def test_recovery_that_has_begun_is_finished_by_a_command_that_ends_at_onc
         dead = OwnerId.new()
         store.folder.owner_lock(dead).touch()
         run = store.runs.record(SPEC, dead)
-        async with recovering(store, slow):
+        async with recover_in_background(store, slow):
             await anyio.to_thread.run_sync(begun.wait)
         assert finished.is_set()
         assert store.runs.get(run.id).status is RunStatus.INTERRUPTED

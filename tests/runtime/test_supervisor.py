@@ -15,7 +15,7 @@ from retinue.core.errors import BudgetExceeded, InvalidInput, OutputInvalid
 from retinue.core.executor import Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
-from retinue.core.run import ENDED, Limits, Run, RunSpec, RunStatus
+from retinue.core.run import ENDED_STATUSES, Run, RunLimits, RunSpec, RunStatus
 from retinue.redaction import Redactor
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.store.store import Store
@@ -64,12 +64,12 @@ class Bench:
             task="t",
             executor="scripted",
             parent=parent,
-            limits=Limits(run_s=run_s, budget=Budget(**limits)),
+            limits=RunLimits(run_s=run_s, budget=Budget(**limits)),
         )
         return self._supervisor.start(Work(spec, Scripted(script), self.store.folder.path))
 
     async def ended(self, run: Run) -> Run:
-        await self._at.becomes(run.id, *ENDED)
+        await self._at.becomes(run.id, *ENDED_STATUSES)
         return self.store.runs.get(run.id)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from mcp.server.context import ServerRequestContext
 
-from retinue.server.door import Door
+from retinue.server.redaction_middleware import Door
 
 pytestmark = pytest.mark.anyio
 Value = TypeVar("Value")

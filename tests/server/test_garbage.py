@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from retinue.server.garbage import BETWEEN_LOOKS, look_for_no_garbage, look_less_for_garbage
+from retinue.server.gc_tuning import BETWEEN_LOOKS, disable_gc, freeze_gc
 
 
 @pytest.fixture(autouse=True)
@@ -20,9 +20,9 @@ def as_before() -> Generator[None]:
 
 
 def test_what_is_loaded_is_kept_out_of_sight_and_what_comes_later_is_collected() -> None:
-    look_for_no_garbage()
+    disable_gc()
     assert not gc.isenabled()
-    look_less_for_garbage()
+    freeze_gc()
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
     assert gc.get_threshold()[0] == BETWEEN_LOOKS

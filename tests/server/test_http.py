@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from retinue.core.errors import InvalidInput
-from retinue.server.http import Address
+from retinue.server.http import BindAddress
 from tests.conftest import RETINUE
 from tests.server.conftest import RunningHttp
 
@@ -91,7 +91,7 @@ def test_port_that_is_taken_is_told(
 )
 def test_wrong_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Address.parse(text)
+        BindAddress.parse(text)
     assert "127.0.0.1:8765" in str(caught.value.hint)
 
 
@@ -108,4 +108,4 @@ def test_wrong_address_is_refused_with_an_example(text: str) -> None:
     ],
 )
 def test_loopback_is_recognised(text: str, loopback: bool) -> None:
-    assert Address.parse(text).is_loopback is loopback
+    assert BindAddress.parse(text).is_loopback is loopback

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, State
+from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Line, Scripted, calls
 from retinue.server.mcp_server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
@@ -26,7 +26,7 @@ READER = "description: reads for you\ntools: [Read]"
 
 @asynccontextmanager
 async def host_with_model(
-    project: Path, script: Iterable[Line], kind: str = "lmstudio", state: State | None = None
+    project: Path, script: Iterable[Line], kind: str = "lmstudio", state: FakeServerState | None = None
 ) -> AsyncGenerator[tuple[Client, Scripted]]:
     write_agent(Path.home(), ".config/retinue/agents/reader.md", READER)
     scripted = Scripted(script)
@@ -70,7 +70,7 @@ async def test_the_run_says_where_it_ran_and_what_it_took(project: Path) -> None
 async def test_the_model_that_really_answered_is_named(project: Path) -> None:
     """P8: nobody asked for a model by name, and the server listed another than it answers with."""
     script = ["All is well."]
-    async with host_with_model(project, script, state=State(answers_as="tiny")) as (client, _):
+    async with host_with_model(project, script, state=FakeServerState(answers_as="tiny")) as (client, _):
         done = await call(client, "run_subagent", agent_name="reader", prompt="check")
     assert done["model"] == "tiny"
 

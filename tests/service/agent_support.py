@@ -35,7 +35,7 @@ class Answers:
 def service(*projects: Path, executors: dict[str, Callable[[Agent], Executor]] | None = None) -> Service:
     """As `wiring` builds it, with these executors besides `command`."""
     built = build_service(read_settings({"roots": tuple(map(str, projects))}))
-    known = built.known
+    known = built.agents
     if executors is None:
         return built
     scripted = {**known.executors, **executors}

@@ -10,7 +10,7 @@ import pytest
 
 from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
 from retinue.core.tokens import estimate_tokens
-from retinue.service.agents import INSTRUCTION_TOKENS, Agents
+from retinue.service.agents import INSTRUCTION_TOKENS, AgentService
 from tests.service.agent_support import Scripted, service, write_agent
 
 
@@ -21,12 +21,12 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def agents(*projects: Path) -> Agents:
+def agents(*projects: Path) -> AgentService:
     scripted = Scripted()
-    return service(*projects, executors={"local": scripted.make, "claude": scripted.make}).known
+    return service(*projects, executors={"local": scripted.make, "claude": scripted.make}).agents
 
 
-def refused(known: Agents, name: str, caller: str | None = None) -> RetinueError:
+def refused(known: AgentService, name: str, caller: str | None = None) -> RetinueError:
     with pytest.raises(RetinueError) as raised:
         known.runnable(name, caller)
     return raised.value
@@ -119,14 +119,14 @@ def test_limits_that_a_program_does_not_keep_are_refused_for_it() -> None:
 
 def test_executor_that_is_not_there_is_named_with_those_that_are() -> None:
     write_agent(Path.home(), ".config/retinue/agents/one.md", "description: d\nexecutor: deterministic")
-    error = refused(service().known, "one")
+    error = refused(service().agents, "one")
     assert isinstance(error, Unavailable)
     assert "executor deterministic" in error.message
     assert error.hint == "there are: acp, claude, codex, command, gemini, opencode"
 
 
 def test_agent_on_a_model_is_refused_with_what_to_do_when_none_is_configured() -> None:
-    error = refused(service().known, "locator")
+    error = refused(service().agents, "locator")
     assert isinstance(error, Unavailable)
     assert "needs a model" in error.message
     assert "models.endpoint" in str(error.hint)
@@ -265,7 +265,7 @@ def test_an_agent_whose_program_is_not_installed_is_not_offered(
         (programs / "claude").write_text("#!/bin/sh\n")
         (programs / "claude").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
-    known = service(tmp_path).known
+    known = service(tmp_path).agents
     writer = next(each for each in known.listed()["agents"] if each["name"] == "writer")
     assert ("needs the program claude" in writer.get("unavailable", "")) is not installed
     assert ("- writer: " in known.instructions()) is installed

@@ -17,13 +17,13 @@ from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
 from retinue.cli.main import main
 from retinue.cli.research_commands import answered
 from retinue.codebase.index import is_kept
-from retinue.codebase.view import View
+from retinue.codebase.view import CodebaseView
 from retinue.config.load import CHILD_TOKEN
 from retinue.core.errors import RootUnknown, Unavailable
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-from retinue.service.indexing import could_be_made, make_indexes
-from retinue.service.research import Ask, locate, policy_of, research
+from retinue.service.indexing import can_index, make_indexes
+from retinue.service.research import ResearchRequest, locate, policy_of, research
 from retinue.service.service import Service
 from retinue.store.file_lock import FileLock
 from tests.research.conftest import service_for
@@ -43,7 +43,7 @@ def tree(folder: Path, files: int) -> Path:
 
 
 def has_index(service: Service) -> bool:
-    codebase = View(service.roots, policy_of(service.settings))
+    codebase = CodebaseView(service.roots, policy_of(service.settings))
     return is_kept(service.settings.data_dir / "index", codebase)
 
 
@@ -63,7 +63,7 @@ def large(tmp_path: Path) -> Path:
 
 @pytest.mark.anyio
 async def test_a_question_leaves_no_empty_index(small: Path, own_folders: Path) -> None:
-    await locate(service_for(small, data_dir=own_folders), Ask(question=QUESTION))
+    await locate(service_for(small, data_dir=own_folders), ResearchRequest(question=QUESTION))
     assert index_files(own_folders) == []
 
 
@@ -91,7 +91,7 @@ async def test_the_index_of_historical_documents_is_renewed_behind_answers(
         asked_for.append(key)
 
     service = service_for(small, data_dir=own_folders, thoughts_dir=tree(tmp_path / "thoughts", 1))
-    await research(replace(service, later=later), Ask(question=QUESTION))
+    await research(replace(service, later=later), ResearchRequest(question=QUESTION))
     assert len(asked_for) == 2
 
 
@@ -123,12 +123,12 @@ def test_folder_that_cannot_hold_an_index_costs_no_answer(large: Path, own_folde
 
 def test_who_makes_an_index_is_seen_by_others(small: Path, own_folders: Path) -> None:
     settings = service_for(small, data_dir=own_folders).settings
-    assert could_be_made(settings)
+    assert can_index(settings)
     lock = FileLock(own_folders / "index" / "making.lock")
     assert lock.acquire(1)
-    assert not could_be_made(settings)
+    assert not can_index(settings)
     lock.close()
-    assert could_be_made(settings)
+    assert can_index(settings)
 
 
 @pytest.mark.anyio
@@ -136,7 +136,7 @@ async def test_only_a_large_tree_is_worth_an_index_of_a_command(
     small: Path, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def wants_index(root: Path, *, index: bool = True) -> bool:
-        _, wanted = await answered(locate, Ask(question=QUESTION), (str(root),), index=index)
+        _, wanted = await answered(locate, ResearchRequest(question=QUESTION), (str(root),), index=index)
         return wanted
 
     assert await wants_index(large)
@@ -150,8 +150,8 @@ def test_a_large_tree_is_indexed_behind_the_answer_and_once(large: Path, own_fol
     service = service_for(large, data_dir=own_folders)
     first = cli("locate", QUESTION, "--root", str(large), "--json")
     assert first.exit_code == 0
-    await_that(lambda: has_index(service) and could_be_made(service.settings))
-    ask = Ask(question=QUESTION)
+    await_that(lambda: has_index(service) and can_index(service.settings))
+    ask = ResearchRequest(question=QUESTION)
     answer, wants_more = asyncio.run(answered(locate, ask, (str(large),), index=True))
     assert not wants_more
     assert answer["references"] == json.loads(first.output)["references"]
@@ -166,7 +166,7 @@ async def test_indexes_that_nobody_uses_go_after_a_while(
         make_indexes(service, Stop())
     for file in index_files(own_folders):
         os.utime(file, (0, 0))
-    await locate(used, Ask(question=QUESTION))
+    await locate(used, ResearchRequest(question=QUESTION))
     make_indexes(used, Stop())
     assert has_index(used)
     assert not has_index(unused)

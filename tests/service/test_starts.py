@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from retinue import wiring
-from retinue.executors.bubblewrap import find_bubblewrap
+from retinue.executors.sandbox.bubblewrap import find_bubblewrap
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
@@ -57,10 +57,10 @@ async def told_and_started(workspace: Path) -> tuple[dict[str, Any], dict[str, A
     """What is shown beforehand, and what the program saw; what only the run has is put into its words."""
     loaded = wiring.read_settings({"roots": (str(workspace),)})
     service = wiring.build_service(loaded)
-    told = service.known.show("worker")
+    told = service.agents.show("worker")
     async with wiring.running(loaded, service) as up:
-        run = up.running.start("worker", "the task", person=True)
-        await up.running.finish(run.id, 30.0)
+        run = up.runs.start("worker", "the task", person=True)
+        await up.runs.finish(run.id, 30.0)
     started = json.loads((workspace / "shown.json").read_text(encoding="utf-8"))
     temporary = re.escape(tempfile.gettempdir())
     started["command"] = [
@@ -123,7 +123,7 @@ async def test_session_that_would_be_resumed_is_in_the_command_line(workspace: P
     program(workspace, "claude")
     agent(workspace, "executor: claude\nsandbox: none\nsession: true\n")
     loaded = wiring.read_settings({"roots": (str(workspace),)})
-    known = wiring.build_service(loaded).known
+    known = wiring.build_service(loaded).agents
     assert "--resume" not in known.show("worker")["start"]["command"]
     folder = loaded.settings.data_dir / "clis" / "claude" / "worker.sessions"
     folder.mkdir(parents=True)
@@ -136,7 +136,7 @@ async def test_session_that_would_be_resumed_is_in_the_command_line(workspace: P
 
 
 def shown(name: str = "worker") -> dict[str, Any]:
-    return wiring.build_service(wiring.read_settings({})).known.show(name)
+    return wiring.build_service(wiring.read_settings({})).agents.show(name)
 
 
 def test_what_prevents_the_start_is_told_instead(workspace: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.setup.entry import Entry
+from retinue.setup.entry import ServerEntry
 from retinue.setup.machine import Machine
 
 
@@ -20,8 +20,8 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.fixture
-def entry() -> Entry:
-    return Entry.serving(("/opt/bin/retinue",), [Path("/srv/code")])
+def entry() -> ServerEntry:
+    return ServerEntry.serving(("/opt/bin/retinue",), [Path("/srv/code")])
 
 
 @pytest.fixture

@@ -15,26 +15,26 @@ import pytest
 
 from retinue.core.errors import ConfigInvalid
 from retinue.models.tiers import ModelPlan
-from retinue.setup.change import apply, plan_install
+from retinue.setup.change import apply_change, plan_install
 from retinue.setup.checks.basics import configuration, python, roots
-from retinue.setup.checks.check import Check
+from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.data_folder import data_folder, database, filesystem_type
 from retinue.setup.checks.installed import hosts
-from retinue.setup.doctor import Patient, examine
-from retinue.setup.entry import Entry
+from retinue.setup.doctor import DoctorSubject, run_doctor
+from retinue.setup.entry import ServerEntry
 from retinue.setup.hosts import host_named
 from retinue.setup.machine import Machine
 from retinue.store.store import Store
 
 
-def only(checks: list[Check]) -> Check:
+def only(checks: list[DoctorCheck]) -> DoctorCheck:
     assert len(checks) == 1, checks
     return checks[0]
 
 
 def test_whole_examination_is_in_order_quick_and_fit_for_json(equipped: Machine, tmp_path: Path) -> None:
     started = time.monotonic()
-    checks = examine(Patient(equipped, tmp_path / "data", lambda: None, roots=(equipped.project,)))
+    checks = run_doctor(DoctorSubject(equipped, tmp_path / "data", lambda: None, roots=(equipped.project,)))
     assert time.monotonic() - started < 6.5
     names = [check.name for check in checks]
     assert names == [
@@ -47,7 +47,7 @@ def test_whole_examination_is_in_order_quick_and_fit_for_json(equipped: Machine,
 
 
 def test_every_warning_and_problem_says_how_to_mend_it(equipped: Machine, tmp_path: Path) -> None:
-    patient = Patient(
+    patient = DoctorSubject(
         equipped,
         tmp_path / "data",
         lambda: None,
@@ -55,7 +55,7 @@ def test_every_warning_and_problem_says_how_to_mend_it(equipped: Machine, tmp_pa
         models=ModelPlan(endpoint="nonsense"),
         config_problems=(ConfigInvalid("no such setting: colour"),),
     )
-    bad = [check for check in examine(patient) if check.status != "ok"]
+    bad = [check for check in run_doctor(patient) if check.status != "ok"]
     assert {"configuration", "roots", "ripgrep", "model endpoint", "sandbox"} <= {check.name for check in bad}
     assert [check for check in bad if not check.fix] == []
 
@@ -70,8 +70,8 @@ def test_check_that_fails_or_hangs_is_itself_a_finding(equipped: Machine, tmp_pa
         release.wait(30)
         return None
 
-    failed = examine(Patient(equipped, tmp_path, broken))
-    late = examine(Patient(equipped, tmp_path, hanging), seconds=1.5)
+    failed = run_doctor(DoctorSubject(equipped, tmp_path, broken))
+    late = run_doctor(DoctorSubject(equipped, tmp_path, hanging), seconds=1.5)
     release.set()
     found = [next(check for check in checks if check.name == "ripgrep") for checks in (failed, late)]
     assert [check.status for check in found] == ["warning", "warning"]
@@ -86,7 +86,7 @@ def test_python_too_old_is_a_problem() -> None:
 
 def test_configuration_problems_come_with_their_own_hints() -> None:
     found = configuration([ConfigInvalid("no such setting: colour", hint="remove it")])
-    assert found == [Check("configuration", "problem", "no such setting: colour", "remove it")]
+    assert found == [DoctorCheck("configuration", "problem", "no such setting: colour", "remove it")]
 
 
 def test_no_root_is_a_warning_that_names_every_way_to_add_one(machine: Machine) -> None:
@@ -204,7 +204,7 @@ def test_sqlite_with_the_wal_reset_bug_is_a_warning(
 def test_hosts_that_know_us_are_told(equipped: Machine, program: Callable[[str, str], Path]) -> None:
     assert only(hosts(equipped)).finding == "added to no host"
     ours = program("retinue", "exit 0")
-    apply(plan_install(host_named("lmstudio"), Entry.serving((str(ours),)), "user", equipped))
+    apply_change(plan_install(host_named("lmstudio"), ServerEntry.serving((str(ours),)), "user", equipped))
     (equipped.project / ".mcp.json").write_text("{}")
     found = only(hosts(equipped))
     assert found.status == "ok"
@@ -220,8 +220,8 @@ def test_host_that_would_start_the_wrong_program_is_found(
     equipped: Machine, program: Callable[[str, str], Path], command: str, status: str
 ) -> None:
     program("retinue", "exit 0")
-    entry = replace(Entry.serving(("/x",)), command=command)
-    apply(plan_install(host_named("claude"), entry, "project", equipped))
+    entry = replace(ServerEntry.serving(("/x",)), command=command)
+    apply_change(plan_install(host_named("claude"), entry, "project", equipped))
     _, found = hosts(equipped)
     assert (found.status, found.fix) == (status, "retinue install claude --scope project")
 

@@ -15,11 +15,11 @@ import anyio.to_thread
 import pytest
 
 from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, State
+from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Scripted
 from retinue.models.tiers import EndpointPlan, ModelPlan, TierPlan
 from retinue.setup.checks import endpoints as module
-from retinue.setup.checks.check import Check
+from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.endpoints import endpoints
 
 
@@ -56,20 +56,24 @@ def port() -> Iterator[int]:
         thread.join(5)
 
 
-def only(checks: list[Check]) -> Check:
+def only(checks: list[DoctorCheck]) -> DoctorCheck:
     assert len(checks) == 1
     return checks[0]
 
 
-def endpoint(url: str, seconds: float = 30, model: str = "") -> Check:
+def endpoint(url: str, seconds: float = 30, model: str = "") -> DoctorCheck:
     return only(endpoints(ModelPlan(endpoint=url, model=model), {}, seconds))
 
 
-async def examined(kind: str, state: State, plan: ModelPlan, url_of: str = "it") -> list[Check]:
+async def examined(
+    kind: str, state: FakeServerState, plan: ModelPlan, url_of: str = "it"
+) -> list[DoctorCheck]:
     async with serving(FakeEndpoint(Scripted([]), PROFILES[kind], state)) as url:
         whole = ModelPlan(endpoint=url_of, model=plan.model, endpoints={url_of: EndpointPlan(url)})
         checks = await anyio.to_thread.run_sync(partial(endpoints, whole, {}, 30))
-    return [Check(each.name, each.status, each.finding.replace(url, "URL"), each.fix) for each in checks]
+    return [
+        DoctorCheck(each.name, each.status, each.finding.replace(url, "URL"), each.fix) for each in checks
+    ]
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
@@ -111,25 +115,27 @@ def test_endpoint_that_answers_otherwise_is_told_apart(port: int, kind: str, wor
     ],
 )
 async def test_every_kind_is_named_with_what_it_can_do(kind: str, words: str) -> None:
-    state = State(context=16_384, tools=False, slots=2 if kind == "llamacpp" else None)
-    assert await examined(kind, state, ModelPlan()) == [Check("model endpoint it", "ok", f"URL is {words}")]
+    state = FakeServerState(context=16_384, tools=False, slots=2 if kind == "llamacpp" else None)
+    assert await examined(kind, state, ModelPlan()) == [
+        DoctorCheck("model endpoint it", "ok", f"URL is {words}")
+    ]
 
 
 @pytest.mark.anyio
 async def test_a_small_context_comes_with_advice() -> None:
-    [found] = await examined("ollama", State(), ModelPlan())
+    [found] = await examined("ollama", FakeServerState(), ModelPlan())
     assert found.status == "ok" and "8,192 or more" in found.fix
 
 
 @pytest.mark.anyio
 async def test_a_model_that_is_not_loaded_yet_is_told_as_such() -> None:
-    [found] = await examined("lmstudio", State(loaded=False), ModelPlan(model="scripted"))
+    [found] = await examined("lmstudio", FakeServerState(loaded=False), ModelPlan(model="scripted"))
     assert "scripted (not loaded yet, 4,096 tokens of context assumed" in found.finding
 
 
 @pytest.mark.anyio
 async def test_a_model_the_server_does_not_have_is_a_problem_with_those_it_has() -> None:
-    [found] = await examined("ollama", State(), ModelPlan(model="qwen3"))
+    [found] = await examined("ollama", FakeServerState(), ModelPlan(model="qwen3"))
     assert found.status == "problem"
     assert "does not have qwen3" in found.finding and found.fix.endswith("scripted")
 
@@ -137,7 +143,7 @@ async def test_a_model_the_server_does_not_have_is_a_problem_with_those_it_has()
 @pytest.mark.anyio
 async def test_a_server_that_takes_any_name_for_its_own_model_is_told() -> None:
     """P8"""
-    [found] = await examined("llamacpp", State(), ModelPlan(model="qwen3"))
+    [found] = await examined("llamacpp", FakeServerState(), ModelPlan(model="qwen3"))
     assert found.status == "warning"
     assert found.fix == "it answers to every name with what it has: scripted"
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from retinue.setup.checks.ask import ask
-from retinue.setup.checks.check import Check
+from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.programs import clis, ripgrep
 from retinue.setup.checks.sandbox import sandbox
 from retinue.setup.checks.together import Failure, together
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs here a
 Program = Callable[[str, str], Path]
 
 
-def only(checks: list[Check]) -> Check:
+def only(checks: list[DoctorCheck]) -> DoctorCheck:
     assert len(checks) == 1, checks
     return checks[0]
 

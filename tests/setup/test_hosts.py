@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from retinue.core.errors import InvalidInput
-from retinue.setup.entry import Entry, is_temporary, own_command
-from retinue.setup.hosts import HOSTS, Host, Scope, host_named
+from retinue.setup.entry import ServerEntry, is_temporary, own_command
+from retinue.setup.hosts import HOSTS, Host, InstallScope, host_named
 from retinue.setup.links import add_link
 from retinue.setup.machine import Machine, System
 
@@ -38,7 +38,7 @@ from retinue.setup.machine import Machine, System
     ],
 )
 def test_file_is_looked_for_where_the_host_keeps_it(
-    machine: Machine, name: str, scope: Scope, system: System, path: str
+    machine: Machine, name: str, scope: InstallScope, system: System, path: str
 ) -> None:
     here = replace(machine, system=system)
     assert host_named(name).file(scope, here) == machine.home.parent / path
@@ -100,7 +100,7 @@ def test_file_in_the_home_folder_is_never_taken_for_the_projects_own(machine: Ma
 def test_environment_never_shows_when_a_machine_is_printed(machine: Machine) -> None:
     """P6."""
     assert "hunter2" not in repr(replace(machine, environment={"TOKEN": "hunter2"}))
-    assert "hunter2" not in repr(Entry.serving(("x",), env={"TOKEN": "hunter2"}))
+    assert "hunter2" not in repr(ServerEntry.serving(("x",), env={"TOKEN": "hunter2"}))
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_environment_never_shows_when_a_machine_is_printed(machine: Machine) -> 
     ],
 )
 def test_entry_has_the_hosts_own_shape(name: str, written: dict[str, object]) -> None:
-    assert host_named(name).filled(Entry.serving(("/r",), [Path("/code")])) == written
+    assert host_named(name).filled(ServerEntry.serving(("/r",), [Path("/code")])) == written
 
 
 def test_gooses_entry_has_every_field_goose_requires() -> None:
-    written = host_named("goose").filled(Entry.serving(("/r", "-m", "x"), env={"A": "b"}))
+    written = host_named("goose").filled(ServerEntry.serving(("/r", "-m", "x"), env={"A": "b"}))
     assert written["cmd"] == "/r"
     assert written["args"] == ["-m", "x", "serve"]
     assert written["envs"] == {"A": "b"}
@@ -126,27 +126,27 @@ def test_gooses_entry_has_every_field_goose_requires() -> None:
 
 
 def test_variables_are_written_only_when_asked_for() -> None:
-    assert "env" not in host_named("claude").filled(Entry.serving(("/r",)))
-    assert host_named("claude").filled(Entry.serving(("/r",), env={"A": "b"}))["env"] == {"A": "b"}
+    assert "env" not in host_named("claude").filled(ServerEntry.serving(("/r",)))
+    assert host_named("claude").filled(ServerEntry.serving(("/r",), env={"A": "b"}))["env"] == {"A": "b"}
 
 
 @pytest.mark.parametrize("name", ["", "A B", "1A", "A=B"])
 def test_variable_with_an_impossible_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="not the name of a variable"):
-        Entry.serving(("/r",), env={name: "x"})
+        ServerEntry.serving(("/r",), env={name: "x"})
 
 
 def test_path_that_is_not_text_is_refused_and_a_variables_value_not_repeated() -> None:
     with pytest.raises(InvalidInput, match="cannot be written"):
-        Entry.serving(("/r",), [Path("/bad\udcff")])
+        ServerEntry.serving(("/r",), [Path("/bad\udcff")])
     with pytest.raises(InvalidInput) as refusal:
-        Entry.serving(("/r",), env={"TOKEN": "hunter2\0"})
+        ServerEntry.serving(("/r",), env={"TOKEN": "hunter2\0"})
     assert "hunter2" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 def test_link_carries_the_same_entry_as_the_file(host: Host) -> None:
-    entry = Entry.serving(("/opt/ü/retinue",), [Path("/code & more/?")])
+    entry = ServerEntry.serving(("/opt/ü/retinue",), [Path("/code & more/?")])
     if host.link is None:
         with pytest.raises(InvalidInput, match="no add link"):
             add_link(host, entry)
@@ -165,7 +165,7 @@ def test_link_carries_the_same_entry_as_the_file(host: Host) -> None:
     assert carried == host.filled(entry)
 
 
-def test_lmstudios_link_is_of_the_documented_form(entry: Entry) -> None:
+def test_lmstudios_link_is_of_the_documented_form(entry: ServerEntry) -> None:
     assert add_link(host_named("lmstudio"), entry).startswith("lmstudio://add_mcp?name=retinue&config=eyJ")
 
 

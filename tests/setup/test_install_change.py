@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
-from retinue.setup.change import apply, installed, plan_install, plan_uninstall
-from retinue.setup.entry import Entry
+from retinue.setup.change import apply_change, installed, plan_install, plan_uninstall
+from retinue.setup.entry import ServerEntry
 from retinue.setup.hosts import HOSTS, Host, host_named
 from retinue.setup.machine import Machine
 
@@ -36,43 +36,45 @@ def leftovers(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_installing_is_complete_and_twice_is_once(machine: Machine, entry: Entry, host: Host) -> None:
+def test_installing_is_complete_and_twice_is_once(machine: Machine, entry: ServerEntry, host: Host) -> None:
     for scope in host.scopes:
         change = plan_install(host, entry, scope, machine)
         assert change.action == "add"
-        assert apply(change) is None
+        assert apply_change(change) is None
         assert installed(host, scope, machine) == host.filled(entry)
         written = change.path.read_bytes()
         again = plan_install(host, entry, scope, machine)
-        assert (again.action, again.diff(), apply(again)) == ("none", "", None)
+        assert (again.action, again.diff(), apply_change(again)) == ("none", "", None)
         assert change.path.read_bytes() == written
         assert leftovers(change.path) == []
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 def test_uninstalling_takes_it_out_and_says_when_there_is_nothing(
-    machine: Machine, entry: Entry, host: Host
+    machine: Machine, entry: ServerEntry, host: Host
 ) -> None:
     assert plan_uninstall(host, "user", machine).action == "none"
-    apply(plan_install(host, entry, "user", machine))
+    apply_change(plan_install(host, entry, "user", machine))
     change = plan_uninstall(host, "user", machine)
     assert change.action == "remove"
-    backup = apply(change)
+    backup = apply_change(change)
     assert backup is not None and "retinue" in backup.read_text()
     assert installed(host, "user", machine) is None
     assert plan_uninstall(host, "user", machine).action == "none"
 
 
-def test_planning_alone_touches_nothing(machine: Machine, entry: Entry) -> None:
+def test_planning_alone_touches_nothing(machine: Machine, entry: ServerEntry) -> None:
     plan_install(CURSOR, entry, "user", machine).diff()
     plan_uninstall(CURSOR, "user", machine)
     assert list(machine.home.iterdir()) == []
 
 
-def test_round_trip_restores_the_file_and_keeps_a_copy_of_each_state(machine: Machine, entry: Entry) -> None:
+def test_round_trip_restores_the_file_and_keeps_a_copy_of_each_state(
+    machine: Machine, entry: ServerEntry
+) -> None:
     path = cursor_file(machine)
-    first = apply(plan_install(CURSOR, entry, "user", machine), NOON)
-    second = apply(plan_uninstall(CURSOR, "user", machine), NOON)
+    first = apply_change(plan_install(CURSOR, entry, "user", machine), NOON)
+    second = apply_change(plan_uninstall(CURSOR, "user", machine), NOON)
     assert path.read_text() == NEIGHBOUR
     assert first is not None and first.read_text() == NEIGHBOUR
     assert first.name == "mcp.json.retinue-backup-20260102T120000"
@@ -80,27 +82,27 @@ def test_round_trip_restores_the_file_and_keeps_a_copy_of_each_state(machine: Ma
     assert "/opt/bin/retinue" in second.read_text()
 
 
-def test_new_roots_replace_the_old_entry(machine: Machine, entry: Entry) -> None:
-    apply(plan_install(CURSOR, entry, "user", machine))
-    change = plan_install(CURSOR, Entry.serving(("/opt/bin/retinue",), [Path("/b")]), "user", machine)
+def test_new_roots_replace_the_old_entry(machine: Machine, entry: ServerEntry) -> None:
+    apply_change(plan_install(CURSOR, entry, "user", machine))
+    change = plan_install(CURSOR, ServerEntry.serving(("/opt/bin/retinue",), [Path("/b")]), "user", machine)
     assert change.action == "update"
     assert '-        "/srv/code"' in change.diff()
     assert '+        "/b"' in change.diff()
 
 
-def test_bytes_outside_our_entry_stay_whatever_they_are(machine: Machine, entry: Entry) -> None:
+def test_bytes_outside_our_entry_stay_whatever_they_are(machine: Machine, entry: ServerEntry) -> None:
     original = '\ufeff{\r\n\t// ключ\r\n\t"mcpServers": {\r\n\t\t"ö": {},\r\n\t},\r\n}'.encode()
     path = cursor_file(machine, original)
-    apply(plan_install(CURSOR, entry, "user", machine))
+    apply_change(plan_install(CURSOR, entry, "user", machine))
     assert path.read_bytes().startswith("\ufeff{\r\n\t// ключ\r\n".encode())
-    apply(plan_uninstall(CURSOR, "user", machine))
+    apply_change(plan_uninstall(CURSOR, "user", machine))
     assert path.read_bytes() == original
 
 
 def test_diff_shows_where_and_what_but_no_neighbours_secret(machine: Machine) -> None:
     """P6."""
     cursor_file(machine)
-    entry = Entry.serving(("/opt/bin/retinue",), env={"KEY": "swordfish"})
+    entry = ServerEntry.serving(("/opt/bin/retinue",), env={"KEY": "swordfish"})
     diff = plan_install(CURSOR, entry, "user", machine).diff()
     assert '-    "other": {"command": "…", "env": {"TOKEN": "…"}}\n' in diff
     assert '+      "command": "/opt/bin/retinue",\n' in diff
@@ -120,7 +122,7 @@ def test_diff_shows_where_and_what_but_no_neighbours_secret(machine: Machine) ->
     ],
 )
 def test_file_that_does_not_parse_is_left_alone(
-    machine: Machine, entry: Entry, contents: bytes, complaint: str
+    machine: Machine, entry: ServerEntry, contents: bytes, complaint: str
 ) -> None:
     path = cursor_file(machine, contents)
     for plan in (
@@ -137,7 +139,7 @@ def test_file_that_does_not_parse_is_left_alone(
     assert leftovers(path) == []
 
 
-def test_edit_that_would_change_something_else_is_refused(machine: Machine, entry: Entry) -> None:
+def test_edit_that_would_change_something_else_is_refused(machine: Machine, entry: ServerEntry) -> None:
     """P7: the line break that a new key needs before it would become part of this text."""
     path = machine.home / ".config/goose/config.yaml"
     path.parent.mkdir(parents=True)
@@ -147,20 +149,20 @@ def test_edit_that_would_change_something_else_is_refused(machine: Machine, entr
     assert path.read_text() == "a: |+\n  kept"
 
 
-def test_link_is_followed_and_stays_a_link(machine: Machine, entry: Entry, tmp_path: Path) -> None:
+def test_link_is_followed_and_stays_a_link(machine: Machine, entry: ServerEntry, tmp_path: Path) -> None:
     kept = tmp_path / "dotfiles/mcp.json"
     kept.parent.mkdir()
     kept.write_text(NEIGHBOUR)
     path = cursor_file(machine)
     path.unlink()
     path.symlink_to(kept)
-    backup = apply(plan_install(CURSOR, entry, "user", machine))
+    backup = apply_change(plan_install(CURSOR, entry, "user", machine))
     assert path.is_symlink()
     assert "retinue" in json.loads(kept.read_text())["mcpServers"]
     assert backup is not None and backup.parent == kept.parent
 
 
-def test_what_is_not_a_readable_file_is_refused(machine: Machine, entry: Entry) -> None:
+def test_what_is_not_a_readable_file_is_refused(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     path.unlink()
     path.symlink_to(machine.home / "nowhere")
@@ -177,7 +179,7 @@ def test_what_is_not_a_readable_file_is_refused(machine: Machine, entry: Entry) 
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_pipe_in_the_files_place_does_not_hang(machine: Machine, entry: Entry) -> None:
+def test_pipe_in_the_files_place_does_not_hang(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     path.unlink()
     os.mkfifo(path)
@@ -185,7 +187,7 @@ def test_pipe_in_the_files_place_does_not_hang(machine: Machine, entry: Entry) -
         plan_install(CURSOR, entry, "user", machine)
 
 
-def test_file_beyond_any_settings_size_is_refused(machine: Machine, entry: Entry) -> None:
+def test_file_beyond_any_settings_size_is_refused(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine, "")
     with path.open("r+b") as file:
         file.truncate(40 * 1024 * 1024)
@@ -193,24 +195,24 @@ def test_file_beyond_any_settings_size_is_refused(machine: Machine, entry: Entry
         plan_install(CURSOR, entry, "user", machine)
 
 
-def test_read_only_file_is_left_alone(machine: Machine, entry: Entry) -> None:
+def test_read_only_file_is_left_alone(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     path.chmod(0o444)
     with pytest.raises(Unavailable, match="read-only"):
-        apply(plan_install(CURSOR, entry, "user", machine))
+        apply_change(plan_install(CURSOR, entry, "user", machine))
     assert path.read_text() == NEIGHBOUR
     assert leftovers(path) == []
 
 
-def test_folder_that_cannot_be_made_is_explained(machine: Machine, entry: Entry) -> None:
+def test_folder_that_cannot_be_made_is_explained(machine: Machine, entry: ServerEntry) -> None:
     (machine.home / ".cursor").write_text("a file where the folder should be")
     with pytest.raises(Unavailable, match="cannot be"):
-        apply(plan_install(CURSOR, entry, "user", machine))
+        apply_change(plan_install(CURSOR, entry, "user", machine))
 
 
 @pytest.mark.parametrize("contents", [NEIGHBOUR.replace("other", "newer"), None])
 def test_change_by_another_program_in_between_is_noticed(
-    machine: Machine, entry: Entry, contents: str | None
+    machine: Machine, entry: ServerEntry, contents: str | None
 ) -> None:
     path = cursor_file(machine)
     change = plan_install(CURSOR, entry, "user", machine)
@@ -219,42 +221,44 @@ def test_change_by_another_program_in_between_is_noticed(
     else:
         path.write_text(contents)
     with pytest.raises(Unavailable):
-        apply(change)
+        apply_change(change)
     assert (path.read_text() if path.exists() else None) == contents
     assert leftovers(path) == []
 
 
-def test_file_that_appears_in_between_is_noticed(machine: Machine, entry: Entry) -> None:
+def test_file_that_appears_in_between_is_noticed(machine: Machine, entry: ServerEntry) -> None:
     change = plan_install(CURSOR, entry, "user", machine)
     path = cursor_file(machine)
     with pytest.raises(Unavailable, match="changed by another program"):
-        apply(change)
+        apply_change(change)
     assert path.read_text() == NEIGHBOUR
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_permissions_are_kept_on_the_file_and_its_copy(machine: Machine, entry: Entry, mode: int) -> None:
+def test_permissions_are_kept_on_the_file_and_its_copy(
+    machine: Machine, entry: ServerEntry, mode: int
+) -> None:
     path = cursor_file(machine)
     path.chmod(mode)
-    backup = apply(plan_install(CURSOR, entry, "user", machine))
+    backup = apply_change(plan_install(CURSOR, entry, "user", machine))
     assert backup is not None
     assert [stat.S_IMODE(file.stat().st_mode) for file in (path, backup)] == [mode, mode]
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root may give files away")
-def test_owner_is_kept(machine: Machine, entry: Entry) -> None:
+def test_owner_is_kept(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     os.chown(path, 12345, 54321)
-    apply(plan_install(CURSOR, entry, "user", machine))
+    apply_change(plan_install(CURSOR, entry, "user", machine))
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 54321)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
-def test_new_user_file_is_the_users_alone(machine: Machine, entry: Entry) -> None:
+def test_new_user_file_is_the_users_alone(machine: Machine, entry: ServerEntry) -> None:
     """P6: variables given with --env may be secrets."""
     change = plan_install(CURSOR, entry, "user", machine)
-    apply(change)
+    apply_change(change)
     assert stat.S_IMODE(change.path.stat().st_mode) == 0o600
 
 
@@ -291,12 +295,12 @@ def test_disk_that_fills_up_leaves_the_file_whole(machine: Machine) -> None:
     assert leftovers(path) == []
 
 
-def test_two_installations_at_once_leave_a_whole_file(machine: Machine, entry: Entry) -> None:
+def test_two_installations_at_once_leave_a_whole_file(machine: Machine, entry: ServerEntry) -> None:
     """Both planned on the same state: the second to write finds the first's work and gives way."""
     cursor_file(machine)
     first = plan_install(CURSOR, entry, "user", machine)
     second = plan_install(CURSOR, replace(entry, args=("serve",)), "user", machine)
-    apply(first)
+    apply_change(first)
     with pytest.raises(Unavailable, match="changed by another program"):
-        apply(second)
+        apply_change(second)
     assert installed(CURSOR, "user", machine) == CURSOR.filled(entry)

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from retinue.core.budget import Budget, BudgetKind
-from retinue.core.executor import Identity
-from retinue.core.run import Ending, Limits, RunSpec, RunStatus
-from retinue.store.logs import LogWriter, Stream
+from retinue.core.executor import ProcessIdentity
+from retinue.core.run import Ending, RunLimits, RunSpec, RunStatus
+from retinue.store.logs import LogStream, LogWriter
 from retinue.store.owners import Owner
 from retinue.store.queue import Capacity
 from retinue.store.store import Store
@@ -42,15 +42,15 @@ def live_many_lives(folder: Path) -> None:
     say("owner", owner.id)
     while True:
         spec = RunSpec(
-            agent="a", task="t" * 2000, executor="scripted", limits=Limits(budget=Budget(files=10))
+            agent="a", task="t" * 2000, executor="scripted", limits=RunLimits(budget=Budget(files=10))
         )
         run = store.runs.record(spec, owner.id)
         say("recorded", run.id)
         store.queue.admit(owner.id, ROOMY, [run.id])
-        store.runs.set_process(run.id, Identity(1_000_000_000, "1.5"))
+        store.runs.set_process(run.id, ProcessIdentity(1_000_000_000, "1.5"))
         say("started", run.id)
         with LogWriter(store.folder.log(run.id)) as log:
-            log.append(Stream.STDOUT, "some output, ")
+            log.append(LogStream.STDOUT, "some output, ")
         say("logged", run.id)
         message = store.messages.ask(run.id, "?")
         say("asked", run.id, message.id)

@@ -10,14 +10,14 @@ import pytest
 from retinue.core.budget import Budget, BudgetKind
 from retinue.core.errors import BudgetExceeded, Conflict
 from retinue.core.ids import RunId
-from retinue.core.run import Limits
+from retinue.core.run import RunLimits
 from retinue.store.ledgers import Account
 from retinue.store.store import Store
 from tests.store.store_support import SPEC, Bench
 
 
 def request_with(bench: Bench, budget: Budget) -> RunId:
-    return bench.running(replace(SPEC, limits=Limits(budget=budget))).id
+    return bench.running(replace(SPEC, limits=RunLimits(budget=budget))).id
 
 
 def test_the_ledger_is_there_when_the_request_is_recorded(bench: Bench) -> None:
@@ -26,7 +26,7 @@ def test_the_ledger_is_there_when_the_request_is_recorded(bench: Bench) -> None:
         BudgetKind.FILES: Account(0, 50),
         BudgetKind.TOKENS: Account(0, 0),
     }
-    child = bench.running(replace(SPEC, parent=request, limits=Limits(budget=Budget(files=5))))
+    child = bench.running(replace(SPEC, parent=request, limits=RunLimits(budget=Budget(files=5))))
     assert bench.store.ledgers.accounts(child.id) == {}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from retinue.core.errors import InvalidInput
 from retinue.store import logs
-from retinue.store.logs import LogPage, LogWriter, Stream
+from retinue.store.logs import LogPage, LogStream, LogWriter
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def read_all(path: Path, max_bytes: int) -> tuple[list[str], list[LogPage]]:
     whole: list[str] = []
     cursor, unfinished = 0, False
     while True:
-        page = logs.read(path, cursor, max_bytes)
+        page = logs.read_log(path, cursor, max_bytes)
         pages.append(page)
         for line in page.lines:
             if unfinished:
@@ -46,15 +46,15 @@ def read_all(path: Path, max_bytes: int) -> tuple[list[str], list[LogPage]]:
 
 def test_lines_come_back_with_their_streams_and_times(path: Path) -> None:
     with LogWriter(path) as log:
-        log.append(Stream.STDOUT, "one\ntwo\n")
-        log.append(Stream.STDERR, "oh \ud800 no\r\n")
-        log.append(Stream.EVENT, "started\n")
-    page = logs.read(path, 0)
+        log.append(LogStream.STDOUT, "one\ntwo\n")
+        log.append(LogStream.STDERR, "oh \ud800 no\r\n")
+        log.append(LogStream.EVENT, "started\n")
+    page = logs.read_log(path, 0)
     assert [(line.stream, line.text) for line in page.lines] == [
-        (Stream.STDOUT, "one"),
-        (Stream.STDOUT, "two"),
-        (Stream.STDERR, "oh ? no"),
-        (Stream.EVENT, "started"),
+        (LogStream.STDOUT, "one"),
+        (LogStream.STDOUT, "two"),
+        (LogStream.STDERR, "oh ? no"),
+        (LogStream.EVENT, "started"),
     ]
     assert all(line.at.endswith("Z") and len(line.at) == 24 for line in page.lines)
     assert page.at_end
@@ -64,10 +64,10 @@ def test_lines_come_back_with_their_streams_and_times(path: Path) -> None:
 def test_a_line_that_comes_in_parts_is_put_together(path: Path) -> None:
     with LogWriter(path) as log:
         for part in ("work", "ing"):
-            log.append(Stream.STDOUT, part)
-        log.append(Stream.STDERR, "warning\n")
-        log.append(Stream.STDOUT, " on it\nnext")
-    page = logs.tail(path, 50)
+            log.append(LogStream.STDOUT, part)
+        log.append(LogStream.STDERR, "warning\n")
+        log.append(LogStream.STDOUT, " on it\nnext")
+    page = logs.tail_log(path, 50)
     assert [(line.text, line.complete) for line in page.lines] == [
         ("working on it", True),
         ("warning", True),
@@ -78,7 +78,7 @@ def test_a_line_that_comes_in_parts_is_put_together(path: Path) -> None:
 def test_output_is_in_the_file_before_its_line_is_complete(path: Path) -> None:
     """P5: partial output survives the death of the server."""
     log = LogWriter(path)
-    log.append(Stream.STDOUT, "no end yet")
+    log.append(LogStream.STDOUT, "no end yet")
     assert "no end yet" in path.read_text()
     log.close()
 
@@ -86,40 +86,40 @@ def test_output_is_in_the_file_before_its_line_is_complete(path: Path) -> None:
 def test_the_tail_is_the_default_view_and_its_cursor_leads_on(path: Path) -> None:
     with LogWriter(path) as log:
         for number in range(5000):
-            log.append(Stream.STDOUT, f"line {number}\n")
-        page = logs.tail(path, 3)
+            log.append(LogStream.STDOUT, f"line {number}\n")
+        page = logs.tail_log(path, 3)
         assert texts(page) == ["line 4997", "line 4998", "line 4999"]
-        assert texts(logs.read(path, page.cursor)) == []
-        log.append(Stream.STDOUT, "later\n")
-        assert texts(logs.read(path, page.cursor)) == ["later"]
+        assert texts(logs.read_log(path, page.cursor)) == []
+        log.append(LogStream.STDOUT, "later\n")
+        assert texts(logs.read_log(path, page.cursor)) == ["later"]
 
 
 def test_streams_are_filtered_and_the_cursor_passes_over_the_others(path: Path) -> None:
     with LogWriter(path) as log:
         for number in range(100):
-            log.append(Stream.STDOUT if number % 2 else Stream.STDERR, f"{number}\n")
-    assert texts(logs.tail(path, 2, {Stream.STDERR})) == ["96", "98"]
-    page = logs.read(path, 0, streams={Stream.EVENT})
+            log.append(LogStream.STDOUT if number % 2 else LogStream.STDERR, f"{number}\n")
+    assert texts(logs.tail_log(path, 2, {LogStream.STDERR})) == ["96", "98"]
+    page = logs.read_log(path, 0, streams={LogStream.EVENT})
     assert (page.lines, page.cursor) == ((), path.stat().st_size)
 
 
 def test_a_log_that_does_not_exist_yet_is_empty(path: Path) -> None:
-    assert logs.tail(path, 50) == LogPage((), 0, at_end=True)
-    assert logs.read(path, 0) == LogPage((), 0, at_end=True)
+    assert logs.tail_log(path, 50) == LogPage((), 0, at_end=True)
+    assert logs.read_log(path, 0) == LogPage((), 0, at_end=True)
     logs.end_torn_line(path)
     assert not path.exists()
 
 
 def test_a_torn_last_line_is_left_for_later_and_shown_when_it_is_complete(path: Path) -> None:
     with LogWriter(path) as log:
-        log.append(Stream.STDOUT, "whole\n")
+        log.append(LogStream.STDOUT, "whole\n")
     with path.open("ab", buffering=0) as raw:
         raw.write(b"2026-01-01T00:00:00.000Z stdout to")
-        page = logs.read(path, 0)
-        assert texts(page) == texts(logs.tail(path, 5)) == ["whole"]
-        assert logs.tail(path, 5).cursor == page.cursor
+        page = logs.read_log(path, 0)
+        assert texts(page) == texts(logs.tail_log(path, 5)) == ["whole"]
+        assert logs.tail_log(path, 5).cursor == page.cursor
         raw.write(b"rn\n")
-        assert texts(logs.read(path, page.cursor)) == ["torn"]
+        assert texts(logs.read_log(path, page.cursor)) == ["torn"]
 
 
 def test_pages_respect_their_size_and_lose_nothing(path: Path) -> None:
@@ -127,7 +127,7 @@ def test_pages_respect_their_size_and_lose_nothing(path: Path) -> None:
     lines = [f"{number}:" + "x" * (number % 300) for number in range(400)]
     with LogWriter(path) as log:
         for line in lines:
-            log.append(Stream.STDOUT, line + "\n")
+            log.append(LogStream.STDOUT, line + "\n")
     whole, pages = read_all(path, 1000)
     assert whole == lines
     assert len(pages) > 10
@@ -136,7 +136,7 @@ def test_pages_respect_their_size_and_lose_nothing(path: Path) -> None:
 
 def test_a_page_smaller_than_a_line_still_makes_progress(path: Path) -> None:
     with LogWriter(path) as log:
-        log.append(Stream.STDOUT, "a" * 500 + "\n" + "b" * 500 + "\n")
+        log.append(LogStream.STDOUT, "a" * 500 + "\n" + "b" * 500 + "\n")
     assert read_all(path, 1)[0] == ["a" * 500, "b" * 500]
 
 
@@ -146,10 +146,10 @@ def test_a_line_of_any_length_is_cut_in_the_file_and_whole_again_for_the_reader(
 ) -> None:
     text = letter * 100_000
     with LogWriter(path) as log:
-        log.append(Stream.STDOUT, text + "\nend\n")
+        log.append(LogStream.STDOUT, text + "\nend\n")
     assert max(len(line) for line in path.read_bytes().split(b"\n")) < 64 * 1024
     assert read_all(path, 1000)[0] == [text, "end"]
-    assert texts(logs.tail(path, 1000)) == [text, "end"]
+    assert texts(logs.tail_log(path, 1000)) == [text, "end"]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -158,7 +158,7 @@ def test_whatever_is_appended_is_read_back(path: Path, chunks: list[str], max_by
     path.unlink(missing_ok=True)
     with LogWriter(path) as log:
         for chunk in chunks:
-            log.append(Stream.STDOUT, chunk)
+            log.append(LogStream.STDOUT, chunk)
     whole = "".join(chunks).encode("utf-8", "replace").decode()
     expected = whole.split("\n")
     if not expected[-1]:
@@ -166,7 +166,7 @@ def test_whatever_is_appended_is_read_back(path: Path, chunks: list[str], max_by
     shown = read_all(path, max_bytes)[0]
     # A carriage return before the end of a line is dropped, unless it came in a part of its own.
     assert [line.rstrip("\r") for line in shown] == [line.rstrip("\r") for line in expected]
-    assert [line.rstrip("\r") for line in texts(logs.tail(path, 10_000))] == [
+    assert [line.rstrip("\r") for line in texts(logs.tail_log(path, 10_000))] == [
         line.rstrip("\r") for line in expected
     ]
 
@@ -176,24 +176,24 @@ def test_whatever_is_appended_is_read_back(path: Path, chunks: list[str], max_by
 def test_a_made_up_cursor_shows_whole_lines_only(path: Path, cursor: int) -> None:
     if not path.exists():
         with LogWriter(path) as log:
-            log.append(Stream.STDOUT, "".join(f"ä{number}\n" for number in range(30)))
-    page = logs.read(path, cursor)
+            log.append(LogStream.STDOUT, "".join(f"ä{number}\n" for number in range(30)))
+    page = logs.read_log(path, cursor)
     assert texts(page) == [f"ä{number}" for number in range(30)][30 - len(page.lines) :]
     assert page.cursor == path.stat().st_size
 
 
 def test_bad_arguments_are_refused(path: Path) -> None:
     with pytest.raises(InvalidInput):
-        logs.read(path, -1)
+        logs.read_log(path, -1)
     with pytest.raises(InvalidInput):
-        logs.tail(path, -1)
-    assert logs.tail(path, 0).lines == ()
+        logs.tail_log(path, -1)
+    assert logs.tail_log(path, 0).lines == ()
 
 
 def test_bytes_that_are_no_text_do_not_break_the_reader(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00 garbage\n2026 stdout ok\n" + os.urandom(200).replace(b"\n", b"") + b"\n")
-    assert logs.read(path, 0).lines[1].text == "ok"
-    assert len(logs.tail(path, 10).lines) == 3
+    assert logs.read_log(path, 0).lines[1].text == "ok"
+    assert len(logs.tail_log(path, 10).lines) == 3
     path.write_bytes(b"x" * 300_000)
     assert read_all(path, 1000)[1][-1].cursor > 200_000
 
@@ -202,12 +202,12 @@ def test_a_log_has_a_limit_and_says_when_it_is_reached(path: Path) -> None:
     """P2"""
     with LogWriter(path, max_bytes=2000) as log:
         for _ in range(1000):
-            log.append(Stream.STDOUT, "x" * 50 + "\n")
+            log.append(LogStream.STDOUT, "x" * 50 + "\n")
         assert log.dropped > 0
     assert path.stat().st_size < 2200
-    assert "the log is full" in logs.tail(path, 1).lines[0].text
+    assert "the log is full" in logs.tail_log(path, 1).lines[0].text
     with LogWriter(path, max_bytes=2000) as again:
-        again.append(Stream.STDOUT, "more\n")
+        again.append(LogStream.STDOUT, "more\n")
     assert path.stat().st_size < 2400
 
 
@@ -218,13 +218,13 @@ def test_lines_of_writers_at_work_never_mix_and_readers_see_whole_lines(path: Pa
     def write(name: str) -> None:
         with LogWriter(path) as log:
             for number in range(300):
-                log.append(Stream.STDOUT, f"{name}{number}:" + name * 100 + "\n")
+                log.append(LogStream.STDOUT, f"{name}{number}:" + name * 100 + "\n")
 
     def follow() -> None:
         cursor = 0
         while True:
             last = done.is_set()
-            page = logs.read(path, cursor)
+            page = logs.read_log(path, cursor)
             seen.extend(texts(page))
             cursor = page.cursor
             if last and page.at_end:

@@ -12,8 +12,8 @@ import pytest
 from retinue.core.errors import Conflict, RunUnknown, Unavailable
 from retinue.core.ids import MessageId
 from retinue.core.message import CHANGES, MessageStatus, PermissionWanted
-from retinue.core.permission import Asked
-from retinue.core.run import Limits, RunStatus
+from retinue.core.permission import ToolRequest
+from retinue.core.run import RunLimits, RunStatus
 from retinue.store.queue import Capacity
 from retinue.store.store import Store
 from tests.store.store_support import DONE, ROOMY, SPEC, Bench
@@ -84,7 +84,7 @@ def test_a_run_goes_on_after_its_last_open_question(bench: Bench) -> None:
 
 
 def test_the_wait_for_an_answer_does_not_count_against_the_deadline(bench: Bench) -> None:
-    run = bench.running(replace(SPEC, limits=Limits(run_s=30)))
+    run = bench.running(replace(SPEC, limits=RunLimits(run_s=30)))
     deadline = run.timing.deadline_at
     assert deadline is not None
     assert deadline == bench.clock.now + 30
@@ -192,9 +192,9 @@ def test_of_many_that_answer_at_once_exactly_one_wins(bench: Bench) -> None:
 
 
 def test_what_a_question_wants_to_be_allowed_is_kept_with_it(bench: Bench) -> None:
-    wanted = PermissionWanted(Asked("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), "Bash(x)", 30.0)
+    wanted = PermissionWanted(ToolRequest("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), "Bash(x)", 30.0)
     asked = bench.store.messages.ask(bench.running().id, "may I?", wanted)
-    assert asked.permission == PermissionWanted(Asked("Bash", "touch 'ü ?'"), "Bash(x)", 30.0)
+    assert asked.permission == PermissionWanted(ToolRequest("Bash", "touch 'ü ?'"), "Bash(x)", 30.0)
     assert asked.permission and asked.permission.asked.details == '{"timeout": 5}'
     assert bench.store.messages.ask(bench.running().id, "which one?").permission is None
     with pytest.raises(Unavailable, match="never changes"):

@@ -12,7 +12,7 @@ from retinue.core.ids import OwnerId
 from retinue.core.message import MessageStatus
 from retinue.core.run import Run, RunStatus
 from retinue.store.meta_files import MetaFiles
-from retinue.store.recovery import Orphan, recover
+from retinue.store.recovery import Orphan, recover_dead_owners
 from retinue.store.workflows import WorkflowRecord
 from tests.store.store_support import SPEC, Bench
 
@@ -33,10 +33,10 @@ def of_a_dead_server(bench: Bench) -> Run:
 
 def test_dead_servers_resumable_run_queues_for_whoever_adopts_it_first(bench: Bench) -> None:
     run = of_a_dead_server(bench)
-    assert recover(bench.store, nothing) == []
+    assert recover_dead_owners(bench.store, nothing) == []
     assert bench.status(run.id) is RunStatus.QUEUED
     assert bench.store.runs.adoptable() == [run.id]
-    assert recover(bench.store, nothing) == []  # and nobody looks after it again and again
+    assert recover_dead_owners(bench.store, nothing) == []  # and nobody looks after it again and again
     assert [bench.store.runs.adopt(run.id, OwnerId.new()) for _ in range(2)] == [True, False]
     assert bench.store.runs.adoptable() == []
     bench.store.runs.start(run.id)
@@ -46,7 +46,7 @@ def test_dead_servers_resumable_run_queues_for_whoever_adopts_it_first(bench: Be
 def test_time_of_its_first_start_stays(bench: Bench) -> None:
     run = of_a_dead_server(bench)
     began = bench.store.runs.get(run.id).timing.started_at
-    recover(bench.store, nothing)
+    recover_dead_owners(bench.store, nothing)
     bench.clock.now += 100
     bench.store.runs.adopt(run.id, bench.owner_id)
     bench.store.runs.start(run.id)
@@ -56,7 +56,7 @@ def test_time_of_its_first_start_stays(bench: Bench) -> None:
 def test_question_outlives_the_server_and_its_answer_makes_the_run_adoptable(bench: Bench) -> None:
     run = of_a_dead_server(bench)
     message = bench.store.messages.ask(run.id, "which?")
-    recover(bench.store, nothing)
+    recover_dead_owners(bench.store, nothing)
     assert bench.status(run.id) is RunStatus.WAITING
     assert bench.store.messages.get(message.id).status is MessageStatus.PENDING
     assert bench.store.runs.adoptable() == []
@@ -89,14 +89,14 @@ def test_run_that_nobody_performs_is_canceled_at_once(bench: Bench, waits: bool)
     run = of_a_dead_server(bench)
     if waits:
         bench.store.messages.ask(run.id, "which?")
-    recover(bench.store, nothing)
+    recover_dead_owners(bench.store, nothing)
     assert bench.store.runs.request_cancel(run.id).status is RunStatus.CANCELED
 
 
 def test_meta_file_does_not_say_running_of_a_run_that_nobody_performs(bench: Bench) -> None:
     """P8"""
     run = of_a_dead_server(bench)
-    recover(bench.store, nothing)
+    recover_dead_owners(bench.store, nothing)
     MetaFiles(bench.store.database, bench.store.messages).write(run.id)
     assert '"status": "queued"' in bench.store.folder.meta(run.id).read_text()
 

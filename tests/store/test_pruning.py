@@ -9,10 +9,10 @@ import pytest
 from retinue.core.budget import Budget
 from retinue.core.errors import Canceled, RunUnknown
 from retinue.core.ids import RunId
-from retinue.core.run import Limits, Run
+from retinue.core.run import Run, RunLimits
 from retinue.core.stop import Stop
-from retinue.store.logs import LogWriter, Stream
-from retinue.store.pruning import BATCH, prune
+from retinue.store.logs import LogStream, LogWriter
+from retinue.store.pruning import BATCH, prune_runs
 from tests.store.store_support import DONE, SPEC, Bench
 
 DAY = 86_400.0
@@ -23,7 +23,7 @@ def ended(bench: Bench, run: Run, *, days_ago: float) -> RunId:
     now = bench.clock.now
     bench.clock.now = now - days_ago * DAY
     with LogWriter(bench.store.folder.log(run.id)) as log:
-        log.append(Stream.STDOUT, "words\n")
+        log.append(LogStream.STDOUT, "words\n")
     assert bench.store.runs.finish(run.id, DONE)
     bench.store.meta_files.write(run.id)
     bench.clock.now = now
@@ -40,11 +40,11 @@ def known(bench: Bench) -> set[RunId]:
 
 
 def prune_30_days(bench: Bench) -> int:
-    return prune(bench.store, bench.clock.now - 30 * DAY, Stop())
+    return prune_runs(bench.store, bench.clock.now - 30 * DAY, Stop())
 
 
 def test_old_run_goes_with_its_log_messages_events_budget_and_token(bench: Bench) -> None:
-    spec = replace(SPEC, limits=Limits(budget=Budget(files=5)))
+    spec = replace(SPEC, limits=RunLimits(budget=Budget(files=5)))
     run = bench.running(spec)
     bench.store.child_tokens.issue(run.id)
     bench.store.messages.ask(run.id, "why?")
@@ -98,7 +98,7 @@ def test_many_go_in_several_writes_and_a_stop_ends_it_between_them(bench: Bench)
     stopped = Stop()
     stopped.cancel()
     with pytest.raises(Canceled):
-        prune(bench.store, bench.clock.now - 30 * DAY, stopped)
+        prune_runs(bench.store, bench.clock.now - 30 * DAY, stopped)
     assert len(known(bench)) == BATCH + 4
     assert prune_30_days(bench) == BATCH + 3
     assert known(bench) == {recent}

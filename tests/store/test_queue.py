@@ -8,7 +8,7 @@ import pytest
 
 from retinue.core.errors import Saturated
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import Endpoint, Limits, RunSpec, RunStatus
+from retinue.core.run import Endpoint, RunLimits, RunSpec, RunStatus
 from retinue.store.queue import Capacity
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
@@ -212,7 +212,7 @@ def test_a_lent_slot_serves_others_and_is_had_again_before_new_runs(bench: Bench
 
 
 def test_the_deadline_counts_from_the_queue_first_and_from_the_start_then(bench: Bench) -> None:
-    run = bench.queued(replace(SPEC, limits=Limits(queue_s=5, run_s=30)))
+    run = bench.queued(replace(SPEC, limits=RunLimits(queue_s=5, run_s=30)))
     assert run.timing.deadline_at == bench.clock.now + 5
     bench.clock.now += 3
     bench.admit(ROOMY)
@@ -222,5 +222,5 @@ def test_the_deadline_counts_from_the_queue_first_and_from_the_start_then(bench:
 
 
 def test_a_run_without_a_limit_has_no_deadline_once_it_started(bench: Bench) -> None:
-    run = bench.running(replace(SPEC, limits=Limits(queue_s=5)))
+    run = bench.running(replace(SPEC, limits=RunLimits(queue_s=5)))
     assert run.timing.deadline_at is None

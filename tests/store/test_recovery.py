@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.executor import Identity
+from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import MessageId, OwnerId, RunId
 from retinue.core.message import MessageStatus
-from retinue.core.run import ACTIVE, Run, RunStatus
+from retinue.core.run import ACTIVE_STATUSES, Run, RunStatus
 from retinue.store import logs, owners
-from retinue.store.logs import LogWriter, Stream
+from retinue.store.logs import LogStream, LogWriter
 from retinue.store.owners import Owner
-from retinue.store.recovery import Orphan, recover
+from retinue.store.recovery import Orphan, recover_dead_owners
 from retinue.store.store import Store
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
@@ -31,7 +31,7 @@ def nothing(_: Sequence[Orphan]) -> None:
     """There are no processes to end."""
 
 
-def dead_owners_run(bench: Bench, process: Identity | None = None) -> Run:
+def dead_owners_run(bench: Bench, process: ProcessIdentity | None = None) -> Run:
     """A run that was running when its server died: nobody holds its owner's lock."""
     owner = OwnerId.new()
     bench.store.folder.owner_lock(owner).touch()
@@ -47,17 +47,17 @@ def test_a_dead_owners_run_is_interrupted_and_keeps_what_it_had(bench: Bench) ->
     bench.store.runs.set_summary(run.id, "half done")
     message = bench.store.messages.ask(run.id, "?")
     with LogWriter(bench.store.folder.log(run.id)) as log:
-        log.append(Stream.STDOUT, "whole line\n")
+        log.append(LogStream.STDOUT, "whole line\n")
     with bench.store.folder.log(run.id).open("ab") as raw:
         raw.write(b"2026-01-01T00:00:00.000Z stdout torn in the mid")
 
-    assert [orphan.run_id for orphan in recover(bench.store, nothing)] == [run.id]
+    assert [orphan.run_id for orphan in recover_dead_owners(bench.store, nothing)] == [run.id]
 
     ended = bench.store.runs.get(run.id)
     assert (ended.status, ended.summary) == (RunStatus.INTERRUPTED, "half done")
     assert isinstance(ended.error, dict) and ended.error["code"] == "interrupted"
     assert bench.store.messages.get(message.id).status is MessageStatus.CLOSED
-    kept = [line.text for line in logs.tail(bench.store.folder.log(run.id), 10).lines]
+    kept = [line.text for line in logs.tail_log(bench.store.folder.log(run.id), 10).lines]
     assert kept == ["whole line", "torn in the mid"]
     meta = json.loads(bench.store.folder.meta(run.id).read_text())
     assert (meta["status"], meta["messages"][0]["messageStatus"]) == ("interrupted", "closed")
@@ -74,14 +74,14 @@ def test_no_run_stays_active_whatever_state_its_owner_died_in(bench: Bench, stat
     elif state == "lent":
         bench.store.queue.lend(run.id)
         bench.store.queue.reclaim(run.id)
-    recover(bench.store, nothing)
+    recover_dead_owners(bench.store, nothing)
     assert bench.status(run.id) is RunStatus.INTERRUPTED
-    assert bench.store.runs.list(statuses=ACTIVE) == []
+    assert bench.store.runs.list(statuses=ACTIVE_STATUSES) == []
 
 
 def test_processes_are_ended_before_their_runs_are_marked(bench: Bench) -> None:
     """So that a recovery which itself dies half-way is done again by the next one."""
-    process = Identity(4321, "12.5")
+    process = ProcessIdentity(4321, "12.5")
     run = dead_owners_run(bench, process)
     seen: list[tuple[Orphan, RunStatus]] = []
 
@@ -90,24 +90,24 @@ def test_processes_are_ended_before_their_runs_are_marked(bench: Bench) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        recover(bench.store, die_half_way)
+        recover_dead_owners(bench.store, die_half_way)
     [(orphan, status)] = seen
     assert status is RunStatus.RUNNING
     assert orphan.process and (orphan.process.pid, orphan.process.started) == (4321, "12.5")
-    assert [again.run_id for again in recover(bench.store, nothing)] == [run.id]
+    assert [again.run_id for again in recover_dead_owners(bench.store, nothing)] == [run.id]
 
 
 def test_a_living_owners_runs_are_never_touched(bench: Bench) -> None:
     ours, theirs = bench.running(), dead_owners_run(bench)
     peer = Owner.register(bench.store.folder)
     peers_run = bench.store.runs.record(SPEC, peer.id)
-    recovered = recover(bench.store, nothing)
+    recovered = recover_dead_owners(bench.store, nothing)
     assert [orphan.run_id for orphan in recovered] == [theirs.id]
     assert bench.status(ours.id) is RunStatus.RUNNING
     assert bench.status(peers_run.id) is RunStatus.QUEUED
-    assert recover(bench.store, nothing) == []
+    assert recover_dead_owners(bench.store, nothing) == []
     peer.close()
-    assert [orphan.run_id for orphan in recover(bench.store, nothing)] == [peers_run.id]
+    assert [orphan.run_id for orphan in recover_dead_owners(bench.store, nothing)] == [peers_run.id]
 
 
 def test_a_dead_owners_slots_are_free_after_recovery(bench: Bench) -> None:
@@ -115,20 +115,20 @@ def test_a_dead_owners_slots_are_free_after_recovery(bench: Bench) -> None:
     ours = bench.queued()
     one = type(ROOMY)(1, 10)
     assert bench.admit(one) == []
-    recover(bench.store, nothing)
+    recover_dead_owners(bench.store, nothing)
     assert bench.admit(one) == [ours.id]
 
 
 def test_runs_that_had_ended_stay_as_they_ended(bench: Bench) -> None:
     run = dead_owners_run(bench)
     bench.store.runs.finish(run.id, DONE)
-    assert recover(bench.store, nothing) == []
+    assert recover_dead_owners(bench.store, nothing) == []
     assert bench.status(run.id) is RunStatus.SUCCESS
 
 
 def test_two_that_recover_at_once_handle_each_run_once(bench: Bench) -> None:
     """P5: two servers never fight over a run."""
-    expected = {dead_owners_run(bench, Identity(n, "1.0")).id for n in range(1, 25)}
+    expected = {dead_owners_run(bench, ProcessIdentity(n, "1.0")).id for n in range(1, 25)}
     stores = [Store.open(bench.store.folder.path) for _ in range(4)]
     handled: list[list[RunId]] = [[] for _ in stores]
     swept: list[RunId] = []
@@ -136,7 +136,9 @@ def test_two_that_recover_at_once_handle_each_run_once(bench: Bench) -> None:
 
     def work(number: int) -> None:
         start.wait(5)
-        found = recover(stores[number], lambda orphans: swept.extend(orphan.run_id for orphan in orphans))
+        found = recover_dead_owners(
+            stores[number], lambda orphans: swept.extend(orphan.run_id for orphan in orphans)
+        )
         handled[number] = [orphan.run_id for orphan in found]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(len(stores))]
@@ -155,7 +157,7 @@ def test_the_locks_of_the_dead_are_cleared_away(bench: Bench) -> None:
     dead_owners_run(bench)
     bench.store.folder.owner_lock(OwnerId.new()).touch()
     (bench.store.folder.owners / "not an owner.lock").touch()
-    recover(bench.store, nothing)
+    recover_dead_owners(bench.store, nothing)
     assert owners.known(bench.store.folder) == [bench.owner_id]
     assert bench.store.folder.owner_lock(bench.owner_id).exists()
 
@@ -221,12 +223,12 @@ def crash(bench: Bench, times: int, seed: int) -> None:
     for _ in range(times):
         facts = kill_at_random(bench.store.folder.path, chance)
         swept: list[Orphan] = []
-        recovered = recover(bench.store, swept.extend)
+        recovered = recover_dead_owners(bench.store, swept.extend)
         check_facts(bench.store, facts)
         assert swept == recovered
         assert all(bench.status(orphan.run_id) is RunStatus.INTERRUPTED for orphan in recovered)
-        assert [run.id for run in bench.store.runs.list(statuses=ACTIVE)] == [ours.id]
-        assert recover(bench.store, nothing) == []
+        assert [run.id for run in bench.store.runs.list(statuses=ACTIVE_STATUSES)] == [ours.id]
+        assert recover_dead_owners(bench.store, nothing) == []
         recorded += [fact[1] for fact in facts if fact[0] == "recorded"]
     everything = [run.id for run in bench.store.runs.list(limit=-1)]
     assert len(everything) == len(set(everything))

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from retinue.core.budget import Budget, Usage
 from retinue.core.errors import Conflict, RunUnknown
-from retinue.core.executor import Identity
+from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import (
-    CHANGES,
-    ENDED,
+    ENDED_STATUSES,
     RESUMABLE_CHANGES,
+    STATUS_CHANGES,
     Ending,
     Endpoint,
-    Limits,
+    RunLimits,
     RunSpec,
     RunStatus,
 )
@@ -40,7 +40,7 @@ def test_a_run_is_recorded_whole_before_it_starts(bench: Bench) -> None:
         caller="cli",
         model="qwen",
         tools=("Read", "Grep"),
-        limits=Limits(queue_s=5, run_s=30, budget=Budget(files=50, bytes=1_048_576)),
+        limits=RunLimits(queue_s=5, run_s=30, budget=Budget(files=50, bytes=1_048_576)),
         endpoint=Endpoint("http://localhost:1234", 1),
         command="echo",
     )
@@ -129,7 +129,7 @@ def test_an_unknown_run_is_said_to_be_unknown(bench: Bench) -> None:
 def test_a_process_is_remembered_with_its_start_time(bench: Bench) -> None:
     """P5: a later process with the same number cannot be mistaken for it."""
     run = bench.running()
-    process = Identity(4321, "99.5")
+    process = ProcessIdentity(4321, "99.5")
     bench.store.runs.set_process(run.id, process)
     assert bench.store.runs.get(run.id).process == process
 
@@ -161,7 +161,7 @@ def test_runs_are_listed_newest_first_and_filtered(bench: Bench) -> None:
     bench.store.runs.finish(ids[0], DONE)
     assert [run.id for run in bench.store.runs.list()] == ids[::-1]
     assert [run.id for run in bench.store.runs.list(limit=2)] == ids[:2:-1]
-    assert [run.id for run in bench.store.runs.list(statuses=ENDED)] == [ids[0]]
+    assert [run.id for run in bench.store.runs.list(statuses=ENDED_STATUSES)] == [ids[0]]
     assert bench.store.runs.list(statuses=[]) == []
     assert bench.store.runs.list(owner=OwnerId.new()) == []
 
@@ -187,7 +187,7 @@ def put_into(database: sqlite3.Connection, run_id: RunId, status: RunStatus) -> 
     """The shortest way to a status, by hand."""
     if status is RunStatus.QUEUED:
         return
-    if status not in CHANGES[RunStatus.QUEUED]:
+    if status not in STATUS_CHANGES[RunStatus.QUEUED]:
         change_by_hand(database, run_id, RunStatus.RUNNING)
     change_by_hand(database, run_id, status)
 
@@ -200,7 +200,7 @@ def change_by_hand(database: sqlite3.Connection, run_id: RunId, status: RunStatu
     )
 
 
-@pytest.mark.parametrize(("resumable", "changes"), [(False, CHANGES), (True, RESUMABLE_CHANGES)])
+@pytest.mark.parametrize(("resumable", "changes"), [(False, STATUS_CHANGES), (True, RESUMABLE_CHANGES)])
 def test_the_database_itself_refuses_an_illegal_change(
     bench: Bench, resumable: bool, changes: Mapping[RunStatus, frozenset[RunStatus]]
 ) -> None:
@@ -250,7 +250,7 @@ def test_the_database_itself_refuses_nonsense(bench: Bench, change: str) -> None
     st.lists(
         st.one_of(
             st.sampled_from(["admit", "start", "ask", "reply", "acknowledge", "lend", "reclaim", "cancel"]),
-            st.sampled_from(sorted(ENDED)),
+            st.sampled_from(sorted(ENDED_STATUSES)),
         ),
         max_size=12,
     )
@@ -295,7 +295,7 @@ def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[
         if event.kind == "status"
     ]
     assert seen[0] is RunStatus.QUEUED
-    assert all(after in CHANGES[before] for before, after in pairwise(seen))
+    assert all(after in STATUS_CHANGES[before] for before, after in pairwise(seen))
 
 
 def test_of_many_that_end_a_run_at_once_exactly_one_wins(bench: Bench) -> None:

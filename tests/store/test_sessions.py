@@ -9,7 +9,7 @@ import pytest
 from retinue.core.errors import Conflict
 from retinue.core.executor import Resumed
 from retinue.store.file_lock import FileLock
-from retinue.store.sessions import SessionNote, forget, kept_sessions
+from retinue.store.sessions import SessionNote, forget_sessions, kept_sessions
 
 
 def keep(state: Path, agent: str, cwd: Path, session: str) -> SessionNote:
@@ -52,8 +52,8 @@ def test_sessions_that_a_run_uses_are_not_forgotten_and_nor_are_the_others(tmp_p
     lock = FileLock(used.lock)
     assert lock.try_acquire()
     with pytest.raises(Conflict, match="a run of a is using its session"):
-        forget(kept_sessions(tmp_path))
+        forget_sessions(kept_sessions(tmp_path))
     assert free.file.exists() and used.file.exists()
     lock.close()
-    forget(kept_sessions(tmp_path))
+    forget_sessions(kept_sessions(tmp_path))
     assert kept_sessions(tmp_path) == []

@@ -8,10 +8,10 @@ import pytest
 
 from retinue.core.errors import Canceled
 from retinue.core.model import ToolSpec
-from retinue.core.tool_names import OWN, SYNONYMS
+from retinue.core.tool_names import OWN_TOOLS, TOOL_SYNONYMS
 from retinue.redaction import Redactor
 from retinue.tools.file_tools import FILE_TOOLS
-from retinue.tools.names import select
+from retinue.tools.names import select_tools
 from retinue.tools.parent_tools import ASK_PARENT
 from retinue.tools.tool import Arguments, Tool, parameters
 from retinue.tools.toolbox import Toolbox
@@ -28,7 +28,7 @@ def echo(name: str = "echo") -> Tool:
 
 
 def test_an_agents_list_is_narrowed_to_what_exists_and_is_allowed() -> None:
-    chosen = select(
+    chosen = select_tools(
         ["Read", "Grep", "Bash", "telepathy", "LS"], FILE_TOOLS, lambda name: name != "list_folder"
     )
     assert chosen.names == ("read_file", "search")
@@ -41,19 +41,19 @@ def test_an_agents_list_is_narrowed_to_what_exists_and_is_allowed() -> None:
 
 
 def test_none_asks_for_everything_and_nothing_left_leaves_read_file() -> None:
-    assert select(None, FILE_TOOLS).names == FILE_TOOLS
-    assert select([], FILE_TOOLS).names == ("read_file",)
-    assert select(["Write", "Edit"], FILE_TOOLS).names == ("read_file",)
+    assert select_tools(None, FILE_TOOLS).names == FILE_TOOLS
+    assert select_tools([], FILE_TOOLS).names == ("read_file",)
+    assert select_tools(["Write", "Edit"], FILE_TOOLS).names == ("read_file",)
 
 
 def test_the_fallback_does_not_overrule_a_prohibition() -> None:
     """P7"""
-    assert select(["Write"], FILE_TOOLS, lambda name: False).names == ()
+    assert select_tools(["Write"], FILE_TOOLS, lambda name: False).names == ()
 
 
 def test_a_permission_for_a_part_does_not_become_one_for_the_whole() -> None:
     """P7: `Read(src/**)` would otherwise let an agent read everything."""
-    chosen = select(["Read(src/**)", "Grep"], FILE_TOOLS)
+    chosen = select_tools(["Read(src/**)", "Grep"], FILE_TOOLS)
     assert chosen.names == ("search",)
     assert "part of a tool" in chosen.withheld[0].why
 
@@ -101,5 +101,5 @@ async def test_an_empty_box_says_so() -> None:
 
 
 def test_the_names_that_files_are_checked_against_are_those_of_the_tools() -> None:
-    assert (*FILE_TOOLS, ASK_PARENT) == OWN
-    assert set(SYNONYMS.values()) <= set(OWN)
+    assert (*FILE_TOOLS, ASK_PARENT) == OWN_TOOLS
+    assert set(TOOL_SYNONYMS.values()) <= set(OWN_TOOLS)

@@ -12,7 +12,7 @@ from retinue.core.json_value import Json
 from retinue.redaction import Redactor
 from retinue.runtime.meter import Meter
 from retinue.tools.file_tools import FileTools
-from retinue.tools.names import Allows, everything
+from retinue.tools.names import Allows, allow_all
 from retinue.tools.toolbox import Toolbox
 from tests.codebase.planting import plant
 
@@ -32,7 +32,7 @@ def metered(**limits: int) -> Meter:
 
 
 def file_toolbox(
-    folder: Path, files: Mapping[str, str | bytes], meter: Meter | None = None, allows: Allows = everything
+    folder: Path, files: Mapping[str, str | bytes], meter: Meter | None = None, allows: Allows = allow_all
 ) -> Toolbox:
     redactor = Redactor()
     tools = FileTools(Codebase([plant(folder, files)]), redactor, meter or metered())

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.run import ACTIVE, RunStatus
-from retinue.store.recovery import recover
+from retinue.core.run import ACTIVE_STATUSES, RunStatus
+from retinue.store.recovery import recover_dead_owners
 from tests.workflows.workflow_bench import REDACTOR, Bench, Scripted, bench, handoff_in, proceed
 
 WORKFLOW = """
@@ -51,8 +51,8 @@ class Noting(Scripted):
 async def recovered(at: Bench) -> None:
     """Until the server before is known to be dead: its lock may outlive it for a moment."""
     for _ in range(5_000):
-        recover(at.store, lambda _: None)
-        if all(run.owner == "" for run in at.store.runs.list(statuses=ACTIVE, limit=-1)):
+        recover_dead_owners(at.store, lambda _: None)
+        if all(run.owner == "" for run in at.store.runs.list(statuses=ACTIVE_STATUSES, limit=-1)):
             return
         await asyncio.sleep(0.001)
     raise AssertionError("a run outlived its server")

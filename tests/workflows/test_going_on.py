@@ -11,7 +11,7 @@ from retinue.core.errors import Conflict
 from retinue.core.executor import Outcome
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import RunStatus
-from retinue.store.recovery import recover
+from retinue.store.recovery import recover_dead_owners
 from retinue.store.store import Store
 from tests.workflows.workflow_bench import Scripted, bench, clarify, proceed, stop, wrote
 
@@ -185,7 +185,7 @@ async def test_cancel_that_the_server_did_not_live_to_carry_out_is_carried_out(t
         at.store.folder.owner_lock(dead).touch()
         with at.store.database.write() as tx:
             tx.execute("UPDATE runs SET owner = ?, cancel_requested_at = 1 WHERE id = ?", (dead, run_id))
-        recover(at.store, lambda _: None)
+        recover_dead_owners(at.store, lambda _: None)
         assert at.store.runs.get(run_id).status is RunStatus.CANCELED
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from retinue.core.run import RunStatus
-from retinue.store.checkpoints import RESULT
+from retinue.store.checkpoints import RESULT_STEP
 from retinue.store.store import Store
 from tests.workflows.crashing_workflow import STEPS, Noting, recovered
 from tests.workflows.workflow_bench import bench
@@ -65,7 +65,7 @@ def test_no_finished_step_runs_twice_and_none_is_lost(tmp_path: Path, times: int
         interrupted = 0
         for run_id in workflows:
             assert store.runs.get(run_id).status is RunStatus.SUCCESS
-            kept = store.checkpoints.get(run_id, RESULT)
+            kept = store.checkpoints.get(run_id, RESULT_STEP)
             output: Any = None if kept is None else kept.output
             assert len(output["savings"]["phases"]) == STEPS
             children = store.runs.list(parent=run_id, limit=-1)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retinue.core.handoff import HandoffContext, HandoffRequest, HandoffResponse, schemas
-from retinue.core.phase import Decision, Expected, Phase, Progress
+from retinue.core.handoff import HandoffContext, HandoffRequest, HandoffResponse, handoff_schemas
+from retinue.core.phase import Decision, ExpectedFindings, Phase, PhaseStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.workflows.replies import Unreadable, read_reply, shortened
 
@@ -19,7 +19,7 @@ REQUEST = HandoffRequest(
     phase=Phase.RESEARCH,
     context=HandoffContext(feature="f"),
     instructions="look",
-    expected_output=Expected.FINDINGS,
+    expected_output=ExpectedFindings.FINDINGS,
 )
 WHOLE: dict[str, Any] = {
     "task_id": "t/1",
@@ -61,7 +61,7 @@ def test_tokens_are_ours_and_not_the_agents() -> None:
 def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
     reply = {"decision": "STOP", "reason": "conflict", "context_summary": "s", "issues": [{"at": "a.py:1"}]}
     response = read(json.dumps(reply))
-    assert (response.task_id, response.phase, response.status) == ("t/1", Phase.RESEARCH, Progress.BLOCKED)
+    assert (response.task_id, response.phase, response.status) == ("t/1", Phase.RESEARCH, PhaseStatus.BLOCKED)
     assert response.findings == {"reason": "conflict"}
     assert response.issues == ('{"at": "a.py:1"}',)
 
@@ -93,7 +93,7 @@ def test_reply_that_breaks_the_protocol_is_refused_with_the_reason(
 
 
 def test_writer_must_name_its_files() -> None:
-    request = REQUEST.model_copy(update={"phase": Phase.WRITE, "expected_output": Expected.FILES})
+    request = REQUEST.model_copy(update={"phase": Phase.WRITE, "expected_output": ExpectedFindings.FILES})
     with pytest.raises(Unreadable, match="files_changed"):
         read_reply(json.dumps(WHOLE | {"phase": "write"}), request, {}, 0)
 
@@ -120,7 +120,7 @@ def test_shortened_text_fits(text: str, tokens: int) -> None:
 
 
 def test_schemas_are_those_of_the_protocol() -> None:
-    request, response = schemas()["request"], schemas()["response"]
+    request, response = handoff_schemas()["request"], handoff_schemas()["response"]
     assert set(request["properties"]) == {"task_id", "phase", "context", "instructions", "expected_output"}
     assert set(request["$defs"]["HandoffContext"]["properties"]) == {
         "feature",

@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core.tokens import estimate_tokens
 from retinue.core.workflow import Assignment
-from retinue.service import watching
+from retinue.service import overview
 from retinue.service.service import Service
 from retinue.service.workflow_views import outcome
 from retinue.store.confirmed_checks import ConfirmedChecks
@@ -190,25 +190,25 @@ async def test_question_of_an_agent_reaches_whoever_waits_for_the_workflow(proje
     """A child's own question is answered through the workflow, while its process waits."""
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
-        flows = service.flows
+        flows = service.workflows
         run_id = _started(service, {"steps": [{"agent": "sleeps"}]})
-        while not (children := service.running.store.runs.list(parent=run_id)):
-            await service.running.next_change(5)
+        while not (children := service.runs.store.runs.list(parent=run_id)):
+            await service.runs.next_change(5)
         (child,) = children
-        while service.running.store.runs.get(child.id).process is None:
-            await service.running.next_change(0.05)
-        service.running.store.messages.ask(child.id, "may I?")
+        while service.runs.store.runs.get(child.id).process is None:
+            await service.runs.next_change(0.05)
+        service.runs.store.messages.ask(child.id, "may I?")
         seen = await flows.finish(run_id, 5)
         assert seen["questions"] == ["may I?"]
         flows.answer(run_id, ["yes"])
-        (message,) = service.running.store.messages.of_run(child.id)
+        (message,) = service.runs.store.messages.of_run(child.id)
         assert message.answer == "yes"
-        await service.running.cancel_and_wait(run_id)
+        await service.runs.cancel_and_wait(run_id)
 
 
 def _started(service: Service, spec: dict[str, Any]) -> Any:
 
-    return service.flows.start(None, Assignment(feature="x"), spec=spec, person=True).id
+    return service.workflows.start(None, Assignment(feature="x"), spec=spec, person=True).id
 
 
 async def test_many_findings_give_way_to_a_note(project: Path) -> None:
@@ -216,9 +216,9 @@ async def test_many_findings_give_way_to_a_note(project: Path) -> None:
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
         run_id = _started(service, {"steps": [{"agent": "researcher"}]})
-        run = service.running.store.runs.get(run_id)
-        await service.running.cancel_and_wait(run_id)
-        run = service.running.store.runs.get(run_id)
+        run = service.runs.store.runs.get(run_id)
+        await service.runs.cancel_and_wait(run_id)
+        run = service.runs.store.runs.get(run_id)
     result = {
         "decision": "PROCEED",
         "findings": {str(n): ["few words"] * 9 for n in range(90)},
@@ -283,15 +283,15 @@ async def test_watching_person_answers_and_the_workflow_goes_on_in_its_folder(
     """Elsewhere the answer is kept, and a server of its folder goes on."""
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
-        asking = [service.flows.start("ask", Assignment(feature="x"), person=True).id for _ in range(2)]
+        asking = [service.workflows.start("ask", Assignment(feature="x"), person=True).id for _ in range(2)]
         for run_id in asking:
-            await service.flows.finish(run_id, 20)
-        here, elsewhere = watching.overview(service.running)["asked"]
-        watching.answer(service, here["run_id"], here["message_id"], "Google")
-        assert (await service.flows.finish(here["run_id"], 20))["decision"] == "PROCEED"
+            await service.workflows.finish(run_id, 20)
+        here, elsewhere = overview.overview(service.runs)["asked"]
+        overview.answer(service, here["run_id"], here["message_id"], "Google")
+        assert (await service.workflows.finish(here["run_id"], 20))["decision"] == "PROCEED"
     monkeypatch.chdir(project.parent)
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
-        told = watching.answer(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
+        told = overview.answer(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
         assert told["messageStatus"] == "parent_replied"
-        assert service.flows.outcome(elsewhere["run_id"])["status"] == "queued"
+        assert service.workflows.outcome(elsewhere["run_id"])["status"] == "queued"

@@ -14,12 +14,12 @@ from retinue.core.budget import UNLIMITED, Budget
 from retinue.core.errors import DeadlineExceeded, ProgramFailed
 from retinue.core.executor import Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
-from retinue.core.run import Limits, Run, RunSpec, RunStatus
+from retinue.core.run import Run, RunLimits, RunSpec, RunStatus
 from retinue.core.workflow import Assignment, Workflow
 from retinue.definitions.workflows import read_team, read_workflow
 from retinue.redaction import Redactor
 from retinue.runtime.supervisor import Supervisor, Work
-from retinue.store.checkpoints import RESULT
+from retinue.store.checkpoints import RESULT_STEP
 from retinue.workflows.embedded import Embedded
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
@@ -107,7 +107,7 @@ class Bench:
         self, name: str, task: str, parent: RunId, executor: Scripted, timeout_s: float | None = None
     ) -> Run:
         spec = RunSpec(
-            agent=name, task=task, executor="scripted", parent=parent, limits=Limits(run_s=timeout_s)
+            agent=name, task=task, executor="scripted", parent=parent, limits=RunLimits(run_s=timeout_s)
         )
         return self.supervisor.start(Work(spec, executor, self.store.folder.path))
 
@@ -141,7 +141,7 @@ class Bench:
 
     async def result(self, run_id: RunId) -> dict[str, Any]:
         run = await self.settled(run_id)
-        kept = self.store.checkpoints.get(run_id, RESULT)
+        kept = self.store.checkpoints.get(run_id, RESULT_STEP)
         assert kept is not None, f"{run.status}: {run.error}"
         output: Any = kept.output
         return output

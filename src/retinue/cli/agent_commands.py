@@ -13,17 +13,17 @@ import click
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.run_commands import exit_code, told, with_runs
 from retinue.core.errors import InvalidInput, Unauthorized
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service.agents import Agents
-    from retinue.service.runs import Runs
+    from retinue.service.agents import AgentService
+    from retinue.service.runs import RunService
 
 
-def known() -> Agents:
+def known() -> AgentService:
     from retinue import wiring  # imported here because `--help` must not wait for it
 
-    return wiring.build_service(wiring.read_settings({})).known
+    return wiring.build_service(wiring.read_settings({})).agents
 
 
 @click.group(invoke_without_command=True)
@@ -212,7 +212,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
     # A run that types our command is still that run: its children are counted and its name is checked.
     parent = wiring.own_run(wiring.read_settings({})).id if wiring.is_child() else None
 
-    async def perform(runs: Runs) -> dict[str, Any]:
+    async def perform(runs: RunService) -> dict[str, Any]:
         from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
 
         async with ending_runs(runs) as told_of:
@@ -223,7 +223,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
             await follow(runs, run.id)
             return runs.outcome(run.id)
 
-    async def follow(runs: Runs, run_id: str) -> None:
+    async def follow(runs: RunService, run_id: str) -> None:
         cursor = 0
         while True:
             ended = runs.has_ended(run_id)
@@ -232,7 +232,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
                 page = runs.logs(run_id, cursor=cursor)
                 cursor, more = page["cursor"], page["more"]
                 if page["log"]:
-                    click.echo(harmless(page["log"]), err=True)
+                    click.echo(strip_control_characters(page["log"]), err=True)
             if ended:
                 return
             if not more:
@@ -242,7 +242,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        answer = harmless(told(done)) or done["status"]
+        answer = strip_control_characters(told(done)) or done["status"]
         click.echo(answer, nl=not answer.endswith("\n"))
     sys.exit(exit_code([done]))
 

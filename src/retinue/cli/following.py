@@ -12,25 +12,25 @@ from retinue.cli.opened import with_service
 from retinue.cli.output import print_json, print_table
 from retinue.cli.run_commands import exit_code
 from retinue.core.errors import InvalidInput, Unauthorized
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.core.ids import RunId
-    from retinue.service.workflows import Workflows
+    from retinue.service.workflows import WorkflowService
 
 T = TypeVar("T")
 
 
-def with_workflows(use: Callable[[Workflows], Awaitable[T]]) -> T:
+def with_workflows(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
     """Not for a run of ours: workflows are its parent's business."""
     from retinue import wiring
 
     if wiring.is_child():
         raise Unauthorized("a run cannot use workflows", hint="ask_parent asks whoever started the run")
-    return with_service(lambda service: use(service.flows))
+    return with_service(lambda service: use(service.workflows))
 
 
-async def follow(flows: Workflows, run_id: RunId) -> dict[str, Any]:
+async def follow(flows: WorkflowService, run_id: RunId) -> dict[str, Any]:
     """Until it has ended or asks; its steps on stderr as they come. Interrupting ends the workflow."""
     from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
 
@@ -47,7 +47,7 @@ async def follow(flows: Workflows, run_id: RunId) -> dict[str, Any]:
             await flows.runs.next_change(0.2)
 
 
-def _tell_steps(flows: Workflows, run_id: RunId, cursor: int) -> int:
+def _tell_steps(flows: WorkflowService, run_id: RunId, cursor: int) -> int:
     """What the log has of steps since the cursor; the new cursor."""
     more = True
     while more:
@@ -64,7 +64,7 @@ def tell(view: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(view)
     else:
-        _print_result(harmless(view))
+        _print_result(strip_control_characters(view))
     sys.exit(exit_code([view]))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.output import json_option, print_json
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service.service import Service
@@ -59,7 +59,7 @@ def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     import asyncio
 
-    from retinue.service.handoffs import Draft, create_handoff
+    from retinue.service.handoff_documents import Draft, create_handoff
 
     lists = {name: given.pop(name) for name in LISTS}
     draft = Draft(lists=lists, **given)
@@ -85,13 +85,13 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
     """
     import asyncio
 
-    from retinue.service.handoffs import resume_handoff
+    from retinue.service.handoff_documents import resume_handoff
 
     view: dict[str, Any] = asyncio.run(resume_handoff(service_for(roots), name))
     if as_json:
         print_json(view)
         return
-    view = harmless(view)
+    view = strip_control_characters(view)
     click.echo(f"{view['question']}\n\n{view['summary']}".rstrip())
     for key, title in TITLES.items():
         if view.get(key):

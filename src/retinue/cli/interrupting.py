@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from retinue.core.ids import RunId
-    from retinue.service.runs import Runs
+    from retinue.service.runs import RunService
 
 
 @asynccontextmanager
-async def ending_runs(runs: Runs | None) -> AsyncGenerator[Callable[[RunId], None]]:
+async def ending_runs(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
     """Whoever interrupts the block cancels the runs it has told of. Without this they would be recorded as
     interrupted, which is the word for a server that went away."""
     told: list[RunId] = []

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+T = TypeVar("T", bound=Callable[..., Any])
 JSON_WANTED = "retinue.json"
 
 
-def json_option(command: Command) -> Command:
+def json_option(command: T) -> T:
     """`--json`: the result, and a failure too, as JSON on stdout."""
 
     def remember(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
@@ -47,7 +47,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as their widest cell; the last one runs free."""
     if not rows:
         return
-    rows = harmless(rows)
+    rows = strip_control_characters(rows)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in rows:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.terminal import is_plain
-from retinue.core.words import counted
+from retinue.core.text import counted
 
 if TYPE_CHECKING:
     from retinue.core.ids import RunId
-    from retinue.service.runs import Runs
+    from retinue.service.runs import RunService
 
 NOT_BEFORE_S = 0.3
 """What is done by then needs no line that only flickers."""
@@ -26,7 +26,7 @@ CLEAR = "\r\x1b[K"
 
 
 @asynccontextmanager
-async def showing_progress(runs: Runs | None) -> AsyncGenerator[Callable[[RunId], None]]:
+async def showing_progress(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
     """Within the block: the run it was told of, on a terminal alone. Nothing of it stays."""
     told = asyncio.get_running_loop().create_future()
 
@@ -46,7 +46,7 @@ async def showing_progress(runs: Runs | None) -> AsyncGenerator[Callable[[RunId]
         click.echo(CLEAR, nl=False, err=True)
 
 
-async def _draw(runs: Runs, told: asyncio.Future[RunId]) -> None:
+async def _draw(runs: RunService, told: asyncio.Future[RunId]) -> None:
     run_id = await told
     await asyncio.sleep(NOT_BEFORE_S)
     while True:

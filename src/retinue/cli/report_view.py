@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from retinue.cli.terminal import has_links, is_plain
-from retinue.core.harmless import harmless
 from retinue.core.reference import Reference
-from retinue.core.words import counted
+from retinue.core.text import counted
+from retinue.core.visible_text import strip_control_characters
 
 TITLES = {
     "locator": "Where to look",
@@ -27,7 +27,7 @@ TITLES = {
 
 def print_report(answer: dict[str, Any]) -> None:
     """A whole report, or one role's result alone."""
-    answer = harmless(answer)
+    answer = strip_control_characters(answer)
     is_tty = sys.stdout.isatty()
     links = Links(answer, enabled=has_links(os.environ, is_tty=is_tty))
     if "status" in answer:

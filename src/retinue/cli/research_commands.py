@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
-from retinue.cli.output import Command, json_option, print_json
+from retinue.cli.output import T, json_option, print_json
 from retinue.core.errors import Unavailable
 
 if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
-    from retinue.service.research import Ask, Verb
+    from retinue.service.research import ResearchRequest, Verb
 
 
-def question_options(command: Command) -> Command:
+def question_options(command: T) -> T:
     """What all four take."""
     for option in (
         json_option,
@@ -105,11 +105,11 @@ def run(
     import asyncio
 
     from retinue.cli.report_view import print_report
-    from retinue.service.research import Ask
+    from retinue.service.research import ResearchRequest
 
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
-    ask = Ask(question=question, constraints=given, limit=limit, **more)
+    ask = ResearchRequest(question=question, constraints=given, limit=limit, **more)
     answer, is_behind = asyncio.run(answered(verb, ask, roots, index=not no_index))
     if as_json:
         print_json(answer)
@@ -122,7 +122,7 @@ def run(
 
 
 async def answered(
-    verb: Verb, ask: Ask, roots: tuple[str, ...], *, index: bool
+    verb: Verb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
 ) -> tuple[dict[str, Any], bool]:
     """The answer, and whether an index should be made for the next one.
 
@@ -133,7 +133,7 @@ async def answered(
 
     from retinue.cli.interrupting import ending_runs
     from retinue.cli.progress import showing_progress
-    from retinue.service.indexing import could_be_made
+    from retinue.service.indexing import can_index
     from retinue.wiring import build_service, is_child, read_settings, recording
 
     flags: dict[str, Any] = {"roots": roots, "index": None if index else False}
@@ -149,11 +149,11 @@ async def answered(
             )
         except Unavailable as error:
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
-        ends_with_us = await stack.enter_async_context(ending_runs(service.runs))
-        is_shown = await stack.enter_async_context(showing_progress(service.runs))
+        ends_with_us = await stack.enter_async_context(ending_runs(service.run_service))
+        is_shown = await stack.enter_async_context(showing_progress(service.run_service))
         answer = await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
     # What a run starts ends with it, and an index half made is none.
-    return answer, bool(behind) and not is_child() and could_be_made(loaded.settings)
+    return answer, bool(behind) and not is_child() and can_index(loaded.settings)
 
 
 def exit_code(answer: dict[str, Any]) -> int:

@@ -11,10 +11,10 @@ import click
 
 from retinue.cli.opened import with_service
 from retinue.cli.output import Screen, json_option, print_json
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service.runs import Runs
+    from retinue.service.runs import RunService
 
 T = TypeVar("T")
 
@@ -23,8 +23,8 @@ EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
 EXIT_ACTIVE = 4
 
 
-def with_runs(use: Callable[[Runs], Awaitable[T]]) -> T:
-    return with_service(lambda service: use(service.running))
+def with_runs(use: Callable[[RunService], Awaitable[T]]) -> T:
+    return with_service(lambda service: use(service.runs))
 
 
 def exit_code(views: list[dict[str, Any]]) -> int:
@@ -64,7 +64,7 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
       retinue runs --json
     """
 
-    async def show(known: Runs) -> None:
+    async def show(known: RunService) -> None:
         screen = Screen()
         while True:
             listed = known.list(active=active, limit=limit)
@@ -98,9 +98,9 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
         if as_json:
             print_json(page)
         elif page["log"]:
-            click.echo(harmless(page["log"]))
+            click.echo(strip_control_characters(page["log"]))
 
-    async def show(known: Runs) -> None:
+    async def show(known: RunService) -> None:
         page = known.logs(run_id, stream=stream)
         tell(page)
         while follow and (page["more"] or not known.has_ended(run_id)):
@@ -127,7 +127,7 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
       retinue reply 1k09m8cp19a5a0m "use the staging database"
     """
 
-    async def send(known: Runs) -> dict[str, Any]:
+    async def send(known: RunService) -> dict[str, Any]:
         return known.reply(run_id, message_id or known.only_question(run_id), answer)
 
     done = with_runs(send)
@@ -148,7 +148,7 @@ def cancel(run_id: str, as_json: bool) -> None:
       retinue cancel 1k09m8cp19a5a0m
     """
 
-    async def end(known: Runs) -> dict[str, Any]:
+    async def end(known: RunService) -> dict[str, Any]:
         return await known.cancel_and_wait(run_id)
 
     done = with_runs(end)
@@ -172,7 +172,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
       retinue wait ID ID ID --any --timeout 60
     """
 
-    async def block(known: Runs) -> dict[str, Any]:
+    async def block(known: RunService) -> dict[str, Any]:
         return await known.wait(run_ids, "any" if any_of_them else "all", timeout)
 
     done = with_runs(block)
@@ -181,5 +181,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     else:
         for view in done["runs"]:
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            click.echo(f"{view['run_id']} {view['status']}{harmless(asks)}\n{harmless(told(view))}".rstrip())
+            click.echo(
+                f"{view['run_id']} {view['status']}{strip_control_characters(asks)}\n{strip_control_characters(told(view))}".rstrip()
+            )
     sys.exit(exit_code(done["runs"]))

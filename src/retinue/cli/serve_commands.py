@@ -22,14 +22,14 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
       retinue serve --root ~/project
       retinue serve --root ~/project --http 127.0.0.1:8765
     """
-    from retinue.server.garbage import look_for_no_garbage, look_less_for_garbage
+    from retinue.server.gc_tuning import disable_gc, freeze_gc
 
-    look_for_no_garbage()
+    disable_gc()
     # Imported here because the MCP library takes a second that other commands should not wait.
     import anyio
 
     from retinue import wiring
-    from retinue.server.http import Address, serve_http
+    from retinue.server.http import BindAddress, serve_http
     from retinue.server.logs import start_logging
     from retinue.server.mcp_server import build_server
     from retinue.server.stdio import serve_stdio
@@ -42,11 +42,11 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     service = wiring.build_service(loaded)
     start_logging(settings.log_level, settings.log_format, service.redactor.redact)
     server = build_server(service, settings.tools.groups, wiring.lifetime(loaded))
-    look_less_for_garbage()
+    freeze_gc()
     if http is None:
         anyio.run(serve_stdio, server)
     else:
-        address, bearer = Address.parse(http), None if no_token else wiring.token(loaded)
+        address, bearer = BindAddress.parse(http), None if no_token else wiring.token(loaded)
         anyio.run(serve_http, server, address, bearer, settings.http.allowed_hosts)
     return None
 

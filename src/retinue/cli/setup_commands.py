@@ -11,7 +11,7 @@ import click
 from retinue.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
-    from retinue.service.setup import Outcome
+    from retinue.service.setup import InstallOutcome
 
 HOST_NAMES = ("lmstudio", "claude", "cursor", "vscode", "goose")
 """Repeated from the service, which must not be imported for `--help`; a test compares them."""
@@ -19,7 +19,7 @@ HOST_NAMES = ("lmstudio", "claude", "cursor", "vscode", "goose")
 DONE = {"add": "Added Retinue to", "update": "Brought Retinue up to date in", "remove": "Took Retinue out of"}
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
-Scope = Literal["user", "project"]
+ScopeChoice = Literal["user", "project"]
 
 
 def _variables(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -45,7 +45,7 @@ def _variables(_: click.Context, parameter: click.Parameter, given: tuple[str, .
 def install(
     host: str,
     roots: tuple[str, ...],
-    scope: Scope,
+    scope: ScopeChoice,
     env: dict[str, str],
     only_print: bool,
     only_link: bool,
@@ -90,7 +90,7 @@ def install(
 @click.option("--scope", type=click.Choice(["user", "project"]), help="Only there; otherwise in both.")
 @click.option("--dry-run", is_flag=True, help="Show what would change; values of others are left out.")
 @json_option
-def uninstall(host: str | None, scope: Scope | None, dry_run: bool, as_json: bool) -> None:
+def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_json: bool) -> None:
     """Take Retinue out of a host's configuration files, or out of every host's, and touch nothing else.
 
     \b
@@ -154,7 +154,7 @@ def _show(value: dict[str, str], text: str, as_json: bool) -> None:
         click.echo(text)
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: InstallOutcome) -> None:
     place = f"{outcome.title} ({outcome.file})"
     if outcome.action == "none":
         click.echo(f"Retinue is in {place} already: nothing to do.")

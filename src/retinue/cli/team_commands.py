@@ -10,7 +10,7 @@ from retinue.cli.following import about, follow, task_text, tell, with_workflows
 from retinue.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from retinue.service.workflows import Workflows
+    from retinue.service.workflows import WorkflowService
 
 
 @click.command()
@@ -23,7 +23,7 @@ def teams(as_json: bool) -> None:
       retinue teams --json
     """
 
-    async def look(flows: Workflows) -> list[dict[str, Any]]:
+    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.listed("team")
 
     listed = with_workflows(look)
@@ -55,7 +55,7 @@ def team(name: str, task: str, as_json: bool) -> None:
 
     assignment = Assignment(feature=task_text(task))
 
-    async def perform(flows: Workflows) -> dict[str, Any]:
+    async def perform(flows: WorkflowService) -> dict[str, Any]:
         return await follow(flows, flows.start(name, assignment, kind="team", person=True).id)
 
     tell(with_workflows(perform), as_json)
@@ -73,7 +73,7 @@ def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
       retinue answer 1k09m8cp19a5a0m "use the staging database"
     """
 
-    async def go_on(flows: Workflows) -> dict[str, Any]:
+    async def go_on(flows: WorkflowService) -> dict[str, Any]:
         answered = flows.answer(run_id, answers)
         return await follow(flows, answered) if flows.is_here(answered) else flows.outcome(answered)
 
@@ -89,6 +89,6 @@ def schema(name: str) -> None:
     Example:
       retinue schema handoff
     """
-    from retinue.core.handoff import schemas  # imported here because pydantic takes a while
+    from retinue.core.handoff import handoff_schemas  # imported here because pydantic takes a while
 
-    print_json(schemas())
+    print_json(handoff_schemas())

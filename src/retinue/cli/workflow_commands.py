@@ -11,10 +11,10 @@ import click
 from retinue.cli.following import about, follow, said, task_text, tell, with_workflows
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.core.errors import InvalidInput
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service.workflows import Workflows
+    from retinue.service.workflows import WorkflowService
 
 
 @click.group()
@@ -63,7 +63,7 @@ def run(
     )
     spec = None if file is None else _text(file)
 
-    async def perform(flows: Workflows) -> dict[str, Any]:
+    async def perform(flows: WorkflowService) -> dict[str, Any]:
         return await follow(flows, flows.start(name, assignment, spec=spec, person=True).id)
 
     tell(with_workflows(perform), as_json)
@@ -81,7 +81,7 @@ def list_them(only_runs: bool, as_json: bool) -> None:
       retinue workflow list --runs --json
     """
 
-    async def look(flows: Workflows) -> list[dict[str, Any]]:
+    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.newest() if only_runs else flows.listed("workflow")
 
     listed = with_workflows(look)
@@ -108,14 +108,14 @@ def show(run_id: str, as_json: bool) -> None:
       retinue workflow show 1k09m8cp19a5a0m
     """
 
-    async def look(flows: Workflows) -> dict[str, Any]:
+    async def look(flows: WorkflowService) -> dict[str, Any]:
         return flows.show(run_id)
 
     view = with_workflows(look)
     if as_json:
         print_json(view)
         return
-    view = harmless(view)
+    view = strip_control_characters(view)
     from retinue.service.workflow_views import savings_table, timeline
 
     click.echo(f"{view['run_id']} {view['workflow']} {view['status']}\n{view['task']}\n")
@@ -146,7 +146,7 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
       retinue workflow check --team --json
     """
 
-    async def look(flows: Workflows) -> list[dict[str, Any]]:
+    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.check("team" if teams else "workflow", files)
 
     found = with_workflows(look)
@@ -171,7 +171,7 @@ def resume(run_id: str, as_json: bool) -> None:
       retinue workflow resume 1k09m8cp19a5a0m
     """
 
-    async def go_on(flows: Workflows) -> dict[str, Any]:
+    async def go_on(flows: WorkflowService) -> dict[str, Any]:
         left = await flows.left_alone(run_id)
         if flows.resume(left):
             return await follow(flows, left)
@@ -202,7 +202,7 @@ def checks(confirm: bool, given: tuple[str, ...], as_json: bool) -> None:
     if commands and not confirm:
         raise InvalidInput("--set changes what is confirmed", hint="add --confirm")
 
-    async def look(flows: Workflows) -> dict[str, Any]:
+    async def look(flows: WorkflowService) -> dict[str, Any]:
         return flows.confirm_checks(commands) if confirm else flows.checks()
 
     shown = with_workflows(look)

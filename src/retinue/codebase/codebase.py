@@ -15,17 +15,17 @@ from typing import NamedTuple
 from retinue.codebase.bounds import Bounds, OnRead, free_of_charge
 from retinue.codebase.choose import chooser
 from retinue.codebase.directory import Directory, open_directory
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.hardlinks import HardLinks
 from retinue.codebase.listing import Listing, list_folder
 from retinue.codebase.omitted import Omitted, Tally
 from retinue.codebase.opener import Opener
 from retinue.codebase.paths import places
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.codebase.policy import Policy
 from retinue.codebase.read import Excerpt, excerpt
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
-from retinue.codebase.search import Found, Searcher
+from retinue.codebase.search import Searcher, SearchResult
 from retinue.codebase.walk import MAX_FILES, FileWalk, Walker, ignores_above
 from retinue.core.errors import ConfigInvalid, InvalidInput, PathDenied, PathMissing
 from retinue.core.root import Root
@@ -37,12 +37,12 @@ MAX_CONTEXT = 20
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    entries: tuple[Entry, ...]
+    entries: tuple[FileEntry, ...]
     """In the order of the roots, then by path."""
     omitted: Omitted
 
 
-class Looked(NamedTuple):
+class FolderView(NamedTuple):
     """What a look into a folder of a root found, as paths of that root."""
 
     files: Sequence[str]
@@ -87,7 +87,7 @@ class Codebase:
             entries = tuple(self._gather(opener, below, tally, stop, max_files, sized))
             return Files(entries, tally.omitted())
 
-    def look_into(self, folder: Entry, known: Container[str], stop: Stop) -> Looked:
+    def look_into(self, folder: FileEntry, known: Container[str], stop: Stop) -> FolderView:
         """The files of a folder and of all below it, without those of folders below that are `known`.
 
         Raises what `stop` raises.
@@ -99,9 +99,9 @@ class Codebase:
                 ignores = ignores_above(opener, folder.root, folder.path)
                 walk.gather(opener.folder(folder.root, folder.path), folder.path, ignores)
             except OSError:
-                return Looked((), (folder.path,), as_of_ns)
+                return FolderView((), (folder.path,), as_of_ns)
         stop.check()  # a walk that time cut short must not pass for a whole one
-        return Looked(self._own(folder.root, walk.found), (*walk.folders, *walk.ignore_files), as_of_ns)
+        return FolderView(self._own(folder.root, walk.found), (*walk.folders, *walk.ignore_files), as_of_ns)
 
     def glob(self, globs: Sequence[str], stop: Stop, *, bounds: Bounds | None = None) -> Files:
         """The files whose path fits a glob and no `!glob`. Without `/` a glob fits names at any depth."""
@@ -148,7 +148,7 @@ class Codebase:
 
     def grep(
         self,
-        pattern: Pattern,
+        pattern: SearchPattern,
         stop: Stop,
         *,
         below: Sequence[str] = (),
@@ -156,7 +156,7 @@ class Codebase:
         context: int = 0,
         bounds: Bounds | None = None,
         on_read: OnRead = free_of_charge,
-    ) -> Found:
+    ) -> SearchResult:
         """The lines that match, in the files below some paths that fit some globs; all if none are given."""
         if not 0 <= context <= MAX_CONTEXT:
             raise InvalidInput(f"the context must be between 0 and {MAX_CONTEXT} lines, not {context}")
@@ -166,9 +166,11 @@ class Codebase:
             files = self._to_search(opener, below, tally, stop)
             chosen = [entry for entry in files if fits(entry.path)]
             searcher = Searcher(opener, self._ripgrep(), bounds or Bounds(), on_read, tally, stop)
-            return Found(searcher.search(chosen, pattern, context), tally.omitted())
+            return SearchResult(searcher.search(chosen, pattern, context), tally.omitted())
 
-    def _to_search(self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop) -> Sequence[Entry]:
+    def _to_search(
+        self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop
+    ) -> Sequence[FileEntry]:
         return self._gather(opener, below, tally, stop, MAX_FILES, sized=True)
 
     def _gather(
@@ -179,9 +181,9 @@ class Codebase:
         stop: Stop,
         max_files: int,
         sized: bool = False,
-    ) -> Sequence[Entry]:
+    ) -> Sequence[FileEntry]:
         starts = [self._find(path, opener) for path in below] or [
-            (Entry(root, ""), True) for root in self.roots
+            (FileEntry(root, ""), True) for root in self.roots
         ]
         found: dict[Root, set[str]] = {root: set() for root in self.roots}
         for start, is_folder in starts:
@@ -196,7 +198,7 @@ class Codebase:
             except OSError:
                 tally.counts["unreadable"] += 1
             found[start.root].update(self._own(start.root, walk.found))
-        return [Entry(root, path) for root in self.roots for path in sorted(found[root])]
+        return [FileEntry(root, path) for root in self.roots for path in sorted(found[root])]
 
     def _own(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
         """Without what belongs to another root inside this one, which shows it itself."""
@@ -204,12 +206,12 @@ class Codebase:
         prefixes = tuple(f"{path.as_posix()}/" for path in inner)
         return [path for path in paths if not path.startswith(prefixes)] if prefixes else paths
 
-    def _find(self, path: str, opener: Opener) -> tuple[Entry, bool]:
+    def _find(self, path: str, opener: Opener) -> tuple[FileEntry, bool]:
         """The one place that a path means, and whether it is a folder."""
         possible = places(self.roots, path)
         if len(possible) == 1:
             return opener.locate(possible[0])
-        found: list[tuple[Entry, bool]] = []
+        found: list[tuple[FileEntry, bool]] = []
         refusal: PathDenied | PathMissing | None = None
         for entry in possible:
             try:

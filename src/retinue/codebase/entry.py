@@ -7,7 +7,7 @@ from typing import NamedTuple
 from retinue.core.root import Root
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """A tuple, not a dataclass: a walk makes tens of thousands of them."""
 
     root: Root

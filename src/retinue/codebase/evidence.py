@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.path_words import PathWords
 
 
@@ -31,7 +31,7 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RelatedCommit:
     """A commit that speaks of the question."""
 
     terms: frozenset[str]
@@ -46,7 +46,7 @@ class Past:
 
     commits: int = 0
     frequency: dict[str, int] = field(default_factory=dict[str, int])
-    changes: Sequence[Change] = ()
+    changes: Sequence[RelatedCommit] = ()
 
 
 class Evidence(Protocol):
@@ -55,7 +55,7 @@ class Evidence(Protocol):
         """Every file that may be named, in the order of the roots, then by path. Its place is its number."""
         ...
 
-    def entry(self, file: int) -> Entry: ...
+    def entry(self, file: int) -> FileEntry: ...
 
     @property
     def sizes(self) -> Sequence[int]:

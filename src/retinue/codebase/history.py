@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from retinue.codebase.evidence import Change, Past
+from retinue.codebase.evidence import Past, RelatedCommit
 from retinue.codebase.git_head import head_commit
-from retinue.codebase.terms import Asked, Vocabulary, words
+from retinue.codebase.terms import QueryTerms, Vocabulary, words
 from retinue.core.stop import Stop
 
 COMMITS = 5_000
@@ -35,7 +35,7 @@ _HARMLESS = (
 )
 
 
-class Message(NamedTuple):
+class CommitMessage(NamedTuple):
     commit: str
     words: list[bytes]
     """Distinct, in the order of the message."""
@@ -55,18 +55,18 @@ class History:
             return ""
         return head_commit(self._root / ".git") or self._ask("rev-parse", "HEAD").decode("ascii", "replace")
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[CommitMessage]:
         """The newest first."""
         said = self._ask(
             *("log", f"--max-count={COMMITS}", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
             *("--no-color", "--format=%H%x00%s%n%b%x01", "HEAD", "--"),
         )
-        found: list[Message] = []
+        found: list[CommitMessage] = []
         for record in said.split(b"\x01\n"):
             commit, _, message = record.strip().partition(b"\0")
             if message:
                 distinct = list(dict.fromkeys(words(message[:_MESSAGE_BYTES]).split()))
-                found.append(Message(commit.decode("ascii", "replace"), distinct))
+                found.append(CommitMessage(commit.decode("ascii", "replace"), distinct))
         return found
 
     def files(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -126,7 +126,7 @@ def _environment(root: Path) -> dict[str, str]:
     }
 
 
-def distinct_terms(message: Message, vocabulary: Vocabulary) -> set[str]:
+def distinct_terms(message: CommitMessage, vocabulary: Vocabulary) -> set[str]:
     return {term for word in message.words for term in vocabulary[word].split()}
 
 
@@ -153,15 +153,15 @@ def nearest(
     return [(number, frozenset(of_commit)) for number, of_commit in terms.items()], frequency
 
 
-def votes(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]) -> list[Change]:
+def votes(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]) -> list[RelatedCommit]:
     """The commits that may vote, from the terms, words and files of each."""
-    return [Change(*one) for one in found if 0 < len(one[2]) <= MOST_FILES]
+    return [RelatedCommit(*one) for one in found if 0 < len(one[2]) <= MOST_FILES]
 
 
 def past(history: History, weights: Mapping[str, float]) -> Past:
     """The history as evidence for one question, read afresh."""
     messages = history.messages()
-    asked = Asked(weights)
+    asked = QueryTerms(weights)
     speaking: dict[str, list[int]] = {}
     for number, (_, distinct) in enumerate(messages):
         for term in {term for word in distinct for term in asked[word]}:

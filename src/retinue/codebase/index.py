@@ -15,14 +15,14 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from retinue.codebase import chronicle, holdings, segments, stored
-from retinue.codebase.chronicle import Chronicle
+from retinue.codebase import commit_index, file_records, manifest, segments
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
+from retinue.codebase.commit_index import Chronicle
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.freshness import GONE, settled
 from retinue.codebase.history import History
-from retinue.codebase.holdings import Current, Holdings, current
 from retinue.codebase.indexed import Indexed
+from retinue.codebase.manifest import Current, Holdings, current
 from retinue.codebase.opener import Opener
 from retinue.codebase.scan import text_of
 from retinue.codebase.segments import Segment
@@ -43,7 +43,7 @@ MOST_WORDS = 200_000
 _BUSY_SECONDS = 5.0
 _PAGE_BYTES = 16_384
 """A row holds a file's words, so small pages would part almost every one."""
-_TABLES = holdings.TABLES + stored.TABLES + segments.TABLES + chronicle.TABLES
+_TABLES = manifest.TABLES + file_records.TABLES + segments.TABLES + commit_index.TABLES
 
 
 def _file(folder: Path, codebase: Codebase) -> Path:
@@ -125,10 +125,10 @@ class Index:
         """What it holds of each root, and what is new since; None if it holds nothing yet."""
         if not (rows := self._rows()):
             return None
-        return [current(one, self._codebase, stop) for one in holdings.kept(self._roots, rows)]
+        return [current(one, self._codebase, stop) for one in manifest.kept(self._roots, rows)]
 
-    def _rows(self) -> tuple[holdings.Row, ...]:
-        query = f"SELECT {holdings.COLUMNS} FROM holdings ORDER BY root"  # noqa: S608 - constants
+    def _rows(self) -> tuple[manifest.ManifestRow, ...]:
+        query = f"SELECT {manifest.COLUMNS} FROM holdings ORDER BY root"  # noqa: S608 - constants
         return tuple(self._db.execute(query).fetchall())
 
     def evidence(self, currents: Sequence[Current], terms: Collection[str], stop: Stop) -> Indexed:
@@ -166,7 +166,7 @@ class Index:
         """Take in what changed. Others may have done so in the meantime."""
         with self._writing():
             rows = self._rows()
-            known = holdings.unpacked(self._roots, rows) if rows else map(Holdings.none, self._roots)
+            known = manifest.unpacked(self._roots, rows) if rows else map(Holdings.none, self._roots)
             currents = [current(one, self._codebase, stop) for one in known]
             if not rows or self._is_much(currents):
                 self._take_in(currents, stop)
@@ -191,7 +191,7 @@ class Index:
         return len(loose) > LOOSE_FILES or sum(sizes) > LOOSE_BYTES
 
     def _take_in(self, currents: Sequence[Current], stop: Stop) -> None:
-        segment, vocabulary = Segment(), stored.vocabulary()
+        segment, vocabulary = Segment(), file_records.vocabulary()
         with self._codebase.opener(stop) as opener:
             for root, one in zip(self._roots, currents, strict=True):
                 for texts in _batches(opener, root, one, stop):
@@ -200,7 +200,7 @@ class Index:
                         segment.write(self._db)
                         segment = Segment()
                     if len(vocabulary) > MOST_WORDS:
-                        vocabulary = stored.vocabulary()
+                        vocabulary = file_records.vocabulary()
         segment.write(self._db)
         live = {file for one in currents for file in one.holdings.ids}
         gone = {file for (file,) in self._db.execute("SELECT id FROM files")} - live
@@ -211,12 +211,12 @@ class Index:
     def _store(
         self, held: Holdings, texts: Mapping[int, bytes], segment: Segment, vocabulary: Vocabulary
     ) -> None:
-        packed = stored.pack([(held.paths[place], data) for place, data in texts.items()], vocabulary)
+        packed = file_records.pack([(held.paths[place], data) for place, data in texts.items()], vocabulary)
         last = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'files'").fetchone()
         first = last[0] + 1 if last else 1
         files = range(first, first + len(packed))
         self._db.executemany(
-            f"INSERT INTO files (id, {stored.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
+            f"INSERT INTO files (id, {file_records.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
             [(file, *one.row) for file, one in zip(files, packed, strict=True)],
         )
         segment.add((file, one.said) for file, one in zip(files, packed, strict=True))
@@ -245,7 +245,7 @@ def _batches(opener: Opener, root: Root, one: Current, stop: Stop) -> Iterator[d
             held.ids[place], held.sizes[place], held.stamps[place] = 0, 0, GONE
             continue
         held.sizes[place], held.stamps[place] = status.st_size, settled(status, as_of_ns)
-        texts[place] = text_of(opener, Entry(root, path)) or b""
+        texts[place] = text_of(opener, FileEntry(root, path)) or b""
         size += len(texts[place])
         if len(texts) >= BATCH_FILES or size >= BATCH_BYTES:
             yield texts

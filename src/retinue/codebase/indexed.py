@@ -8,17 +8,17 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from retinue.codebase import segments, stored
+from retinue.codebase import file_records, segments
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.damage import making_sense
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.evidence import Detail
-from retinue.codebase.holdings import Current
-from retinue.codebase.layout import layout_of
+from retinue.codebase.index_snapshot import layout_of
+from retinue.codebase.manifest import Current
 from retinue.codebase.path_words import FOLDER, NAME, PathWords, path_words
 from retinue.codebase.postings import COUNT, COUNT_BITS
 from retinue.codebase.scan import counts_in, detail_of, size_of, text_of
-from retinue.codebase.terms import Asked
+from retinue.codebase.terms import QueryTerms
 from retinue.core.stop import Stop
 
 
@@ -77,12 +77,12 @@ class Indexed:
         return counts
 
     @cached_property
-    def _asked(self) -> Asked:
+    def _asked(self) -> QueryTerms:
         """For what is read anew; mostly there is nothing."""
-        return Asked(self._terms)
+        return QueryTerms(self._terms)
 
-    def entry(self, file: int) -> Entry:
-        return Entry(self._roots[bisect_right(self._layout.ends, file)], self.paths[file])
+    def entry(self, file: int) -> FileEntry:
+        return FileEntry(self._roots[bisect_right(self._layout.ends, file)], self.paths[file])
 
     def path_words(self) -> PathWords:
         found = {
@@ -102,8 +102,8 @@ class Indexed:
     def _detail(self, file: int, terms: Collection[str]) -> Detail:
         if file in self._texts:
             return detail_of(self.paths[file], self._texts[file], self._asked)
-        query = f"SELECT {stored.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
+        query = f"SELECT {file_records.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
         row = self._db.execute(query, (self._layout.ids[file],)).fetchone()
         counts = {term: count for term in terms if (count := self.counts[term].get(file))}
         with making_sense():
-            return stored.unpack(row, counts)
+            return file_records.unpack(row, counts)

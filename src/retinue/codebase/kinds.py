@@ -6,8 +6,8 @@ import functools
 import re
 from typing import Literal
 
-Kind = Literal["implementation", "test", "config", "docs", "types", "entry point"]
-Standing = Literal["own", "test", "vendored", "example", "docs", "config", "package"]
+FileKind = Literal["implementation", "test", "config", "docs", "types", "entry point"]
+FileStanding = Literal["own", "test", "vendored", "example", "docs", "config", "package"]
 """What weighs a file down: only `own` code counts in full."""
 
 _TEST_FOLDER = re.compile(
@@ -53,7 +53,7 @@ _TYPE_FILE = re.compile(
 
 
 @functools.lru_cache(maxsize=16_384)
-def standing_of(path: str) -> Standing:
+def file_standing(path: str) -> FileStanding:
     *folders, name = path.split("/")
     inside = {folder.lower() for folder in folders}
     base = name.lower()
@@ -95,8 +95,8 @@ def _looks_like_tests(folder: str) -> bool:
     return _TEST_FOLDER.fullmatch(folder.lower()) is not None or folder.endswith(("Test", "Tests"))
 
 
-def kind_of(path: str) -> Kind:
-    standing = standing_of(path)
+def file_kind(path: str) -> FileKind:
+    standing = file_standing(path)
     base = path.rsplit("/", 1)[-1].lower()
     if standing == "test":
         return "test"

@@ -8,20 +8,20 @@ from typing import Literal
 
 from retinue.codebase import refusals
 from retinue.codebase.bounds import Bounds
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.omitted import Omitted, Tally
 from retinue.codebase.opener import Opener
-from retinue.codebase.walk import Seen, Walker, ignores_above
+from retinue.codebase.walk import VisibleEntry, Walker, ignores_above
 from retinue.core.stop import Stop
 
-Kind = Literal["folder", "file", "link", "other"]
+ItemKind = Literal["folder", "file", "link", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class FolderItem:
     path: str
     """Relative to the root."""
-    kind: Kind
+    kind: ItemKind
     """`other` is a pipe, a device or a socket, none of which can be read."""
     size: int | None
     """In bytes; for files only."""
@@ -29,17 +29,17 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    folder: Entry
-    items: tuple[Item, ...]
+    folder: FileEntry
+    items: tuple[FolderItem, ...]
     """Sorted by path. If a limit was reached, what lies nearest to the folder is there."""
     omitted: Omitted
 
 
 def list_folder(
-    opener: Opener, walker: Walker, folder: Entry, depth: int, bounds: Bounds, tally: Tally, stop: Stop
+    opener: Opener, walker: Walker, folder: FileEntry, depth: int, bounds: Bounds, tally: Tally, stop: Stop
 ) -> Listing:
     """Breadth first, so that a limit cuts off the depths and not half of what lies on top."""
-    items: list[Item] = []
+    items: list[FolderItem] = []
     try:
         waiting = deque([(folder.path, ignores_above(opener, folder.root, folder.path), 1)])
     except OSError as error:
@@ -63,12 +63,12 @@ def list_folder(
     return Listing(folder, tuple(sorted(items, key=lambda item: item.path)), tally.omitted())
 
 
-def _item(one: Seen) -> Item:
+def _item(one: VisibleEntry) -> FolderItem:
     if one.is_folder:
-        return Item(one.path, "folder", None)
+        return FolderItem(one.path, "folder", None)
     if not one.is_file:
-        return Item(one.path, "link" if one.entry.is_symlink() else "other", None)
+        return FolderItem(one.path, "link" if one.entry.is_symlink() else "other", None)
     try:
-        return Item(one.path, "file", one.entry.stat(follow_symlinks=False).st_size)
+        return FolderItem(one.path, "file", one.entry.stat(follow_symlinks=False).st_size)
     except OSError:
-        return Item(one.path, "file", None)  # gone since the folder was looked into
+        return FolderItem(one.path, "file", None)  # gone since the folder was looked into

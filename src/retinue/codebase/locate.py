@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.confidence import Confidence, confidence_of
-from retinue.codebase.entry import Entry
+from retinue.codebase.confidence import RankingConfidence, confidence_of
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.evidence import Evidence, Past, together
 from retinue.codebase.history import History, past
 from retinue.codebase.index import Index, discard_if_damaged, forget_unused, is_kept
-from retinue.codebase.kinds import Kind, kind_of
+from retinue.codebase.kinds import FileKind, file_kind
 from retinue.codebase.missing import Missing, missing_names
-from retinue.codebase.question import Question, parse
+from retinue.codebase.question import ParsedQuestion, parse_question
 from retinue.codebase.rank import rank, why
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
 from retinue.codebase.scan import Scan
-from retinue.codebase.sources import LARGEST
+from retinue.codebase.sources import MAX_SEARCHED_BYTES
 from retinue.core.errors import InvalidInput
 from retinue.core.stop import Stop
 
@@ -37,13 +37,13 @@ _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    entry: Entry
+    entry: FileEntry
     line: int
     """The definition that answers best, counted from 1."""
     score: float
     """Comparable within one answer."""
     why: tuple[str, ...]
-    kind: Kind
+    kind: FileKind
 
     @property
     def path(self) -> str:
@@ -53,7 +53,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Located:
     places: tuple[Place, ...]
-    confidence: Confidence
+    confidence: RankingConfidence
     missing: tuple[Missing, ...]
     """Names that the question mentions and no file has."""
     files: int
@@ -81,8 +81,8 @@ class Locator:
         self.files = 0
         """How many the last question considered."""
 
-    def locate(self, question: str | Question, limit: int, stop: Stop) -> Located:
-        asked = parse(question) if isinstance(question, str) else question
+    def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+        asked = parse_question(question) if isinstance(question, str) else question
         if not asked.text:
             raise InvalidInput("the question is empty", hint="ask where or how something is done")
         if limit < 1:
@@ -133,7 +133,7 @@ class Locator:
         self._is_damaged = False
         return discarded
 
-    def _from_index(self, asked: Question, limit: int, stop: Stop) -> Located | None:
+    def _from_index(self, asked: ParsedQuestion, limit: int, stop: Stop) -> Located | None:
         """None if there is no index yet, it cannot be used, or much would have to be read again."""
         if self._folder is None:
             return None
@@ -166,13 +166,13 @@ class Locator:
             self._is_damaged = isinstance(error, sqlite3.DatabaseError)
             return None
 
-    def _from_scan(self, asked: Question, limit: int, stop: Stop) -> Located:
+    def _from_scan(self, asked: ParsedQuestion, limit: int, stop: Stop) -> Located:
         pasts = [past(History(root.path, stop), asked.terms) for root in self._codebase.roots]
         scan = Scan(self._codebase, asked, self._ripgrep(), stop)
         return _located(asked, scan, together(pasts), limit)
 
 
-def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> Located:
+def _located(asked: ParsedQuestion, evidence: Evidence, history: Past, limit: int) -> Located:
     ranking = rank(asked, evidence, history)
     places = [
         Place(
@@ -180,7 +180,7 @@ def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> 
             one.line,
             one.score,
             why(ranking, one.file, asked, evidence.paths),
-            kind_of(path),
+            file_kind(path),
         )
         for one in ranking.best[:limit]
         for path in (evidence.paths[one.file],)
@@ -191,7 +191,7 @@ def _located(asked: Question, evidence: Evidence, history: Past, limit: int) -> 
         confidence_of(asked, ranking, missing),
         missing,
         len(evidence.paths),
-        sum(map(LARGEST.__lt__, evidence.sizes)),
+        sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),
     )
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from retinue.codebase.question import Question
+from retinue.codebase.question import ParsedQuestion
 
 _OUTERMOST = 0.6
 """What a file of a stack trace counts where the calls begin; where they fail it counts in full."""
@@ -82,7 +82,7 @@ def _table(paths: tuple[str, ...]) -> PathTable:
     return PathTable(enumerate(paths))
 
 
-def mentioned(question: Question, paths: tuple[str, ...]) -> tuple[dict[int, float], dict[int, float]]:
+def mentioned(question: ParsedQuestion, paths: tuple[str, ...]) -> tuple[dict[int, float], dict[int, float]]:
     """How surely each file is named, in the words and in the stack trace; shared among all that fit."""
     said: dict[int, float] = defaultdict(float)
     traced: dict[int, float] = defaultdict(float)
@@ -99,7 +99,7 @@ def mentioned(question: Question, paths: tuple[str, ...]) -> tuple[dict[int, flo
     return said, traced
 
 
-def _deepest_last(question: Question) -> list[str]:
+def _deepest_last(question: ParsedQuestion) -> list[str]:
     """The files of the stack trace, each where it stands deepest."""
     upwards = dict.fromkeys(frame.path for frame in reversed(question.frames))
     return list(reversed(upwards))

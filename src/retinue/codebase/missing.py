@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from retinue.codebase.evidence import Evidence
-from retinue.codebase.question import Question
+from retinue.codebase.question import ParsedQuestion
 from retinue.codebase.rank import Ranking
 
 _NEAR = 3
@@ -22,7 +22,7 @@ class Missing:
     """Defined names that look like it, most alike first."""
 
 
-def missing_names(question: Question, evidence: Evidence, ranking: Ranking) -> tuple[Missing, ...]:
+def missing_names(question: ParsedQuestion, evidence: Evidence, ranking: Ranking) -> tuple[Missing, ...]:
     """In the order of the question. Only names that look like code: any other word may be plain language."""
     absent = [name for name in question.names if _is_code(name) and not _occurs(name, evidence)]
     if not absent:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 
 from retinue.codebase import refusals
 from retinue.codebase.directory import MAX_DEPTH, Directory, NotRegular, is_link, read_fully, require_regular
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.hardlinks import HardLinks
 from retinue.codebase.policy import Rules
 from retinue.codebase.text import SNIFFED_BYTES, Text, is_binary, to_text
@@ -27,7 +27,7 @@ from retinue.core.stop import Stop
 LINK_IN_THE_WAY = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 
 
-class Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """Changes when a file does."""
 
     size: int
@@ -38,7 +38,7 @@ class Stamp(NamedTuple):
 
 class Content(NamedTuple):
     data: bytes
-    stamp: Stamp
+    stamp: FileStamp
 
 
 class Opener:
@@ -68,15 +68,15 @@ class Opener:
     ) -> None:
         self._leave(0)
 
-    def read(self, entry: Entry) -> Content:
+    def read(self, entry: FileEntry) -> Content:
         """The whole file. Raises PathDenied, PathMissing or LimitExceeded."""
         return self._read(entry, may_be_binary=True)
 
-    def text(self, entry: Entry) -> Text:
+    def text(self, entry: FileEntry) -> Text:
         """The whole file as text. Raises what `read` raises, and PathDenied if it is binary."""
         return to_text(self._read(entry, may_be_binary=False).data)
 
-    def _read(self, entry: Entry, *, may_be_binary: bool) -> Content:
+    def _read(self, entry: FileEntry, *, may_be_binary: bool) -> Content:
         fd, status = self.open(entry)
         # Never past the size it had: a growing file ends, and the endless ones in /proc have size 0.
         size = status.st_size
@@ -92,7 +92,7 @@ class Opener:
             os.close(fd)
         return Content(data, _stamp(status))
 
-    def stamp(self, entry: Entry) -> Stamp:
+    def stamp(self, entry: FileEntry) -> FileStamp:
         """What tells whether the file changed since it was read; a link in its place is refused."""
         if self._rules_of(entry).hides(entry.path):
             raise refusals.hidden(entry.path)
@@ -103,7 +103,7 @@ class Opener:
         except OSError as error:
             raise refusals.from_os(error, entry.path) from None
 
-    def locate(self, entry: Entry) -> tuple[Entry, bool]:
+    def locate(self, entry: FileEntry) -> tuple[FileEntry, bool]:
         """Where something really is once links are followed, and whether it is a folder."""
         rules = self._rules_of(entry)
         if rules.hides(entry.path, folder=True):
@@ -119,9 +119,9 @@ class Opener:
         is_folder = stat.S_ISDIR(status.st_mode)
         if rules.hides(path, folder=is_folder):
             raise refusals.hidden(entry.path)
-        return Entry(entry.root, path), is_folder
+        return FileEntry(entry.root, path), is_folder
 
-    def open(self, entry: Entry) -> tuple[int, os.stat_result]:
+    def open(self, entry: FileEntry) -> tuple[int, os.stat_result]:
         """A descriptor to be closed by the caller, and what it is."""
         rules = self._rules_of(entry)
         if rules.hides(entry.path):
@@ -170,7 +170,7 @@ class Opener:
         self._parent = path
         return self._folders[-1]
 
-    def _rules_of(self, entry: Entry) -> Rules:
+    def _rules_of(self, entry: FileEntry) -> Rules:
         rules = self._rules.get(entry.root)
         if rules is None:
             raise RootUnknown(
@@ -186,7 +186,7 @@ class Opener:
         parent, _, name = path.rpartition("/")
         return self.folder(root, parent).status(name or ".")
 
-    def _status_unless_linked(self, entry: Entry) -> os.stat_result | None:
+    def _status_unless_linked(self, entry: FileEntry) -> os.stat_result | None:
         """None if the path, or a folder on the way, is a link."""
         try:
             status = self._status(entry.root, entry.path)
@@ -196,7 +196,7 @@ class Opener:
             raise
         return None if is_link(status) else status
 
-    def _real_path(self, entry: Entry) -> str:
+    def _real_path(self, entry: FileEntry) -> str:
         """Where the links of a path lead, if that is below the same root. It may be hidden there."""
         root = entry.root.path
         real = Path(os.path.realpath(root / entry.path))
@@ -220,5 +220,5 @@ class Opener:
             self._root = self._parent = None
 
 
-def _stamp(status: os.stat_result) -> Stamp:
-    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+def _stamp(status: os.stat_result) -> FileStamp:
+    return FileStamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

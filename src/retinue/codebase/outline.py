@@ -51,7 +51,7 @@ class Columns(NamedTuple):
     names: list[str]
 
 
-def outline(path: str, data: bytes) -> Outline:
+def outline_text(path: str, data: bytes) -> Outline:
     starts, lines, names = columns(path, data)
     chunks = list(map(Chunk, starts, [*starts[1:], len(data)], lines, names))
     return Outline(chunks, imports_of(path, data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from retinue.codebase.terms import Asked
+from retinue.codebase.terms import QueryTerms
 
 NAME, FOLDER = ".", "/"
 """Before a term that an index keeps of a path."""
@@ -28,7 +28,7 @@ def folders_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def path_words(paths: Sequence[str], asked: Asked) -> PathWords:
+def path_words(paths: Sequence[str], asked: QueryTerms) -> PathWords:
     in_name: dict[str, list[int]] = {}
     in_folders: dict[str, list[int]] = {}
     of_folders: dict[str, tuple[str, ...]] = {}

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from retinue.codebase.directory import POSIX
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.core.errors import InvalidInput, PathDenied
 from retinue.core.root import Root
 
 
-def places(roots: Sequence[Root], given: str) -> list[Entry]:
+def places(roots: Sequence[Root], given: str) -> list[FileEntry]:
     """Every place the path can mean: one for an absolute path, one in each root for a relative one.
 
     The path `""` of an entry is the root itself.
@@ -34,16 +34,16 @@ def places(roots: Sequence[Root], given: str) -> list[Entry]:
     if pure.drive or pure.root:
         raise PathDenied("a path cannot name a drive without its root", reason="denied")
     path = "" if str(pure) == "." else pure.as_posix()
-    return [Entry(root, path) for root in roots]
+    return [FileEntry(root, path) for root in roots]
 
 
-def _below(roots: Sequence[Root], absolute: Path) -> Entry:
+def _below(roots: Sequence[Root], absolute: Path) -> FileEntry:
     for spelled in (absolute, Path(os.path.realpath(absolute))):
         around = [root for root in roots if spelled.is_relative_to(root.path)]
         if around:
             innermost = max(around, key=lambda root: len(root.path.parts))
             path = spelled.relative_to(innermost.path).as_posix()
-            return Entry(innermost, "" if path == "." else path)
+            return FileEntry(innermost, "" if path == "." else path)
     raise PathDenied(
         "the path is outside the roots", hint="name a path below one of the roots", reason="denied"
     )

@@ -14,11 +14,11 @@ from retinue.codebase.linear_regex import PatternInvalid, Regex, compile_regex
 from retinue.codebase.rust_regex import to_rust
 from retinue.core.errors import InvalidInput
 
-MAX_CHARS = 2_000
+MAX_PATTERN_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class SearchPattern:
     text: str
     fixed: bool = False
     """The text itself, not a regular expression."""
@@ -29,8 +29,10 @@ class Pattern:
     def __post_init__(self) -> None:
         if not self.text:
             raise InvalidInput("the pattern is empty", hint="give the text to look for")
-        if len(self.text) > MAX_CHARS:
-            raise InvalidInput(f"the pattern has {len(self.text)} characters, over the limit of {MAX_CHARS}")
+        if len(self.text) > MAX_PATTERN_CHARS:
+            raise InvalidInput(
+                f"the pattern has {len(self.text)} characters, over the limit of {MAX_PATTERN_CHARS}"
+            )
         if "\0" in self.text:
             raise InvalidInput("a pattern cannot hold a zero byte")
         if "\n" in self.text or (not self.fixed and re.search(r"(?<!\\)(?:\\\\)*\\n", self.text)):

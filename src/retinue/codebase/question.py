@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from retinue.codebase.terms import CHATTER_TERMS, STOP_TERMS, Vocabulary, parts, stem, words
+from retinue.codebase.terms import CHATTER_TERMS, STOP_TERMS, Vocabulary, split_identifier, stem, words
 from retinue.codebase.traces import Frame, frames
 
 MOST_CHARACTERS = 20_000
@@ -47,7 +47,7 @@ _ASKS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuestion:
     text: str
     terms: dict[str, float]
     """Stems to look for, each with the weight of the best place it stands in."""
@@ -77,7 +77,7 @@ class Question:
         return any(term in self.terms for term in stems)
 
 
-def parse(text: str) -> Question:
+def parse_question(text: str) -> ParsedQuestion:
     text = _COMMENT.sub("", text[:MOST_CHARACTERS].replace("\r", "")).strip()
     title, _, body = text.partition("\n")
     places = _places(title, body)
@@ -87,7 +87,7 @@ def parse(text: str) -> Question:
     terms, spoken = _terms(places)
     if kept := frozenset[str]() if is_report else _kept(names, title, alone=not terms):
         terms, spoken = _terms(places, kept)
-    return Question(
+    return ParsedQuestion(
         text=text,
         terms=terms,
         spoken=spoken,
@@ -139,7 +139,7 @@ def _terms(
 def _needles(places: list[tuple[str, float]], terms: dict[str, float]) -> frozenset[str]:
     found: set[str] = set()
     for word in {word for text, _ in places for word in words(text.encode()).split()}:
-        pieces = parts(word.decode(errors="replace"))
+        pieces = split_identifier(word.decode(errors="replace"))
         stems = {stem(piece) for piece in pieces} & terms.keys()
         if not stems and len(pieces) > 1:
             stems = {"_*".join(pieces)}
@@ -155,7 +155,11 @@ def _compounds(title: str) -> frozenset[str]:
 
 
 def _pairs(title: str) -> dict[str, tuple[str, str]]:
-    row = [part for word in words(title.encode()).split() for part in parts(word.decode(errors="replace"))]
+    row = [
+        part
+        for word in words(title.encode()).split()
+        for part in split_identifier(word.decode(errors="replace"))
+    ]
     found: dict[str, tuple[str, str]] = {}
     for first, second in pairwise(row):
         if len(first) >= _SHORTEST_OF_PAIR and len(second) >= _SHORTEST_OF_PAIR:

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
-from retinue.codebase.closeup import K1, Signal, close_up, length_damping
+from retinue.codebase.definition_score import K1, Signal, close_up, length_damping
 from retinue.codebase.evidence import Detail, Evidence, Past
-from retinue.codebase.kinds import Standing, standing_of
+from retinue.codebase.kinds import FileStanding, file_standing
 from retinue.codebase.mentions import mentioned
 from retinue.codebase.neighbours import neighbourhood
-from retinue.codebase.question import Question
-from retinue.core.words import counted
+from retinue.codebase.question import ParsedQuestion
+from retinue.core.text import counted
 
 SHORTLIST = 80
 _AMONG_THE_BEST = 10
@@ -49,7 +49,7 @@ _FAIR_SHARE = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
 """Of what the three heaviest terms are worth together."""
 _HEAVIEST = 3
 
-STANDING: dict[Standing, float] = {
+STANDING: dict[FileStanding, float] = {
     "own": 1.0,
     "test": 0.35,
     "vendored": 0.5,
@@ -84,7 +84,7 @@ class Ranking:
     """File to the best file that a commit on the question changed together with it."""
 
 
-def rank(question: Question, evidence: Evidence, past: Past) -> Ranking:
+def rank(question: ParsedQuestion, evidence: Evidence, past: Past) -> Ranking:
     paths = evidence.paths
     weights = term_weights(question, evidence)
     first = first_signals(question, evidence, past, weights)
@@ -110,7 +110,7 @@ def rank(question: Question, evidence: Evidence, past: Past) -> Ranking:
     return Ranking(best, signals, details, weights, evidence.counts, _companions(order, past, paths))
 
 
-def term_weights(question: Question, evidence: Evidence) -> dict[str, float]:
+def term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, float]:
     """Rarity times where in the question the term stands; the heaviest terms only."""
     total = len(evidence.paths)
     found = {
@@ -133,7 +133,7 @@ def rarity(having: int, total: int) -> float:
 
 
 def first_signals(
-    question: Question, evidence: Evidence, past: Past, weights: Mapping[str, float]
+    question: ParsedQuestion, evidence: Evidence, past: Past, weights: Mapping[str, float]
 ) -> dict[str, Signal]:
     name, folder = _path_words(question, evidence)
     said, traced = mentioned(question, evidence.paths)
@@ -160,7 +160,7 @@ def _words(evidence: Evidence, weights: Mapping[str, float]) -> Signal:
     return scores
 
 
-def _path_words(question: Question, evidence: Evidence) -> tuple[Signal, Signal]:
+def _path_words(question: ParsedQuestion, evidence: Evidence) -> tuple[Signal, Signal]:
     """The question's terms in a file's name and in its folders, rarer ones more."""
     in_name, in_folders = evidence.path_words()
     names: Signal = {}
@@ -174,7 +174,7 @@ def _path_words(question: Question, evidence: Evidence) -> tuple[Signal, Signal]
     return names, folders
 
 
-def _history(question: Question, paths: Sequence[str], past: Past) -> Signal:
+def _history(question: ParsedQuestion, paths: Sequence[str], past: Past) -> Signal:
     """Votes of the commits whose message speaks of the same things."""
     if not past.changes:
         return {}
@@ -223,15 +223,15 @@ def weighed(
     return total
 
 
-def _shortlist(scores: Signal, paths: Sequence[str], question: Question) -> list[int]:
+def _shortlist(scores: Signal, paths: Sequence[str], question: ParsedQuestion) -> list[int]:
     """Standing is looked up for the front alone: it is the costly part when thousands of files match."""
     front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST * 5]
     judged = {file: scores[file] * _standing(paths[file], question) for file in front}
     return sorted(judged, key=lambda file: (-judged[file], paths[file]))[:SHORTLIST]
 
 
-def _standing(path: str, question: Question) -> float:
-    standing = standing_of(path)
+def _standing(path: str, question: ParsedQuestion) -> float:
+    standing = file_standing(path)
     if standing in question.wanted:
         return 1.0
     if standing == "test" and question.is_question:
@@ -239,7 +239,7 @@ def _standing(path: str, question: Question) -> float:
     return STANDING[standing]
 
 
-def why(ranking: Ranking, file: int, question: Question, paths: Sequence[str]) -> tuple[str, ...]:
+def why(ranking: Ranking, file: int, question: ParsedQuestion, paths: Sequence[str]) -> tuple[str, ...]:
     """Short reasons why a ranked file is there, strongest first."""
     signals, detail = ranking.signals, ranking.details[file]
     reasons: list[str] = []

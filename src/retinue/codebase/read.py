@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retinue.codebase.bounds import Bounds
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.omitted import Omitted, Tally
 from retinue.codebase.text import Text, clip
 from retinue.core.errors import InvalidInput
@@ -13,7 +13,7 @@ from retinue.core.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    entry: Entry
+    entry: FileEntry
     start: int
     """The number of the first line shown, from 1."""
     lines: tuple[str, ...]
@@ -28,7 +28,7 @@ class Excerpt:
         return self.start + len(self.lines) - 1
 
 
-def excerpt(entry: Entry, text: Text, start: int, lines: int | None, bounds: Bounds) -> Excerpt:
+def excerpt(entry: FileEntry, text: Text, start: int, lines: int | None, bounds: Bounds) -> Excerpt:
     """Lines `start` to `start + lines - 1`, or to the end; fewer where the file or the bounds end."""
     if start < 1:
         raise InvalidInput(f"lines are numbered from 1, not {start}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.opener import Opener
 from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
 from retinue.core.stop import Stop
@@ -14,7 +14,7 @@ from retinue.core.stop import Stop
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    entry: Entry
+    entry: FileEntry
     line: int | None = None
     """Counted from 1; None speaks of the whole file."""
     says: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedClaims:
     held: tuple[Claim, ...]
     """In the order of the claims."""
     failed: tuple[Claim, ...]
@@ -33,14 +33,14 @@ class Checked:
     """Claims that a limit left no room to check."""
 
 
-def check(
-    codebase: Codebase, claims: Iterable[Claim], stop: Stop, charge: Callable[[Entry, int], None]
-) -> Checked:
+def check_claims(
+    codebase: Codebase, claims: Iterable[Claim], stop: Stop, charge: Callable[[FileEntry, int], None]
+) -> CheckedClaims:
     """`charge` is told of the file and the bytes that were needed, and may raise LimitExceeded."""
     held: list[Claim] = []
     failed: list[Claim] = []
     unchecked: list[Claim] = []
-    texts: dict[Entry, list[str] | None] = {}
+    texts: dict[FileEntry, list[str] | None] = {}
     with codebase.opener(stop) as opener:
         for claim in claims:
             stop.check()
@@ -57,15 +57,15 @@ def check(
                 unchecked.append(claim)
             else:
                 held.append(claim)
-    return Checked(tuple(held), tuple(failed), tuple(unchecked))
+    return CheckedClaims(tuple(held), tuple(failed), tuple(unchecked))
 
 
-def words_in(
-    codebase: Codebase, entries: Iterable[Entry], words: Iterable[str], stop: Stop
-) -> dict[Entry, frozenset[str]]:
+def words_in_files(
+    codebase: Codebase, entries: Iterable[FileEntry], words: Iterable[str], stop: Stop
+) -> dict[FileEntry, frozenset[str]]:
     """Which of the words each file contains, whatever their case. No text leaves, so nothing is charged."""
     folded = {word: word.casefold() for word in words}
-    found: dict[Entry, frozenset[str]] = {}
+    found: dict[FileEntry, frozenset[str]] = {}
     with codebase.opener(stop) as opener:
         for entry in entries:
             stop.check()
@@ -74,7 +74,7 @@ def words_in(
     return found
 
 
-def _lines(opener: Opener, entry: Entry) -> list[str] | None:
+def _lines(opener: Opener, entry: FileEntry) -> list[str] | None:
     try:
         text = opener.text(entry).utf8
     except (PathDenied, PathMissing, LimitExceeded):

@@ -11,15 +11,15 @@ from itertools import groupby
 from operator import attrgetter
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.evidence import Detail
 from retinue.codebase.opener import Opener
-from retinue.codebase.outline import outline
+from retinue.codebase.outline import outline_text
 from retinue.codebase.path_words import PathWords, path_words
-from retinue.codebase.question import Question
+from retinue.codebase.question import ParsedQuestion
 from retinue.codebase.ripgrep import Ripgrep, batches
-from retinue.codebase.sources import LARGEST, worth_reading
-from retinue.codebase.terms import Asked, words
+from retinue.codebase.sources import MAX_SEARCHED_BYTES, worth_reading
+from retinue.codebase.terms import QueryTerms, words
 from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
 from retinue.core.stop import Stop
 
@@ -27,10 +27,12 @@ from retinue.core.stop import Stop
 class Scan:
     """What one pass over the files says of some terms. Only files looked at closely are cut into chunks."""
 
-    def __init__(self, codebase: Codebase, question: Question, ripgrep: Ripgrep | None, stop: Stop) -> None:
+    def __init__(
+        self, codebase: Codebase, question: ParsedQuestion, ripgrep: Ripgrep | None, stop: Stop
+    ) -> None:
         self._codebase = codebase
         self._stop = stop
-        self._asked = Asked(question.terms, question.kept)
+        self._asked = QueryTerms(question.terms, question.kept)
         self._entries = [entry for entry in codebase.files(stop).entries if worth_reading(entry.path)]
         stop.check()  # a walk that time cut short has its few files looked at in vain
         self.paths = tuple(entry.path for entry in self._entries)
@@ -44,7 +46,7 @@ class Scan:
                     for term, count in counts_in(data, self._asked).items():
                         self.counts[term][numbers[entry]] = count
 
-    def entry(self, file: int) -> Entry:
+    def entry(self, file: int) -> FileEntry:
         return self._entries[file]
 
     def path_words(self) -> PathWords:
@@ -54,35 +56,35 @@ class Scan:
         with self._codebase.opener(self._stop) as opener:
             return {file: self._detail(opener, self._entries[file]) for file in files}
 
-    def _detail(self, opener: Opener, entry: Entry) -> Detail:
+    def _detail(self, opener: Opener, entry: FileEntry) -> Detail:
         self._stop.check()
         return detail_of(entry.path, text_of(opener, entry) or b"", self._asked)
 
 
-def text_of(opener: Opener, entry: Entry) -> bytes | None:
+def text_of(opener: Opener, entry: FileEntry) -> bytes | None:
     """A file as UTF-8; nothing if it may not be read, is binary, gone, or too large to be written by hand."""
     try:
         data = opener.text(entry).utf8
     except (PathDenied, PathMissing, LimitExceeded):
         return None
-    return data if len(data) <= LARGEST else None
+    return data if len(data) <= MAX_SEARCHED_BYTES else None
 
 
-def size_of(opener: Opener, entry: Entry) -> int:
+def size_of(opener: Opener, entry: FileEntry) -> int:
     try:
         return opener.stamp(entry).size
     except (PathDenied, PathMissing):
         return 0
 
 
-def _size(opener: Opener, entry: Entry, stop: Stop) -> int:
+def _size(opener: Opener, entry: FileEntry, stop: Stop) -> int:
     stop.check()
     return size_of(opener, entry)
 
 
 def _candidates(
-    entries: Sequence[Entry], terms: Collection[str], ripgrep: Ripgrep | None, stop: Stop
-) -> Sequence[Entry]:
+    entries: Sequence[FileEntry], terms: Collection[str], ripgrep: Ripgrep | None, stop: Stop
+) -> Sequence[FileEntry]:
     """The entries that can hold a term: some too many, never one too few."""
     if not terms:
         return ()
@@ -90,16 +92,16 @@ def _candidates(
         return entries
     # An identifier is found by its letters run together too, whatever stands between them.
     pattern = "|".join("_*".join(map(re.escape, term)) for term in sorted(terms))
-    found: list[Entry] = []
+    found: list[FileEntry] = []
     for root, of_root in groupby(entries, attrgetter("root")):
         for batch in batches([entry.path for entry in of_root]):
             stop.check()
             could = ripgrep.candidates(root.path, batch, pattern, ignore_case=True, stop=stop)
-            found += (Entry(root, path) for path in batch if could is None or path in could)
+            found += (FileEntry(root, path) for path in batch if could is None or path in could)
     return found
 
 
-def counts_in(data: bytes, asked: Asked) -> dict[str, int]:
+def counts_in(data: bytes, asked: QueryTerms) -> dict[str, int]:
     counts: dict[str, int] = {}
     for found in filter(None, map(asked.__getitem__, words(data).split())):
         for term in found:
@@ -107,8 +109,8 @@ def counts_in(data: bytes, asked: Asked) -> dict[str, int]:
     return counts
 
 
-def detail_of(path: str, data: bytes, asked: Asked) -> Detail:
-    cut, imports = outline(path, data)
+def detail_of(path: str, data: bytes, asked: QueryTerms) -> Detail:
+    cut, imports = outline_text(path, data)
     spaced = words(data)
     hits: dict[str, dict[int, int]] = {}
     for number, chunk in enumerate(cut):

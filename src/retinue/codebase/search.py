@@ -13,12 +13,12 @@ from itertools import groupby
 from operator import attrgetter
 
 from retinue.codebase.bounds import Bounds, OnRead
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.linear_regex import Regex
 from retinue.codebase.lines import line_end, lines_after, lines_before, matching_lines, pieces
 from retinue.codebase.omitted import Omitted, Tally, reason_of
 from retinue.codebase.opener import Opener
-from retinue.codebase.pattern import Pattern
+from retinue.codebase.pattern import SearchPattern
 from retinue.codebase.ripgrep import Ripgrep, batches
 from retinue.codebase.text import clip
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, PathDenied, PathMissing
@@ -26,10 +26,10 @@ from retinue.core.stop import Stop
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class LineMatch:
     """One line in which the pattern was found."""
 
-    entry: Entry
+    entry: FileEntry
     line: int
     """From 1."""
     column: int
@@ -41,8 +41,8 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    matches: tuple[Match, ...]
+class SearchResult:
+    matches: tuple[LineMatch, ...]
     """In the order of the roots, then by path, then by line."""
     omitted: Omitted
 
@@ -68,7 +68,9 @@ class Searcher:
     tally: Tally
     stop: Stop
 
-    def search(self, entries: Sequence[Entry], pattern: Pattern, context: int = 0) -> tuple[Match, ...]:
+    def search(
+        self, entries: Sequence[FileEntry], pattern: SearchPattern, context: int = 0
+    ) -> tuple[LineMatch, ...]:
         """The entries must be in order; the matches come in the same."""
         regex = pattern.regex()
         page = _Page(self.bounds, self.on_read, self.tally)
@@ -80,7 +82,7 @@ class Searcher:
                 break
         return tuple(page.matches)
 
-    def _candidates(self, entries: Sequence[Entry], pattern: Pattern) -> Iterator[Entry]:
+    def _candidates(self, entries: Sequence[FileEntry], pattern: SearchPattern) -> Iterator[FileEntry]:
         """The entries that could match: some too many, never one too few."""
         narrowed = pattern.for_ripgrep() if self.ripgrep and len(entries) >= FEW_FILES else None
         if self.ripgrep is None or narrowed is None:
@@ -91,9 +93,11 @@ class Searcher:
                 could_match = self.ripgrep.candidates(
                     root.path, batch, narrowed, ignore_case=pattern.ignore_case, stop=self.stop
                 )
-                yield from (Entry(root, path) for path in batch if could_match is None or path in could_match)
+                yield from (
+                    FileEntry(root, path) for path in batch if could_match is None or path in could_match
+                )
 
-    def _matches_in(self, entry: Entry, regex: Regex, context: int) -> tuple[list[Match], int]:
+    def _matches_in(self, entry: FileEntry, regex: Regex, context: int) -> tuple[list[LineMatch], int]:
         """The first matches of a file, and how many more it has."""
         try:
             text = self.opener.text(entry).utf8
@@ -105,7 +109,7 @@ class Searcher:
         except DeadlineExceeded:
             self.tally.reached("time")  # while the other names of a hard link were looked up
             return [], 0
-        found: list[Match] = []
+        found: list[LineMatch] = []
         unseen, number, counted = 0, 1, 0
         for start, hit in self._hits(text, regex):
             number += text.count(b"\n", counted, start)
@@ -128,7 +132,9 @@ class Searcher:
             else:
                 yield from matching_lines(text, regex, start, end)
 
-    def _match(self, entry: Entry, text: bytes, number: int, start: int, hit: int, context: int) -> Match:
+    def _match(
+        self, entry: FileEntry, text: bytes, number: int, start: int, hit: int, context: int
+    ) -> LineMatch:
         limit = self.bounds.max_line_chars
         offset = len(text[start:hit].decode())
         line = text[start : line_end(text, start)].decode()
@@ -137,26 +143,26 @@ class Searcher:
             self.tally.reached("line length")
         before = [clip(near.decode(), limit) for near in lines_before(text, start, context)]
         after = [clip(near.decode(), limit) for near in lines_after(text, start, context)]
-        return Match(entry, number, offset + 1, shown, tuple(before), tuple(after))
+        return LineMatch(entry, number, offset + 1, shown, tuple(before), tuple(after))
 
 
 class _Page:
     """The matches that fit the bounds."""
 
     def __init__(self, bounds: Bounds, on_read: OnRead, tally: Tally) -> None:
-        self.matches: list[Match] = []
+        self.matches: list[LineMatch] = []
         self._bounds = bounds
         self._on_read = on_read
         self._tally = tally
         self._files = 0
         self._bytes = 0
 
-    def add(self, found: list[Match], unseen: int) -> bool:
+    def add(self, found: list[LineMatch], unseen: int) -> bool:
         """Add one file's matches; False once nothing more fits."""
         bounds = self._bounds
         if self._files == bounds.max_files:
             return self._full("files", len(found) + unseen)
-        kept: list[Match] = []
+        kept: list[LineMatch] = []
         size = 0
         limit = ""
         for match in found:
@@ -189,5 +195,5 @@ class _Page:
         return False
 
 
-def _size(match: Match) -> int:
+def _size(match: LineMatch) -> int:
     return sum(len(line.encode()) + 1 for line in (*match.before, match.text, *match.after))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LARGEST = 500_000
+MAX_SEARCHED_BYTES = 500_000
 """Bytes; a larger text file is data or generated."""
 
 _DATA_SUFFIXES = """

@@ -90,10 +90,10 @@ def _parsed(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...]
     found = cursor.matches(tree.root_node)
     if (time.monotonic() - began) * 1e6 >= _MICROSECONDS:
         return None  # it stopped without a word, and what it found is not all
-    return _symbols([_Found.of(captures) for _, captures in found[:_MOST]], data)
+    return _symbols([_FoundSymbol.of(captures) for _, captures in found[:_MOST]], data)
 
 
-class _Found(NamedTuple):
+class _FoundSymbol(NamedTuple):
     start: int
     end: int
     sort: str
@@ -101,7 +101,7 @@ class _Found(NamedTuple):
     whole: Node
 
     @classmethod
-    def of(cls, captures: dict[str, list[Node]]) -> _Found:
+    def of(cls, captures: dict[str, list[Node]]) -> _FoundSymbol:
         name = captures.pop("name")[0]
         sort, nodes = next(iter(captures.items()))
         whole = nodes[0]
@@ -120,7 +120,7 @@ def _of_declarator(node: Node) -> Node:
     return around or node
 
 
-def _symbols(found: Sequence[_Found], data: bytes) -> tuple[Symbol, ...]:
+def _symbols(found: Sequence[_FoundSymbol], data: bytes) -> tuple[Symbol, ...]:
     symbols: list[Symbol] = []
     around: list[tuple[int, Symbol]] = []
     seen: set[int] = set()

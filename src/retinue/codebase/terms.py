@@ -96,7 +96,7 @@ STOP_TERMS = _with_stems(_EVERYWHERE) | CHATTER_TERMS
 """Found nowhere and looked for nowhere: they would match everything."""
 
 
-def parts(identifier: str) -> list[str]:
+def split_identifier(identifier: str) -> list[str]:
     """`getHTTPResponse_code` as `get`, `http`, `response`, `code`."""
     return [part.lower() for part in _PART.findall(identifier)]
 
@@ -167,7 +167,7 @@ def words(data: bytes) -> bytes:
     return data.translate(_BETWEEN_WORDS)
 
 
-class Asked(dict[bytes, tuple[str, ...]]):
+class QueryTerms(dict[bytes, tuple[str, ...]]):
     """A word as it stands in a file to those of its terms that a question has; for most words none."""
 
     def __init__(self, terms: Collection[str], kept: Collection[str] = ()) -> None:

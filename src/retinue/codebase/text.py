@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from typing import NamedTuple
 
-from retinue.core.words import counted
+from retinue.core.text import counted
 
 SNIFFED_BYTES = 8_192
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from retinue.codebase.codebase import Codebase, Files
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.omitted import Tally
 from retinue.codebase.opener import Opener
 from retinue.codebase.policy import Policy
@@ -19,7 +19,7 @@ from retinue.core.root import Root
 from retinue.core.stop import Stop
 
 
-class View(Codebase):
+class CodebaseView(Codebase):
     def __init__(self, roots: Sequence[Root], policy: Policy, below: Sequence[str] = ()) -> None:
         """`below` are absolute paths of folders; all of the roots if there are none."""
         super().__init__(roots, policy)
@@ -40,7 +40,9 @@ class View(Codebase):
                     self._walked[sized] = walked
             return walked
 
-    def _to_search(self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop) -> Sequence[Entry]:
+    def _to_search(
+        self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop
+    ) -> Sequence[FileEntry]:
         if below:
             return super()._to_search(opener, below, tally, stop)
         return self.files(stop, sized=True).entries

@@ -30,7 +30,7 @@ _NO_TEXT = frozenset(["Cc", "Cs", "Zl", "Zp"])
 """Unicode's kinds: controls, halves of letters (bytes that are no text), and ends of lines and paragraphs."""
 
 
-class Seen(NamedTuple):
+class VisibleEntry(NamedTuple):
     """Something in a folder that may be shown."""
 
     path: str
@@ -50,7 +50,7 @@ class Walker:
         self.ignore_files: list[str] = []
         """Root-relative paths of those that were read."""
 
-    def look(self, here: Directory, path: str, ignores: Ignores) -> tuple[list[Seen], Ignores]:
+    def look(self, here: Directory, path: str, ignores: Ignores) -> tuple[list[VisibleEntry], Ignores]:
         """What one folder shows, and the ignore files that hold below it."""
         counts, concern, hides = self._tally.counts, self._rules.concern, self._rules.hides
         try:
@@ -61,7 +61,7 @@ class Walker:
         texts = _ignore_texts(here, (entry.name for entry in entries))
         self.ignore_files += (f"{path}/{name}" if path else name for name in texts)
         ignores = ignores.below(path, texts)
-        seen: list[Seen] = []
+        seen: list[VisibleEntry] = []
         for entry in entries:
             if self._tally.out_of_time(self._stop):
                 break
@@ -81,7 +81,7 @@ class Walker:
             elif ignores.hide(below, name, is_folder):
                 counts["ignored"] += 1
             else:
-                seen.append(Seen(below, entry, is_folder, is_file))
+                seen.append(VisibleEntry(below, entry, is_folder, is_file))
         return seen, ignores
 
     def enter(self, here: Directory, name: str) -> Directory | None:
@@ -143,7 +143,7 @@ class FileWalk(Walker):
     def _ended(self) -> bool:
         return "files" in self._tally.limits or self._tally.out_of_time(self._stop)
 
-    def _may_be_opened(self, one: Seen) -> bool:
+    def _may_be_opened(self, one: VisibleEntry) -> bool:
         if self._max_bytes is None:
             return True
         try:

@@ -29,7 +29,7 @@ Spelling = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SettingProblem:
     source: str
     key: str
     given: str
@@ -45,7 +45,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     settings: Settings
     origins: Mapping[str, str]
     """For each key, the file, variable or flag that gave it; keys at their default are absent."""
@@ -55,7 +55,7 @@ class Loaded:
 class _Layers:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     origins: dict[str, str] = field(default_factory=dict[str, str])
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[SettingProblem] = field(default_factory=list[SettingProblem])
     empty: dict[str, str] = field(default_factory=dict[str, str])
     """Tables without a setting, and the files they stand in: one that must have some is wrong."""
 
@@ -64,7 +64,7 @@ class _Layers:
         self.origins[key] = origin
 
 
-def user_file() -> Path:
+def user_settings_file() -> Path:
     import platformdirs  # imported here because `retinue --help` does not need it
 
     return platformdirs.user_config_path("retinue", appauthor=False) / FILE
@@ -75,17 +75,17 @@ def project_file(start: Path) -> Path | None:
     return next((folder / FILE for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
 
 
-def load(
+def load_settings(
     *,
     flags: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
     user: Path | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """All layers together, or `ConfigInvalid` with every problem there is."""
     layers = _Layers()
     project = project_file(directory or Path.cwd())
-    personal = user or user_file()
+    personal = user or user_settings_file()
     if project is not None and project != personal:
         _take_file(layers, project, personal)
     if personal.is_file():
@@ -94,23 +94,23 @@ def load(
     _take_flags(layers, flags or {})
     _require(layers)
     if layers.problems:
-        raise invalid(layers.problems)
-    return Loaded(build(layers.values), layers.origins)
+        raise invalid_settings(layers.problems)
+    return LoadedSettings(build(layers.values), layers.origins)
 
 
-def load_file(path: Path) -> Loaded:
+def load_settings_file(path: Path) -> LoadedSettings:
     """One file alone, read as the user's own, or `ConfigInvalid` with all that is wrong with it."""
     layers = _Layers()
     if not path.is_file():
-        raise invalid([Problem(str(path), "", "", "no such file")])
+        raise invalid_settings([SettingProblem(str(path), "", "", "no such file")])
     _take_file(layers, path, path)
     _require(layers)
     if layers.problems:
-        raise invalid(layers.problems)
-    return Loaded(build(layers.values), layers.origins)
+        raise invalid_settings(layers.problems)
+    return LoadedSettings(build(layers.values), layers.origins)
 
 
-def invalid(problems: list[Problem]) -> ConfigInvalid:
+def invalid_settings(problems: list[SettingProblem]) -> ConfigInvalid:
     count = "one setting is wrong" if len(problems) == 1 else f"{len(problems)} settings are wrong"
     return ConfigInvalid(
         count + "".join(f"\n  {problem}" for problem in problems),
@@ -124,18 +124,18 @@ def _require(layers: _Layers) -> None:
         wanted = f"is missing; it must be {row.allowed if row else 'given'}"
         table = key.rpartition(".")[0]
         files = {**layers.empty, **{each.rpartition(".")[0]: file for each, file in layers.origins.items()}}
-        layers.problems.append(Problem(files.get(table, "settings"), key, "", wanted))
+        layers.problems.append(SettingProblem(files.get(table, "settings"), key, "", wanted))
 
 
 def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
     try:
         tree = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
-        layers.problems.append(Problem(str(path), "", "", f"not valid TOML: {error}"))
+        layers.problems.append(SettingProblem(str(path), "", "", f"not valid TOML: {error}"))
         return
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        layers.problems.append(Problem(str(path), "", "", f"cannot be read: {reason}"))
+        layers.problems.append(SettingProblem(str(path), "", "", f"cannot be read: {reason}"))
         return
     for key, value in _flatten(tree):
         row = row_of(key)
@@ -145,7 +145,7 @@ def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
             layers.problems.append(_unknown(str(path), key, value))
         elif row.user_only and path != personal:
             wanted = f"a project may not set this; put it in {personal}"
-            layers.problems.append(Problem(str(path), key, repr(value), wanted))
+            layers.problems.append(SettingProblem(str(path), key, repr(value), wanted))
         else:
             try:
                 checked = row.check(value)
@@ -153,7 +153,7 @@ def _take_file(layers: _Layers, path: Path, personal: Path) -> None:
                     checked = _anchored(checked, path.parent, inside=path != personal)
                 layers.put(_spelled(row.key, key), checked, str(path))
             except Wrong as error:
-                layers.problems.append(Problem(str(path), key, repr(value), f"must be {error}"))
+                layers.problems.append(SettingProblem(str(path), key, repr(value), f"must be {error}"))
 
 
 def _anchored(value: Any, folder: Path, *, inside: bool) -> Any:
@@ -182,11 +182,11 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield prefix + key, value
 
 
-def _unknown(source: str, key: str, value: object, spelling: Spelling = str) -> Problem:
+def _unknown(source: str, key: str, value: object, spelling: Spelling = str) -> SettingProblem:
     given = repr(value)
     section = snake(key).rpartition(".")[0]
     if snake(key) in sections():
-        return Problem(source, spelling(key), given, "must be a table of settings")
+        return SettingProblem(source, spelling(key), given, "must be a table of settings")
     near = nearest(snake(key))
     known = [known.rpartition(".")[2] for known in rows() if known.rpartition(".")[0] == section]
     known += sorted(sections()) if not section else []
@@ -195,7 +195,7 @@ def _unknown(source: str, key: str, value: object, spelling: Spelling = str) -> 
         if known
         else "no such setting"
     )
-    return Problem(source, spelling(key), given, wanted, spelling(near) if near else None)
+    return SettingProblem(source, spelling(key), given, wanted, spelling(near) if near else None)
 
 
 def variable(key: str) -> str:
@@ -215,7 +215,7 @@ def _take_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
         try:
             layers.put(key, row.from_text(text, os.pathsep), name)
         except Wrong as error:
-            layers.problems.append(Problem("environment", name, repr(text), f"must be {error}"))
+            layers.problems.append(SettingProblem("environment", name, repr(text), f"must be {error}"))
 
 
 def _take_flags(layers: _Layers, flags: Mapping[str, Any]) -> None:
@@ -224,4 +224,4 @@ def _take_flags(layers: _Layers, flags: Mapping[str, Any]) -> None:
         try:
             layers.put(key, rows()[key].check(value), flag)
         except Wrong as error:
-            layers.problems.append(Problem("command line", flag, repr(value), f"must be {error}"))
+            layers.problems.append(SettingProblem("command line", flag, repr(value), f"must be {error}"))

@@ -24,7 +24,7 @@ class Wrong(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     key: str
     """Dotted, in snake_case: `limits.max_files_read`."""
     kind: Any
@@ -122,7 +122,7 @@ class Row:
         return value
 
 
-def _rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[Row]:
+def _rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[SettingRow]:
     hints = get_type_hints(kind)
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
@@ -133,7 +133,7 @@ def _rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[Row
             yield from _rows(named, f"{prefix}{field.name}.*.", only)
         else:
             bounds = {**field.metadata, "user_only": only, "required": _is_required(field)}
-            yield Row(prefix + field.name, _given(hint), bounds)
+            yield SettingRow(prefix + field.name, _given(hint), bounds)
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
@@ -153,12 +153,12 @@ def named_kind(hint: Any) -> type | None:
 
 
 @cache
-def rows() -> Mapping[str, Row]:
+def rows() -> Mapping[str, SettingRow]:
     """By key; `*` stands for a name the user chooses."""
     return {row.key: row for row in _rows(Settings)}
 
 
-def row_of(key: str) -> Row | None:
+def row_of(key: str) -> SettingRow | None:
     """The row for a key as the user wrote it."""
     found = rows().get(snake(key))
     if found is not None and "*" not in key:
@@ -247,7 +247,7 @@ def missing(given: Collection[str]) -> Iterator[str]:
                     yield f"{before}.{name}.{after}"
 
 
-def values_of(settings: Settings) -> Iterator[tuple[str, Row, Any]]:
+def setting_values(settings: Settings) -> Iterator[tuple[str, SettingRow, Any]]:
     """Every key there is now, with its row and its value."""
     for key, row in rows().items():
         section, star, leaf = key.partition(".*.")

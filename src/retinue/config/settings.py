@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from retinue.core.groups import DEFAULT_GROUPS, EXECUTORS, GROUPS
+from retinue.core.names import DEFAULT_TOOL_GROUPS, EXECUTOR_NAMES, TOOL_GROUPS
 
 
 def setting(
@@ -89,7 +89,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    groups: tuple[str, ...] = setting(DEFAULT_GROUPS, one_of=(*GROUPS, "all"))
+    groups: tuple[str, ...] = setting(DEFAULT_TOOL_GROUPS, one_of=(*TOOL_GROUPS, "all"))
     """Groups of tools a host sees; `all` means every group."""
 
 
@@ -156,7 +156,7 @@ class AgentSettings:
     caller: str = setting("main")
     """The name under which a host calls, for an agent's `allowed_callers`; set it in the host's own entry."""
 
-    executor: str | None = setting(None, one_of=EXECUTORS)
+    executor: str | None = setting(None, one_of=EXECUTOR_NAMES)
     """What performs the agents whose files name no executor; by default `claude` for files of Claude Code,
     `opencode` for files of opencode, `local` for ours."""
 

@@ -15,8 +15,8 @@ DEFAULT_TIMEOUT_S = 600.0
 
 PromptMode = Literal["replace", "append"]
 OutputFormat = Literal["text", "json"]
-Sandbox = Literal["auto", "bwrap", "none"]
-Network = Literal[True, False, "host"]
+SandboxChoice = Literal["auto", "bwrap", "none"]
+NetworkChoice = Literal[True, False, "host"]
 """`host` is this machine's own, with what listens on its loopback: a container has another one."""
 Isolation = Literal["none", "worktree"]
 
@@ -91,9 +91,9 @@ class Agent:
     """JSON Schema of its answer; None for plain text."""
     container: str | None = None
     """The image it runs in."""
-    sandbox: Sandbox | None = None
+    sandbox: SandboxChoice | None = None
     """None for the executor's own choice."""
-    network: Network | None = None
+    network: NetworkChoice | None = None
     """Whether its sandbox has a network; None for the executor's own choice."""
     isolation: Isolation = "none"
     """`worktree`: it works in a git worktree of its own."""

@@ -10,16 +10,16 @@ from typing import Literal
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.json_value import Json
 from retinue.core.message import Message
-from retinue.core.permission import Permit, nobody_permits
+from retinue.core.permission import Permit, deny_all
 from retinue.core.spending import UNMETERED, Spending
 
-Stream = Literal["stdout", "stderr", "event"]
+StreamName = Literal["stdout", "stderr", "event"]
 """What was said, what was said beside it, and what happened meanwhile."""
-Status = Literal["success", "error", "timeout", "canceled"]
+OutcomeStatus = Literal["success", "error", "timeout", "canceled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """One process, never to be confused with a later one that got the same number."""
 
     pid: int
@@ -29,7 +29,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
-    stream: Stream
+    stream: StreamName
     text: str
     """Without its newline."""
     complete: bool = True
@@ -38,8 +38,8 @@ class OutputLine:
 
 Emit = Callable[[OutputLine], Awaitable[None]]
 Hide = Callable[[Iterable[str]], None]
-Started = Callable[[Identity], Awaitable[None]]
-Ask = Callable[[str, float | None], Awaitable[Message]]
+Started = Callable[[ProcessIdentity], Awaitable[None]]
+AskParent = Callable[[str, float | None], Awaitable[Message]]
 """Puts a question to the run's parent and waits for the answer, for so many seconds; then it is closed."""
 
 
@@ -73,13 +73,13 @@ class RunContext:
     """Variables through which the task can reach us again."""
     spending: Spending = UNMETERED
     """Asked before anything is spent."""
-    ask: Ask | None = None
+    ask: AskParent | None = None
     """None where there is nobody to ask."""
     resume: Resumed | None = None
     """The session to go on with; None to begin one."""
     hide: Hide = lambda values: None
     """Given the secrets that the task gets to know, before it can tell them."""
-    permit: Permit = nobody_permits
+    permit: Permit = deny_all
     """Asked before the task does what its agent is neither allowed nor denied."""
 
 
@@ -100,13 +100,13 @@ class Outcome:
     """What was measured, by name: `duration_ms`, `output_bytes`, `steps`, `tokens`, `cost_micros`."""
     facts: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """What else happened, by name: the effective `model`, the `session_id`, the `isolation`."""
-    survivors: tuple[Identity, ...] = ()
+    survivors: tuple[ProcessIdentity, ...] = ()
     """Processes that the task started and nothing could end."""
     notes: tuple[str, ...] = ()
     """What a reader of the output should know of it: what was missing, cut or found untrue."""
 
     @property
-    def status(self) -> Status:
+    def status(self) -> OutcomeStatus:
         match self.error:
             case None:
                 return "success"

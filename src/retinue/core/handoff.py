@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from retinue.core.phase import Decision, Expected, Phase, Progress
+from retinue.core.phase import Decision, ExpectedFindings, Phase, PhaseStatus
 
-SUMMARY_TOKENS = 500
+HANDOFF_SUMMARY_TOKENS = 500
 """Of a `context_summary`; the server cuts what is longer."""
 
 
@@ -35,7 +35,7 @@ class HandoffRequest(_Model):
     phase: Phase
     context: HandoffContext
     instructions: str
-    expected_output: Expected
+    expected_output: ExpectedFindings
 
 
 class HandoffResponse(_Model):
@@ -43,7 +43,7 @@ class HandoffResponse(_Model):
 
     task_id: str
     phase: Phase
-    status: Progress
+    status: PhaseStatus
     decision: Decision
     findings: dict[str, Any]
     """Phase-specific; stays with the server."""
@@ -54,7 +54,7 @@ class HandoffResponse(_Model):
     issues: tuple[str, ...] = ()
 
 
-def schemas() -> dict[str, Any]:
+def handoff_schemas() -> dict[str, Any]:
     """Both as JSON Schema."""
     return {
         "request": HandoffRequest.model_json_schema(),

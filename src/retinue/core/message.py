@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from retinue.core.ids import MessageId, RunId
-from retinue.core.permission import Asked
+from retinue.core.permission import ToolRequest
 
 
 class MessageStatus(StrEnum):
@@ -36,7 +36,7 @@ TAKEN_BACK = "The agent took its question back."
 class PermissionWanted:
     """What a question wants to be allowed, for those who answer with a button instead of words."""
 
-    asked: Asked
+    asked: ToolRequest
     """As it may be shown: without its secrets."""
     rule: str | None
     """What `always` would allow for good; None where it would allow this once."""

@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 
 from retinue.core.json_value import Json
 
-Role = Literal["system", "user", "assistant", "tool"]
-Finish = Literal["stop", "length", "tool_calls", "other"]
-Piece = Callable[[str], Awaitable[None]]
+TurnRole = Literal["system", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "length", "tool_calls", "other"]
+ReplyPiece = Callable[[str], Awaitable[None]]
 """Given each piece of a reply's text as it comes."""
 
 
@@ -34,7 +34,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    role: Role
+    role: TurnRole
     text: str
     calls: tuple[ToolCall, ...] = ()
     """Of an assistant's turn."""
@@ -58,7 +58,7 @@ class Reply:
     """Never empty unless there are calls: where a server sent nothing but reasoning, the reasoning."""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
-    finish: Finish
+    finish: FinishReason
     model: str
     """The one that answered, by the server's word."""
     substituted: bool = False
@@ -95,7 +95,7 @@ class Model(Protocol):
         """Raises `Unavailable` if nothing answers there."""
         ...
 
-    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+    async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
         """Always streamed: to cancel it is to close the stream.
 
         Raises `ContextOverflow`, `ToolsUnsupported`, `EmptyReply`, `ModelFailed` or `Unavailable`.

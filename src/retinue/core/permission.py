@@ -32,7 +32,7 @@ By = Literal["policy", "remembered", "answer", "silence"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ToolRequest:
     """One call that a run wants to make."""
 
     tool: str
@@ -43,18 +43,18 @@ class Asked:
     """The other arguments as JSON: whoever is asked should see them, and no rule does."""
 
     @classmethod
-    def of(cls, tool: str, arguments: Mapping[str, object]) -> Asked:
+    def of(cls, tool: str, arguments: Mapping[str, object]) -> ToolRequest:
         """A call with its arguments, of which some say what is done to what."""
         named = next((name for name in _SUBJECTS if arguments.get(name)), None)
         if named is None or tool.startswith("mcp__"):
-            return cls(tool, details=details_of(arguments))
-        return cls(tool, str(arguments[named]), details_of(arguments, named))
+            return cls(tool, details=argument_details(arguments))
+        return cls(tool, str(arguments[named]), argument_details(arguments, named))
 
     def __str__(self) -> str:
         return f"{self.tool}({self.subject})" if self.subject else self.tool
 
 
-def details_of(arguments: Mapping[str, object], besides: str | None = None) -> str:
+def argument_details(arguments: Mapping[str, object], besides: str | None = None) -> str:
     """The arguments as JSON, but for the one that is said elsewhere; empty if there is no other."""
     rest = {name: value for name, value in arguments.items() if name != besides}
     return json.dumps(rest, ensure_ascii=False, default=str) if rest else ""
@@ -68,23 +68,23 @@ class Verdict:
     by: By = "policy"
 
 
-Permit = Callable[[Asked], Awaitable[Verdict]]
+Permit = Callable[[ToolRequest], Awaitable[Verdict]]
 
 
-async def nobody_permits(asked: Asked) -> Verdict:
+async def deny_all(asked: ToolRequest) -> Verdict:
     """Where nobody can be asked, what no rule allows is denied (P7)."""
     return Verdict(False, f"no rule allows {asked.tool}, and nobody can be asked")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PermissionRule:
     """`Bash`, `Bash(git status)`, `Bash(curl:*)`, `Edit(src/**)`, `WebFetch(domain:a.org)`, `mcp__a__b`."""
 
     tool: str
     subject: str | None
 
     @classmethod
-    def parse(cls, text: str) -> Rule:
+    def parse(cls, text: str) -> PermissionRule:
         found = _RULE.fullmatch(text.strip())
         if found is None:
             raise ConfigInvalid(
@@ -97,20 +97,20 @@ class Rule:
         return self.tool if self.subject is None else f"{self.tool}({self.subject})"
 
     @classmethod
-    def exactly(cls, asked: Asked) -> str | None:
+    def exactly(cls, asked: ToolRequest) -> str | None:
         """The rule that allows this call and no other; None where it would be read as a wider one."""
         is_wider = asked.subject.endswith(_WIDENING) or asked.subject.startswith("domain:")
         if is_wider or (asked.tool in _FILE_TOOLS and any(letter in asked.subject for letter in "*?[")):
             return None
         return str(asked)
 
-    def allows(self, asked: Asked) -> bool:
+    def allows(self, asked: ToolRequest) -> bool:
         """A command that could be more than one is only allowed word for word."""
         return self._names(asked.tool) and (
             self.subject is None or self._covers(asked, self._is_command_allowed)
         )
 
-    def denies(self, asked: Asked) -> bool:
+    def denies(self, asked: ToolRequest) -> bool:
         """Of a command line, any part that the rule names is enough."""
         return self._names(asked.tool) and (
             self.subject is None or self._covers(asked, self._is_any_part_named)
@@ -121,7 +121,7 @@ class Rule:
             self.tool.startswith("mcp__") and tool.startswith(f"{self.tool}__")
         )
 
-    def _covers(self, asked: Asked, covers_command: Callable[[str], bool]) -> bool:
+    def _covers(self, asked: ToolRequest, covers_command: Callable[[str], bool]) -> bool:
         wanted = self.subject or ""
         if asked.tool in _COMMAND_TOOLS:
             return asked.subject == wanted or covers_command(asked.subject)
@@ -148,12 +148,12 @@ class Rule:
         return command == wanted
 
 
-def decided(asked: Asked, allow: Sequence[str], deny: Sequence[str]) -> Verdict | None:
+def decide_by_rules(asked: ToolRequest, allow: Sequence[str], deny: Sequence[str]) -> Verdict | None:
     """What the rules say; None where they say nothing. A denial wins."""
     for text in deny:
-        if Rule.parse(text).denies(asked):
+        if PermissionRule.parse(text).denies(asked):
             return Verdict(False, f"the agent's rule {text} denies it")
     for text in allow:
-        if Rule.parse(text).allows(asked):
+        if PermissionRule.parse(text).allows(asked):
             return Verdict(True, f"the agent's rule {text} allows it")
     return None

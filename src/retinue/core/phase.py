@@ -11,11 +11,11 @@ class Phase(StrEnum):
     VALIDATE = "validate"
 
     @property
-    def expected(self) -> Expected:
+    def expected(self) -> ExpectedFindings:
         return _EXPECTED[self]
 
 
-class Expected(StrEnum):
+class ExpectedFindings(StrEnum):
     """What the findings of a phase must hold."""
 
     FINDINGS = "structured_findings"
@@ -29,14 +29,14 @@ class Decision(StrEnum):
     CLARIFY = "CLARIFY"
 
 
-class Progress(StrEnum):
+class PhaseStatus(StrEnum):
     COMPLETE = "complete"
     PARTIAL = "partial"
     BLOCKED = "blocked"
 
 
 _EXPECTED = {
-    Phase.RESEARCH: Expected.FINDINGS,
-    Phase.WRITE: Expected.FILES,
-    Phase.VALIDATE: Expected.VALIDATION,
+    Phase.RESEARCH: ExpectedFindings.FINDINGS,
+    Phase.WRITE: ExpectedFindings.FILES,
+    Phase.VALIDATE: ExpectedFindings.VALIDATION,
 }

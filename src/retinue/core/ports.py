@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from retinue.core.executor import Outcome, RunContext, Task
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 
 class Redactor(Protocol):
@@ -19,7 +19,7 @@ class Redactor(Protocol):
         """Take these values out too, from now on."""
         ...
 
-    def redact_value(self, value: Value) -> Value:
+    def redact_value(self, value: T) -> T:
         """The same for a JSON-like value, whose names help to find them."""
         ...
 

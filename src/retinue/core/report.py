@@ -16,9 +16,9 @@ from retinue.core.ids import Id
 from retinue.core.reference import Reference
 
 Confidence = Literal["low", "med", "high"]
-Status = Literal["ok", "timeout", "canceled", "error"]
+RoleStatus = Literal["ok", "timeout", "canceled", "error"]
 
-ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
+RESEARCH_ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
 """Every role a report may have a key for, in the order of the keys."""
 
 
@@ -71,7 +71,7 @@ class RoleError:
 class RoleOutcome:
     """How a role ended: with a value exactly when it is `ok`, with an error exactly when it is not."""
 
-    status: Status
+    status: RoleStatus
     value: RoleResult | None = None
     error: RoleError | None = None
     started_at: int
@@ -104,7 +104,7 @@ class RoleOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ReportProgress:
     """What was done for a report."""
 
     spawned: int
@@ -125,7 +125,7 @@ class Progress:
         }
 
     @classmethod
-    def from_dict(cls, shown: Mapping[str, Any]) -> Progress:
+    def from_dict(cls, shown: Mapping[str, Any]) -> ReportProgress:
         return cls(
             spawned=shown["spawnedTasks"],
             elapsed_ms=shown["elapsedMs"],
@@ -149,12 +149,12 @@ class Report:
     """What was cut, dropped, limited or missing."""
     root_of: Mapping[str, int] = field(default_factory=dict[str, int])
     """With several roots: for each reference that is not in the first one, which of them it is in."""
-    progress: Progress | None = None
+    progress: ReportProgress | None = None
     artifact: str | None = None
     """Where the memo was written, if one was asked for."""
 
     def __post_init__(self) -> None:
-        if not self.roles or not set(self.roles) <= set(ROLES):
+        if not self.roles or not set(self.roles) <= set(RESEARCH_ROLES):
             raise InvalidInput(f"a report has roles, and no unknown ones: {sorted(self.roles)}")
 
     def whole_path(self, reference: Reference) -> str:
@@ -169,7 +169,7 @@ class Report:
             "rootsSearched": list(self.roots_searched),
             "summary": self.summary,
         }
-        shown |= {role: self.roles[role].as_dict() for role in ROLES if role in self.roles}
+        shown |= {role: self.roles[role].as_dict() for role in RESEARCH_ROLES if role in self.roles}
         ours = {
             "rootOf": dict(self.root_of),
             "notes": list(self.notes),
@@ -201,10 +201,10 @@ class Report:
             id=ReportId.parse(shown["id"]),
             question=shown["question"],
             roots_searched=tuple(shown["rootsSearched"]),
-            roles={role: RoleOutcome.from_dict(shown[role]) for role in ROLES if role in shown},
+            roles={role: RoleOutcome.from_dict(shown[role]) for role in RESEARCH_ROLES if role in shown},
             summary=shown["summary"],
             notes=tuple(shown.get("notes", ())),
             root_of=dict(shown.get("rootOf", {})),
-            progress=Progress.from_dict(shown["progress"]) if "progress" in shown else None,
+            progress=ReportProgress.from_dict(shown["progress"]) if "progress" in shown else None,
             artifact=shown.get("artifactPath"),
         )

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from retinue.core.budget import NOTHING_SPENT, UNLIMITED, Budget, Usage
 from retinue.core.errors import Conflict
-from retinue.core.executor import Identity
+from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.json_value import Json
 
@@ -28,33 +28,33 @@ class RunStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        return self in ENDED
+        return self in ENDED_STATUSES
 
 
-ENDED = frozenset(
+ENDED_STATUSES = frozenset(
     {RunStatus.SUCCESS, RunStatus.ERROR, RunStatus.TIMEOUT, RunStatus.CANCELED, RunStatus.INTERRUPTED}
 )
-ACTIVE = frozenset(RunStatus) - ENDED
+ACTIVE_STATUSES = frozenset(RunStatus) - ENDED_STATUSES
 
-CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
-    RunStatus.QUEUED: frozenset({RunStatus.RUNNING}) | ENDED - {RunStatus.SUCCESS},
-    RunStatus.RUNNING: frozenset({RunStatus.WAITING}) | ENDED,
-    RunStatus.WAITING: frozenset({RunStatus.RUNNING}) | ENDED,
-    **{ended: frozenset[RunStatus]() for ended in ENDED},
+STATUS_CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.QUEUED: frozenset({RunStatus.RUNNING}) | ENDED_STATUSES - {RunStatus.SUCCESS},
+    RunStatus.RUNNING: frozenset({RunStatus.WAITING}) | ENDED_STATUSES,
+    RunStatus.WAITING: frozenset({RunStatus.RUNNING}) | ENDED_STATUSES,
+    **{ended: frozenset[RunStatus]() for ended in ENDED_STATUSES},
 }
 """From each status, where it may go. The database holds the same table and has the last word."""
 
 RESUMABLE_CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
-    **CHANGES,
-    RunStatus.RUNNING: CHANGES[RunStatus.RUNNING] | {RunStatus.QUEUED},
-    RunStatus.WAITING: CHANGES[RunStatus.WAITING] | {RunStatus.QUEUED},
+    **STATUS_CHANGES,
+    RunStatus.RUNNING: STATUS_CHANGES[RunStatus.RUNNING] | {RunStatus.QUEUED},
+    RunStatus.WAITING: STATUS_CHANGES[RunStatus.WAITING] | {RunStatus.QUEUED},
 }
 """The same for runs that another process can go on with: they queue again when nobody performs them."""
 
 
-def check_change(run_id: RunId, before: RunStatus, after: RunStatus) -> None:
+def check_status_change(run_id: RunId, before: RunStatus, after: RunStatus) -> None:
     """Raise `Conflict` unless a run may go from one status to the other."""
-    if after not in CHANGES[before]:
+    if after not in STATUS_CHANGES[before]:
         raise Conflict(
             f"run {run_id} is {before} and cannot become {after}",
             hint="look at the run's status again: somebody else may have ended it",
@@ -72,7 +72,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     queue_s: float | None = None
     """Seconds a run may wait for its first slot."""
     run_s: float | None = None
@@ -81,7 +81,7 @@ class Limits:
     """What it may spend; for the first run of a tree, what the whole tree may spend."""
 
 
-UNBOUNDED = Limits()
+UNBOUNDED = RunLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class RunSpec:
     """The effective model, after every override."""
     tools: tuple[str, ...] = ()
     """The effective tools, after every permission."""
-    limits: Limits = UNBOUNDED
+    limits: RunLimits = UNBOUNDED
     endpoint: Endpoint | None = None
     needs_slot: bool = True
     """False for a run that only coordinates others: it would hold a slot its children wait for."""
@@ -109,7 +109,7 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class RunTiming:
     """Seconds since 1970."""
 
     enqueued_at: float
@@ -146,13 +146,13 @@ class Run:
     """The first run of its tree; its own id for a run without a parent."""
     spec: RunSpec
     status: RunStatus
-    timing: Timing
+    timing: RunTiming
     owner: OwnerId
     """The server process that performs it."""
     host: str
     holds_slot: bool = False
     cancel_requested: bool = False
-    process: Identity | None = None
+    process: ProcessIdentity | None = None
     usage: Usage = NOTHING_SPENT
     result: Json = None
     error: Json = None

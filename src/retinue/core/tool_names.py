@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 ASK_PARENT = "ask_parent"
-OWN = ("read_file", "search", "find_files", "list_folder", "outline", ASK_PARENT)
+OWN_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline", ASK_PARENT)
 """The tools of agents on local models; their MCP servers' come on top."""
 
-SYNONYMS = {
+TOOL_SYNONYMS = {
     "read": "read_file",
     "view": "read_file",
     "grep": "search",
@@ -20,7 +20,7 @@ SYNONYMS = {
 }
 """Other programs' names for ours, in small letters."""
 
-ELSEWHERE = frozenset(
+FOREIGN_TOOLS = frozenset(
     {
         *("write", "write_file", "edit", "multiedit", "patch", "apply_patch", "notebookedit", "notebookread"),
         *("bash", "shell", "run_command", "bashoutput", "killshell", "webfetch", "websearch", "web_research"),
@@ -29,5 +29,5 @@ ELSEWHERE = frozenset(
 )
 """Tools that exist elsewhere and never here: an agent of ours reads, and asks."""
 
-MCP = "mcp__"
+MCP_PREFIX = "mcp__"
 """What the names of tools of MCP servers begin with: `mcp__server__tool`."""

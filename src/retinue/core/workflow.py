@@ -11,8 +11,8 @@ from retinue.core.phase import Phase
 
 FieldType: TypeAlias = 'tuple[str, ...] | Literal["string", "number", "integer", "boolean"]'
 """A field of the findings that is held to its type; a tuple names the only values it may have."""
-Rule = Literal["all", "any", "majority"]
-AT_ONCE = 8
+QuorumRule = Literal["all", "any", "majority"]
+PARALLEL_LIMIT = 8
 """Branches of a parallel that are under way at the same time, if nothing else is said."""
 
 
@@ -39,16 +39,16 @@ class Step:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     id: str
-    steps: tuple[Node, ...]
+    steps: tuple[WorkflowNode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallel:
     id: str
-    steps: tuple[Node, ...]
-    rule: Rule = "all"
+    steps: tuple[WorkflowNode, ...]
+    rule: QuorumRule = "all"
     """How many must proceed for the whole to proceed."""
-    at_once: int = AT_ONCE
+    at_once: int = PARALLEL_LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Branch:
     otherwise: Chain | None = None
 
 
-Node: TypeAlias = Step | Chain | Parallel | Branch
+WorkflowNode: TypeAlias = Step | Chain | Parallel | Branch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Assignment:
     constraints: tuple[str, ...] = ()
 
 
-def steps_of(node: Node) -> Iterator[Step]:
+def steps_of(node: WorkflowNode) -> Iterator[Step]:
     """Every step below a node, in the order they are written."""
     match node:
         case Step():

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-from retinue.core.harmless import harmless
+from retinue.core.visible_text import strip_control_characters
 
 VOID = frozenset({"input", "link", "meta"})
 
@@ -50,4 +50,4 @@ def _attribute(name: str, value: Attribute) -> str:
 
 
 def _escaped(text: str) -> str:
-    return escape(harmless(text), quote=True).encode("utf-8", "replace").decode("utf-8")
+    return escape(strip_control_characters(text), quote=True).encode("utf-8", "replace").decode("utf-8")

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from retinue.core.errors import RunUnknown
-from retinue.service import watching
-from retinue.service.runs import Runs
+from retinue.service import overview
+from retinue.service.runs import RunService
 
 PAUSE_S = 0.5
 """Between two looks, at the longest, and between two messages, at the shortest."""
@@ -16,12 +16,12 @@ STILL_THERE_S = 15.0
 """After so long without a change a sign of life is sent: a page that has gone is noticed by it."""
 
 
-async def stream(runs: Runs, run_id: str | None, is_ending: Callable[[], bool]) -> AsyncGenerator[str]:
+async def stream(runs: RunService, run_id: str | None, is_ending: Callable[[], bool]) -> AsyncGenerator[str]:
     """Until the reader goes away, we end, or the run that is watched was removed."""
     quiet_s = 0.0
     yield "retry: 2000\n\n"
     try:
-        async with aclosing(watching.news(runs, run_id, PAUSE_S)) as news:
+        async with aclosing(overview.news(runs, run_id, PAUSE_S)) as news:
             async for changed in news:
                 if is_ending():
                     break

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from retinue.core.harmless import visible
-from retinue.core.words import counted
+from retinue.core.text import counted
+from retinue.core.visible_text import name_invisible_characters
 from retinue.dashboard.html import Html, tag
 from retinue.dashboard.words import cut, duration
 
@@ -48,9 +48,17 @@ def card(asked: Mapping[str, Any], back: str) -> Html:
 def _wanted(permission: Mapping[str, Any]) -> list[Html]:
     left = tag("time", duration(permission["denied_in_s"]), data_until=permission["denied_at"])
     return [
-        tag("p", tag("code", visible(permission["tool"])), " on:" if permission["subject"] else None),
-        *([_shown(visible(permission["subject"]))] if permission["subject"] else []),
-        *([tag("p", "with:"), _shown(visible(permission["details"]))] if permission["details"] else []),
+        tag(
+            "p",
+            tag("code", name_invisible_characters(permission["tool"])),
+            " on:" if permission["subject"] else None,
+        ),
+        *([_shown(name_invisible_characters(permission["subject"]))] if permission["subject"] else []),
+        *(
+            [tag("p", "with:"), _shown(name_invisible_characters(permission["details"]))]
+            if permission["details"]
+            else []
+        ),
         tag("p", "Denied in ", left, " if nobody answers.", class_="about"),
     ]
 
@@ -80,7 +88,7 @@ def _decision(message: str, permission: Mapping[str, Any]) -> list[Html]:
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
     if rule is not None:
         buttons.append(button("always", "Always for this agent"))
-        what = visible(rule) if len(rule) <= SHOWN_RULE else "what is named above"
+        what = name_invisible_characters(rule) if len(rule) <= SHOWN_RULE else "what is named above"
         however = ", whatever it is called with" if permission["details"] else ""
         buttons.append(tag("p", f"Always allows {what} from now on{however}.", class_="about"))
     return [

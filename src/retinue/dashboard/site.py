@@ -28,7 +28,7 @@ from retinue.dashboard.forms import answer_in, required, sent_form
 from retinue.dashboard.html import Inside, tag
 from retinue.dashboard.layout import refusal
 from retinue.dashboard.live import stream
-from retinue.service import watching
+from retinue.service import overview
 from retinue.service.service import Service
 
 STATIC = Path(__file__).parent / "static"
@@ -66,23 +66,23 @@ class Site:
         return Guard(Starlette(routes=routes, exception_handlers=handlers), keys, port)
 
     async def home(self, request: Request) -> Response:
-        return home_page.home(watching.overview(self._service.running))
+        return home_page.home(overview.overview(self._service.runs))
 
     async def run(self, request: Request) -> Response:
-        return run_page.one(watching.one_run(self._service.running, request.path_params["run_id"]))
+        return run_page.one(overview.one_run(self._service.runs, request.path_params["run_id"]))
 
     async def live(self, request: Request) -> Response:
         run_id = request.query_params.get("run")
         if run_id is not None:
-            self._service.running.has_ended(run_id)  # an unknown one is told before the stream begins
-        told = stream(self._service.running, run_id, lambda: self._is_ending)
+            self._service.runs.has_ended(run_id)  # an unknown one is told before the stream begins
+        told = stream(self._service.runs, run_id, lambda: self._is_ending)
         return StreamingResponse(told, media_type="text/event-stream")
 
     async def answer(self, request: Request) -> Response:
         run_id, fields = RunId.parse(request.path_params["run_id"]), await sent_form(request)
         text = answer_in(fields)
         try:
-            watching.answer(self._service, run_id, required(fields, "message"), text)
+            overview.answer(self._service, run_id, required(fields, "message"), text)
         except (Conflict, InvalidInput) as error:
             kept = self._service.redactor.redact(text)
             return self._told(error, tag("h2", "What you wrote"), tag("pre", kept, tabindex="0"))
@@ -91,7 +91,7 @@ class Site:
     async def cancel(self, request: Request) -> Response:
         run_id = RunId.parse(request.path_params["run_id"])
         await sent_form(request)
-        await self._service.running.cancel_and_wait(run_id, CANCEL_WAIT_S)
+        await self._service.runs.cancel_and_wait(run_id, CANCEL_WAIT_S)
         return RedirectResponse(f"/runs/{run_id}", 303)
 
     async def static(self, request: Request) -> Response:

@@ -9,16 +9,16 @@ from typing import Any
 from retinue.core.agent import DEFAULT_TIMEOUT_S, Agent, Permissions
 from retinue.core.budget import Budget
 from retinue.core.errors import ConfigInvalid
-from retinue.core.permission import Rule
-from retinue.core.words import clip
+from retinue.core.permission import PermissionRule
+from retinue.core.text import clip
 from retinue.definitions import profiles as known_profiles
 from retinue.definitions import tool_names, tool_rules
-from retinue.definitions.definition import Definition, Origin
+from retinue.definitions.definition import AgentDefinition, Origin
 from retinue.definitions.fields import BY_KEY, NAME, NOT_USED, canonical
 from retinue.definitions.frontmatter import Document, parse
 from retinue.definitions.nodes import Node
 from retinue.definitions.places import SET_ASIDE
-from retinue.definitions.problem import Malformed, Problem, did_you_mean
+from retinue.definitions.problem import DefinitionProblem, MalformedDefinition, did_you_mean
 from retinue.definitions.profiles import Profile
 from retinue.definitions.servers import Servers
 
@@ -31,17 +31,17 @@ DESCRIPTION_LETTERS = 1_000
 
 def read_definition(
     data: bytes, origin: Origin, profiles: Mapping[str, Profile] = known_profiles.BUILT_IN
-) -> Definition:
+) -> AgentDefinition:
     """Never raises: what is wrong stands in the definition."""
     try:
         document = parse(data, lenient=not origin.format.ours)
-    except Malformed as error:
+    except MalformedDefinition as error:
         return _definition(origin, origin.name, problems=error.problems)
     values, problems = _values(document, origin)
     name = values["name"].value if "name" in values else origin.name
     if "name" not in values and not NAME.fullmatch(name):
         problems.append(
-            Problem(1, f"{name!r} cannot be a name", "give it a `name` of letters, digits, - and _")
+            DefinitionProblem(1, f"{name!r} cannot be a name", "give it a `name` of letters, digits, - and _")
         )
     agent, origins = _Maker(document, origin, values, profiles, problems).make(name)
     if any(problem.fatal for problem in problems):
@@ -64,33 +64,37 @@ class _Given:
     """As it was written."""
 
 
-def _definition(origin: Origin, name: str, **more: Any) -> Definition:
-    return Definition(name=name, scope=origin.scope, source=origin.source, file=origin.file, **more)
+def _definition(origin: Origin, name: str, **more: Any) -> AgentDefinition:
+    return AgentDefinition(name=name, scope=origin.scope, source=origin.source, file=origin.file, **more)
 
 
-def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list[Problem]]:
+def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list[DefinitionProblem]]:
     """Each known key with its checked value; all that is wrong, not only the first of it."""
     values: dict[str, _Given] = {}
     problems = list(document.notes)
     for written, entry in document.header.entries.items():
         key = canonical(written)
         if key in NOT_USED:
-            problems.append(Problem(entry.line, f"{written} is not used here", fatal=False))
+            problems.append(DefinitionProblem(entry.line, f"{written} is not used here", fatal=False))
         elif key not in BY_KEY:
             near = did_you_mean(key, BY_KEY)
             problems.append(
-                Problem(entry.line, f"there is no key {written!r}", near, fatal=origin.format.ours)
+                DefinitionProblem(entry.line, f"there is no key {written!r}", near, fatal=origin.format.ours)
             )
         elif key in values:
-            problems.append(Problem(entry.line, f"{written}: the same as a key in line {values[key].line}"))
+            problems.append(
+                DefinitionProblem(entry.line, f"{written}: the same as a key in line {values[key].line}")
+            )
         else:
             try:
                 values[key] = _Given(BY_KEY[key].read(entry.value), entry.line, entry.value)
-            except Malformed as error:
+            except MalformedDefinition as error:
                 for wrong in error.problems:
-                    problems.append(Problem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
+                    problems.append(DefinitionProblem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
     if "description" not in values and not any(problem.fatal for problem in problems):
-        problems.append(Problem(1, "there is no description", "say in one line what the agent is good for"))
+        problems.append(
+            DefinitionProblem(1, "there is no description", "say in one line what the agent is good for")
+        )
     return values, problems
 
 
@@ -109,7 +113,7 @@ class _Maker:
         origin: Origin,
         values: Mapping[str, _Given],
         profiles: Mapping[str, Profile],
-        problems: list[Problem],
+        problems: list[DefinitionProblem],
     ) -> None:
         self._document = document
         self._origin = origin
@@ -167,7 +171,7 @@ class _Maker:
 
     def _wrong(self, line: int, message: str, hint: str | None = None) -> None:
         """Noted, and gone on from: there may be more of it."""
-        self._problems.append(Problem(line, message, hint))
+        self._problems.append(DefinitionProblem(line, message, hint))
 
     def _line(self, key: str) -> str:
         return f"{self._origin.source}:{self._values[key].line}"
@@ -208,7 +212,7 @@ class _Maker:
                 if tool not in kept:
                     line = self._values["tools"].line
                     text = f"{tool} is not in the profile {profile.name}: left out"
-                    self._problems.append(Problem(line, text, fatal=False))
+                    self._problems.append(DefinitionProblem(line, text, fatal=False))
             granted = kept
         elif profile is not None:
             granted = profile.tools
@@ -245,7 +249,7 @@ class _Maker:
         denied = tuple(rule for rule in self._get("disallowed_tools", (), "denied_tools") if "(" in rule)
         for rule in (*rules.get("allow", ()), *rules.get("deny", ())):
             try:
-                Rule.parse(rule)
+                PermissionRule.parse(rule)
             except ConfigInvalid as error:
                 self._wrong(self._values["permissions"].line, f"permissions: {error.message}", error.hint)
         return Permissions(

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from retinue.definitions import places, profiles
 from retinue.definitions.agents import read_definition
-from retinue.definitions.definition import Definition, Origin
-from retinue.definitions.files import Stamp, read_file, stamp
-from retinue.definitions.places import OURS, Place
-from retinue.definitions.problem import Malformed, Problem
+from retinue.definitions.definition import AgentDefinition, Origin
+from retinue.definitions.files import DefinitionStamp, read_file, stamp
+from retinue.definitions.places import OURS, AgentFolder
+from retinue.definitions.problem import DefinitionProblem, MalformedDefinition
 from retinue.definitions.profiles import Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class AgentSources:
     """Where to look, and what the user has said about it."""
 
     projects: tuple[Path, ...] = ()
@@ -31,7 +31,7 @@ class Sources:
     config: Path | None = None
     """The user's configuration folder."""
     home: Path | None = None
-    given: tuple[Definition, ...] = ()
+    given: tuple[AgentDefinition, ...] = ()
     """Defined by settings instead of files."""
     is_trusted: Callable[[Path], bool] = field(default=lambda _: False)
     executor: str | None = None
@@ -41,17 +41,17 @@ class Sources:
 
 
 class Catalog:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: AgentSources) -> None:
         self.sources = sources
-        self._read: dict[Path, tuple[Stamp, Definition]] = {}
-        self._profiles_seen: tuple[tuple[Path, Stamp | None], ...] = ()
+        self._read: dict[Path, tuple[DefinitionStamp, AgentDefinition]] = {}
+        self._profiles_seen: tuple[tuple[Path, DefinitionStamp | None], ...] = ()
         self._profiles: Mapping[str, Profile] = profiles.BUILT_IN
-        self.profile_problems: Sequence[tuple[Path, Problem]] = ()
+        self.profile_problems: Sequence[tuple[Path, DefinitionProblem]] = ()
         """Of the user's own profiles, as far as they were looked at."""
 
-    def agents(self) -> Mapping[str, Definition]:
+    def agents(self) -> Mapping[str, AgentDefinition]:
         """By name, the nearest of each; those that are left out are not among them."""
-        found: dict[str, list[Definition]] = {}
+        found: dict[str, list[AgentDefinition]] = {}
         for definition in self.everything():
             if definition.left_out is None:
                 found.setdefault(definition.name, []).append(definition)
@@ -60,14 +60,14 @@ class Catalog:
             for name, (nearest, *farther) in sorted(found.items())
         }
 
-    def everything(self) -> list[Definition]:
+    def everything(self) -> list[AgentDefinition]:
         """Every definition in every place, the nearest first."""
         sources = self.sources
         self._refresh_profiles()
         own = list(self._own_places())
         own_folders = {place.folder.resolve() for place in own if place.folder.is_dir()}
-        near: list[Definition] = []
-        far: list[Definition] = []
+        near: list[AgentDefinition] = []
+        far: list[AgentDefinition] = []
         for project in sources.projects:
             trusted = sources.is_trusted(project)
             for place in places.of_project(project):
@@ -78,16 +78,16 @@ class Catalog:
         every = [*near, *sources.given, *users, *far, *shipped]
         return [_unless_reserved(each, sources.reserved) for each in every]
 
-    def read(self, file: Path) -> Definition:
+    def read(self, file: Path) -> AgentDefinition:
         """One file, wherever it lies, as its folder says it is to be read."""
         self._refresh_profiles()
         return self._definition(_place_around(file), file, trusted=True)
 
-    def _own_places(self) -> Iterator[Place]:
+    def _own_places(self) -> Iterator[AgentFolder]:
         if self.sources.config is not None and self.sources.home is not None:
             yield from places.of_user(self.sources.config, self.sources.home)
 
-    def _in(self, place: Place, *, trusted: bool = True) -> Iterator[Definition]:
+    def _in(self, place: AgentFolder, *, trusted: bool = True) -> Iterator[AgentDefinition]:
         for file in place.files():
             seen = stamp(file)
             known = self._read.get(file)
@@ -99,7 +99,7 @@ class Catalog:
                 definition = known[1]
             yield definition
 
-    def _definition(self, place: Place, file: Path, *, trusted: bool) -> Definition:
+    def _definition(self, place: AgentFolder, file: Path, *, trusted: bool) -> AgentDefinition:
         origin = Origin(
             name=place.name_of(file),
             source=place.label(file),
@@ -110,8 +110,8 @@ class Catalog:
         )
         try:
             data = read_file(file, place.base)
-        except Malformed as error:
-            broken = Definition(
+        except MalformedDefinition as error:
+            broken = AgentDefinition(
                 name=origin.name,
                 scope=origin.scope,
                 source=origin.source,
@@ -124,35 +124,35 @@ class Catalog:
     def _refresh_profiles(self) -> None:
         if self.sources.config is None:
             return
-        place = Place(self.sources.config / "profiles", OURS, "user", shown="profiles")
+        place = AgentFolder(self.sources.config / "profiles", OURS, "user", shown="profiles")
         seen = tuple((file, stamp(file)) for file in place.files())
         if seen == self._profiles_seen:
             return
         found = dict(profiles.BUILT_IN)
-        problems: list[tuple[Path, Problem]] = []
+        problems: list[tuple[Path, DefinitionProblem]] = []
         for file, _ in seen:
             try:
                 profile = profiles.read_profile(read_file(file), file.stem, place.label(file))
                 found[profile.name] = profile
-            except Malformed as error:
+            except MalformedDefinition as error:
                 found.pop(file.stem, None)  # what it should have been is not known
                 problems += [(file, problem) for problem in error.problems]
         self._profiles, self._profiles_seen, self.profile_problems = found, seen, problems
         self._read.clear()
 
 
-def _place_around(file: Path) -> Place:
+def _place_around(file: Path) -> AgentFolder:
     """The place whose folder this file's is named like; a file anywhere else is one of ours."""
     for folder, form in places.IN_PROJECT:
         parent = file.parent.parent if form is places.FOLDERS else file.parent
         named = (parent / "x").as_posix().endswith(f"/{folder}/x")
         if named and (form is not places.FOLDERS or file.name == "agent.md"):
-            return Place(parent, form, "project", None, parent.as_posix())
-    return Place(file.parent, OURS, "project", None, file.parent.as_posix())
+            return AgentFolder(parent, form, "project", None, parent.as_posix())
+    return AgentFolder(file.parent, OURS, "project", None, file.parent.as_posix())
 
 
-def _unless_reserved(definition: Definition, reserved: Collection[str]) -> Definition:
+def _unless_reserved(definition: AgentDefinition, reserved: Collection[str]) -> AgentDefinition:
     if definition.name not in reserved or definition.left_out is not None:
         return definition
-    problem = Problem(1, f"the name {definition.name!r} is the host's own", "choose another name")
+    problem = DefinitionProblem(1, f"the name {definition.name!r} is the host's own", "choose another name")
     return replace(definition, agent=None, problems=(*definition.problems, problem))

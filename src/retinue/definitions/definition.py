@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from retinue.core.agent import Agent
-from retinue.definitions.places import Format, Scope
-from retinue.definitions.problem import Problem
+from retinue.definitions.places import AgentFormat, DefinitionScope
+from retinue.definitions.problem import DefinitionProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class AgentDefinition:
     """What one file (or table of settings) says: an agent, or why it is none."""
 
     name: str
-    scope: Scope
+    scope: DefinitionScope
     source: str
     """The file as people and hosts are shown it."""
     file: str = ""
@@ -23,7 +23,7 @@ class Definition:
     agent: Agent | None = None
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """For each field of the agent that was set, by what."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[DefinitionProblem, ...] = ()
     trusted: bool = True
     """False for a file of a project that the user has not said to trust."""
     left_out: str | None = None
@@ -32,7 +32,7 @@ class Definition:
     """Further definitions of the same name, farther away."""
 
     @property
-    def error(self) -> Problem | None:
+    def error(self) -> DefinitionProblem | None:
         return next((problem for problem in self.problems if problem.fatal), None)
 
 
@@ -43,8 +43,8 @@ class Origin:
     name: str
     """Of the agent, if the file gives none."""
     source: str
-    format: Format
-    scope: Scope
+    format: AgentFormat
+    scope: DefinitionScope
     file: str = ""
     executor: str | None = None
     """The user's choice for files that name none."""

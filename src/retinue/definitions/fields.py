@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retinue.core.groups import EXECUTORS
+from retinue.core.names import EXECUTOR_NAMES
 from retinue.definitions import values
 from retinue.definitions.nodes import Node
-from retinue.definitions.problem import Malformed
+from retinue.definitions.problem import MalformedDefinition
 from retinue.definitions.servers import servers
 from retinue.definitions.tool_rules import permission, tools
 
@@ -43,7 +43,7 @@ class Field:
 def agent_name(node: Node) -> str:
     given = values.text(node)
     if not NAME.fullmatch(given):
-        raise Malformed(
+        raise MalformedDefinition(
             node.line, f"{given[:80]!r} cannot be a name", "letters, digits, `-` and `_`, at most 64 of them"
         )
     return given
@@ -64,7 +64,7 @@ def anything(node: Node) -> Node:
 FIELDS = (
     Field("name", "a name", "How callers name it; without it the file's name.", agent_name),
     Field("description", "a text", "What it is good for; callers choose by it.", values.text),
-    Field("executor", ", ".join(EXECUTORS), "What performs its tasks.", values.one_of(*EXECUTORS)),
+    Field("executor", ", ".join(EXECUTOR_NAMES), "What performs its tasks.", values.one_of(*EXECUTOR_NAMES)),
     Field("command", "a command line", "The program of the executor `command`; no shell.", values.argv),
     Field(
         "model",

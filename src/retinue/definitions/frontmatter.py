@@ -11,9 +11,9 @@ import json
 import re
 from dataclasses import dataclass
 
-from retinue.definitions.nodes import Node, Scalar, Table
+from retinue.definitions.nodes import Node, ScalarNode, TableNode
 from retinue.definitions.plain_lines import read_plain
-from retinue.definitions.problem import Malformed, Problem
+from retinue.definitions.problem import DefinitionProblem, MalformedDefinition
 from retinue.definitions.yaml_tree import read_yaml
 
 MAX_BYTES = 256 * 1024
@@ -24,62 +24,66 @@ LOOSE_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    header: Table
+    header: TableNode
     body: str
     body_line: int
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[DefinitionProblem, ...] = ()
 
 
 def parse(data: bytes, *, lenient: bool = False) -> Document:
-    """The parts of a file; `Malformed` says what is wrong with it and in which line."""
+    """The parts of a file; `MalformedDefinition` says what is wrong with it and in which line."""
     lines = re.split(r"\r\n|\n|\r", _text(data))
     if lines[0].rstrip() != FENCE:
-        raise Malformed(1, "there is no header", "begin with a line `---`, then keys, then `---`")
+        raise MalformedDefinition(1, "there is no header", "begin with a line `---`, then keys, then `---`")
     end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
-        raise Malformed(1, "the header is not closed", "end it with a line `---`")
+        raise MalformedDefinition(1, "the header is not closed", "end it with a line `---`")
     inside = lines[1:end]
     if sum(map(len, inside)) > MAX_HEADER_LETTERS:
-        raise Malformed(1, f"the header has more than {MAX_HEADER_LETTERS // 1024} thousand characters")
+        raise MalformedDefinition(
+            1, f"the header has more than {MAX_HEADER_LETTERS // 1024} thousand characters"
+        )
     header, notes = _header(inside, lenient=lenient)
     return Document(header, "\n".join(lines[end + 1 :]).strip(), end + 2, notes)
 
 
 def _text(data: bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise Malformed(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
+        raise MalformedDefinition(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Malformed(line, "not UTF-8 text", "save the file as UTF-8") from None
+        raise MalformedDefinition(line, "not UTF-8 text", "save the file as UTF-8") from None
 
 
-def _header(lines: list[str], *, lenient: bool) -> tuple[Table, tuple[Problem, ...]]:
+def _header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[DefinitionProblem, ...]]:
     found = read_plain(lines, 2)
     if found is not None:
         return found, ()
     try:
         return _table(read_yaml("\n".join(lines), 2)), ()
-    except Malformed as error:
+    except MalformedDefinition as error:
         if not lenient:
             raise
         try:
             header = _table(read_yaml("\n".join(map(_quoted, lines)), 2))
-        except Malformed:
+        except MalformedDefinition:
             raise error from None
-        note = Problem(error.problem.line, f"{error.problem.message}; read line by line", fatal=False)
+        note = DefinitionProblem(
+            error.problem.line, f"{error.problem.message}; read line by line", fatal=False
+        )
         return header, (note,)
 
 
-def _table(node: Node | None) -> Table:
+def _table(node: Node | None) -> TableNode:
     match node:
-        case None | Scalar(_, "null"):
-            return Table({}, 2)
-        case Table():
+        case None | ScalarNode(_, "null"):
+            return TableNode({}, 2)
+        case TableNode():
             return node
         case _:
-            raise Malformed(node.line, "the header is not a list of `key: value`")
+            raise MalformedDefinition(node.line, "the header is not a list of `key: value`")
 
 
 def _quoted(line: str) -> str:

@@ -11,52 +11,52 @@ from typing import Literal, TypeAlias
 
 from retinue.core.json_value import Json
 
-Kind = Literal["null", "bool", "int", "float", "text"]
+ScalarKind = Literal["null", "bool", "int", "float", "text"]
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarNode:
     text: str
-    kind: Kind
+    kind: ScalarKind
     line: int
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListNode:
     items: tuple[Node, ...]
     line: int
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NodeEntry:
     line: int
     """Of the key."""
     value: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    entries: Mapping[str, Entry]
+class TableNode:
+    entries: Mapping[str, NodeEntry]
     line: int
 
 
-Node: TypeAlias = Scalar | Listing | Table
+Node: TypeAlias = ScalarNode | ListNode | TableNode
 
 
 def plain(node: Node) -> Json:
     """The value without its positions."""
     match node:
-        case Table():
+        case TableNode():
             return {key: plain(entry.value) for key, entry in node.entries.items()}
-        case Listing():
+        case ListNode():
             return [plain(item) for item in node.items]
-        case Scalar(text, "bool"):
+        case ScalarNode(text, "bool"):
             return text.lower() in ("true", "yes", "on")
-        case Scalar(text, "int"):
+        case ScalarNode(text, "int"):
             return int(text)
-        case Scalar(text, "float"):
+        case ScalarNode(text, "float"):
             return float(text)
-        case Scalar(_, "null"):
+        case ScalarNode(_, "null"):
             return None
-        case Scalar(text):
+        case ScalarNode(text):
             return text

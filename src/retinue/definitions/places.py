@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Scope = Literal["project", "user", "built in", "settings"]
+DefinitionScope = Literal["project", "user", "built in", "settings"]
 
 BUILTIN = Path(__file__).parent / "builtin"
 READ_BY_PEOPLE = frozenset({"readme", "changelog", "license", "contributing"})
@@ -18,7 +18,7 @@ MOST_FILES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class AgentFormat:
     """What a file means that does not say."""
 
     executor: str
@@ -26,11 +26,11 @@ class Format:
     """Whether an unknown key is a mistake; another program's files may hold what only that program knows."""
 
 
-OURS = Format("local", ours=True)
-FOLDERS = Format("claude", ours=True)
-CLAUDE = Format("claude", ours=False)
-OPENCODE = Format("opencode", ours=False)
-SMALLCODE = Format("local", ours=False)
+OURS = AgentFormat("local", ours=True)
+FOLDERS = AgentFormat("claude", ours=True)
+CLAUDE = AgentFormat("claude", ours=False)
+OPENCODE = AgentFormat("opencode", ours=False)
+SMALLCODE = AgentFormat("local", ours=False)
 
 IN_PROJECT = (
     (".retinue/agents", OURS),
@@ -50,10 +50,10 @@ IN_HOME = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AgentFolder:
     folder: Path
-    format: Format
-    scope: Scope
+    format: AgentFormat
+    scope: DefinitionScope
     base: Path | None = None
     """Its files may not lie outside of this, whatever links say; None where the user may link freely."""
     shown: str = ""
@@ -80,23 +80,23 @@ class Place:
         return f"{self.shown}/{file.relative_to(self.folder).as_posix()}"
 
 
-def of_project(project: Path) -> Iterator[Place]:
+def of_project(project: Path) -> Iterator[AgentFolder]:
     for folder, form in IN_PROJECT:
-        yield Place(project / folder, form, "project", project, folder)
+        yield AgentFolder(project / folder, form, "project", project, folder)
 
 
-def of_user(config: Path, home: Path) -> Iterator[Place]:
+def of_user(config: Path, home: Path) -> Iterator[AgentFolder]:
     """The user's own: what lies here is as trusted as their settings."""
-    yield Place(config / "agents", OURS, "user", None, tilde(config / "agents", home))
+    yield AgentFolder(config / "agents", OURS, "user", None, home_relative(config / "agents", home))
     for folder, form in IN_HOME:
-        yield Place(home / folder, form, "user", None, f"~/{folder}")
+        yield AgentFolder(home / folder, form, "user", None, f"~/{folder}")
 
 
-def built_in() -> Place:
-    return Place(BUILTIN, OURS, "built in", None, "built in")
+def built_in() -> AgentFolder:
+    return AgentFolder(BUILTIN, OURS, "built in", None, "built in")
 
 
-def around(start: Path, home: Path) -> tuple[Path, ...]:
+def working_folders(start: Path, home: Path) -> tuple[Path, ...]:
     """The folders that a person in this one works in: up to the repository's own, else this one alone."""
     chain: list[Path] = []
     for folder in (start, *start.parents):
@@ -108,6 +108,6 @@ def around(start: Path, home: Path) -> tuple[Path, ...]:
     return (start,)
 
 
-def tilde(path: Path, home: Path) -> str:
+def home_relative(path: Path, home: Path) -> str:
     """A path as hosts may see it."""
     return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else f"…/{path.name}"

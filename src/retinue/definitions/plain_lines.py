@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from retinue.definitions.nodes import Entry, Kind, Scalar, Table
+from retinue.definitions.nodes import NodeEntry, ScalarKind, ScalarNode, TableNode
 
 LINE = re.compile(
     r"([A-Za-z][A-Za-z0-9_-]*): ([A-Za-z0-9](?:[A-Za-z0-9 ,.;()/+'_*`-]*[A-Za-z0-9.;()/+'_*`-])?)"
@@ -21,9 +21,9 @@ TEXT = re.compile(r"[A-Za-z][A-Za-z-]*[A-Za-z]|[A-Za-z].*[ ,(].*")
 OTHER_WORDS = frozenset({"yes", "no", "on", "off", "y", "n", "null", "nan", "inf"})
 
 
-def read_plain(lines: Sequence[str], first_line: int) -> Table | None:
+def read_plain(lines: Sequence[str], first_line: int) -> TableNode | None:
     """The header, or None if it is not that plain."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, NodeEntry] = {}
     for number, line in enumerate(lines, first_line):
         match = LINE.fullmatch(line)
         if match is None:
@@ -32,11 +32,11 @@ def read_plain(lines: Sequence[str], first_line: int) -> Table | None:
         kind = _kind(text)
         if kind is None or key in entries or key.lower() in OTHER_WORDS:
             return None
-        entries[key] = Entry(number, Scalar(text, kind, number))
-    return Table(entries, first_line) if entries else None
+        entries[key] = NodeEntry(number, ScalarNode(text, kind, number))
+    return TableNode(entries, first_line) if entries else None
 
 
-def _kind(text: str) -> Kind | None:
+def _kind(text: str) -> ScalarKind | None:
     if NUMBER.fullmatch(text):
         return "int"
     if text in BOOLS:

@@ -12,7 +12,7 @@ U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DefinitionProblem:
     line: int
     """From 1, as editors count."""
     message: str
@@ -24,15 +24,15 @@ class Problem:
         return self.message + (f"; {self.hint}" if self.hint else "")
 
 
-class Malformed(Exception):
+class MalformedDefinition(Exception):
     """A file, or a value in it, that cannot be understood; one reason at least."""
 
     def __init__(self, line: int, message: str, hint: str | None = None) -> None:
         super().__init__(message)
-        self.problems: tuple[Problem, ...] = (Problem(line, message, hint),)
+        self.problems: tuple[DefinitionProblem, ...] = (DefinitionProblem(line, message, hint),)
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> DefinitionProblem:
         """The first of them."""
         return self.problems[0]
 
@@ -41,24 +41,24 @@ class Mistakes:
     """What is wrong, gathered: reading goes on, so that people need not come back for each mistake."""
 
     def __init__(self) -> None:
-        self._found: list[Problem] = []
+        self._found: list[DefinitionProblem] = []
 
     def read(self, read: Callable[[T], U], given: T) -> U | None:
         """What is read; None if it is wrong, which is noted."""
         try:
             return read(given)
-        except Malformed as error:
+        except MalformedDefinition as error:
             self._found += error.problems
             return None
 
     def note(self, line: int, message: str, hint: str | None = None) -> None:
-        self._found.append(Problem(line, message, hint))
+        self._found.append(DefinitionProblem(line, message, hint))
 
     def tell(self) -> None:
         """All of them at once, if there are any."""
         if self._found:
             found = sorted(self._found, key=lambda each: each.line)
-            error = Malformed(found[0].line, found[0].message)
+            error = MalformedDefinition(found[0].line, found[0].message)
             error.problems = tuple(found)
             raise error
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retinue.definitions.frontmatter import parse
-from retinue.definitions.problem import Malformed, did_you_mean
+from retinue.definitions.problem import MalformedDefinition, did_you_mean
 from retinue.definitions.values import text, words
 
 LOOKUPS = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
@@ -52,10 +52,10 @@ def read_profile(data: bytes, name: str, source: str) -> Profile:
     header = parse(data).header
     for key, entry in header.entries.items():
         if key not in KEYS:
-            raise Malformed(entry.line, f"a profile has no key {key!r}", did_you_mean(key, KEYS))
+            raise MalformedDefinition(entry.line, f"a profile has no key {key!r}", did_you_mean(key, KEYS))
     entries = header.entries
     if "tools" not in entries:
-        raise Malformed(1, "a profile needs `tools`")
+        raise MalformedDefinition(1, "a profile needs `tools`")
     return Profile(
         text(entries["name"].value) if "name" in entries else name,
         text(entries["description"].value) if "description" in entries else "",

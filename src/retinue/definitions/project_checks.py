@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from retinue.definitions.files import read_file
-from retinue.definitions.problem import Malformed
+from retinue.definitions.problem import MalformedDefinition
 from retinue.definitions.workflows import CHECKS
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -124,5 +124,5 @@ def _text(project: Path, name: str) -> str:
         return ""
     try:
         return read_file(project / name, project).decode("utf-8", "replace")
-    except Malformed:
+    except MalformedDefinition:
         return ""

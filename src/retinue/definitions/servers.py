@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from retinue.core.agent import McpServer
-from retinue.definitions.nodes import Listing, Node, Scalar, Table
-from retinue.definitions.problem import Malformed, each
+from retinue.definitions.nodes import ListNode, Node, ScalarNode, TableNode
+from retinue.definitions.problem import MalformedDefinition, each
 from retinue.definitions.values import argv, named_texts, record, table, text, words
 
 READERS = {
@@ -41,13 +41,15 @@ def servers(node: Node) -> Servers:
 
     def read(item: tuple[str | None, Node]) -> McpServer | str:
         name, given = item
-        if name is None and isinstance(given, Scalar):
+        if name is None and isinstance(given, ScalarNode):
             return text(given)
-        if name is None and not isinstance(given, Table):
-            raise Malformed(given.line, "a server is a name, or a table with its name and command or url")
+        if name is None and not isinstance(given, TableNode):
+            raise MalformedDefinition(
+                given.line, "a server is a name, or a table with its name and command or url"
+            )
         server = _server(name, table(given))
         if defined.setdefault(server.name, server) is not server:
-            raise Malformed(given.line, f"the server {server.name!r} stands twice")
+            raise MalformedDefinition(given.line, f"the server {server.name!r} stands twice")
         return server
 
     found = each(read, _listed(node))
@@ -56,22 +58,22 @@ def servers(node: Node) -> Servers:
 
 def _listed(node: Node) -> Iterator[tuple[str | None, Node]]:
     """Each server, with its name where that stands before it."""
-    if isinstance(node, Table):
+    if isinstance(node, TableNode):
         yield from ((name, entry.value) for name, entry in node.entries.items())
         return
-    for item in node.items if isinstance(node, Listing) else (node,):
-        if isinstance(item, Table) and "name" not in item.entries:
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        if isinstance(item, TableNode) and "name" not in item.entries:
             yield from _listed(item)
         else:
             yield None, item
 
 
-def _server(key: str | None, node: Table) -> McpServer:
+def _server(key: str | None, node: TableNode) -> McpServer:
     given = record(node, READERS, "a server")
     name = given["name"] if key is None else key
     command, url = given.get("command", ()), given.get("url")
     if bool(command) == (url is not None):
-        raise Malformed(node.line, f"the server {name!r} needs a command or a url, one of them")
+        raise MalformedDefinition(node.line, f"the server {name!r} needs a command or a url, one of them")
     return McpServer(
         name=name,
         argv=(*command, *given.get("args", ())) if command else (),

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from retinue.core.tool_names import MCP
-from retinue.definitions.nodes import Entry, Node, Scalar, Table
-from retinue.definitions.problem import Malformed, each
+from retinue.core.tool_names import MCP_PREFIX
+from retinue.definitions.nodes import Node, NodeEntry, ScalarNode, TableNode
+from retinue.definitions.problem import MalformedDefinition, each
 from retinue.definitions.values import flag, one_of, words
 
 EVERYTHING = frozenset({"*", "all", "all tools"})
@@ -47,7 +47,7 @@ class ToolRules:
 
 def tools(node: Node) -> ToolRules:
     """A list, or opencode's table of true and false."""
-    if not isinstance(node, Table):
+    if not isinstance(node, TableNode):
         named = words(node)
         return ToolRules(None if any(name.lower() in EVERYTHING for name in named) else named)
     switched = dict(each(_switch, node.entries.items()))
@@ -57,7 +57,7 @@ def tools(node: Node) -> ToolRules:
     return ToolRules(None, off)
 
 
-def _switch(item: tuple[str, Entry]) -> tuple[str, bool]:
+def _switch(item: tuple[str, NodeEntry]) -> tuple[str, bool]:
     name, entry = item
     return name, flag(entry.value)
 
@@ -74,11 +74,11 @@ def permission(node: Node) -> Permission:
 
     `ask` is what happens without a rule: a question, and without an answer a denial.
     """
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         given = WORD(node)
         return Permission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
-    if not isinstance(node, Table):
-        raise Malformed(node.line, "a table of tools with allow, deny or ask is wanted here")
+    if not isinstance(node, TableNode):
+        raise MalformedDefinition(node.line, "a table of tools with allow, deny or ask is wanted here")
     said = [(rule, word) for rules in each(_rules, node.entries.items()) for rule, word in rules]
     denied = [rule for rule, word in said if word == "deny"]
     return Permission(
@@ -88,13 +88,13 @@ def permission(node: Node) -> Permission:
     )
 
 
-def _rules(item: tuple[str, Entry]) -> list[tuple[str, str]]:
+def _rules(item: tuple[str, NodeEntry]) -> list[tuple[str, str]]:
     """The rules of one tool, each with its word."""
     tool, entry = item
-    if not isinstance(entry.value, Table):
+    if not isinstance(entry.value, TableNode):
         return [(tool, WORD(entry.value))]
 
-    def read(pattern: tuple[str, Entry]) -> tuple[str, str]:
+    def read(pattern: tuple[str, NodeEntry]) -> tuple[str, str]:
         return f"{tool}({pattern[0]})", WORD(pattern[1].value)
 
     return each(read, entry.value.entries.items())
@@ -118,7 +118,9 @@ def without(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
 
 def of_servers(granted: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
     """Without the tools of MCP servers that are not there: a profile names more than most agents have."""
-    return tuple(tool for tool in granted if not tool.startswith(MCP) or tool.split("__")[1] in servers)
+    return tuple(
+        tool for tool in granted if not tool.startswith(MCP_PREFIX) or tool.split("__")[1] in servers
+    )
 
 
 def within(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ HARMLESS = frozenset({"local", "deterministic"})
 """Executors that start no program."""
 
 
-def beyond_reading(agent: Agent) -> Iterator[str]:
+def permissions_beyond_reading(agent: Agent) -> Iterator[str]:
     """Everything that is more than reading the roots with our own tools, in words."""
     if agent.executor not in HARMLESS:
         yield f"starts a program (executor {agent.executor})"

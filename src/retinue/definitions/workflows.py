@@ -11,11 +11,20 @@ from typing import Any
 
 from retinue.core.budget import Budget
 from retinue.core.phase import Phase
-from retinue.core.workflow import AT_ONCE, Branch, Chain, FieldType, Node, Parallel, Step, Workflow
+from retinue.core.workflow import (
+    PARALLEL_LIMIT,
+    Branch,
+    Chain,
+    FieldType,
+    Parallel,
+    Step,
+    Workflow,
+    WorkflowNode,
+)
 from retinue.definitions import nodes, values
 from retinue.definitions.fields import NAME, agent_name
-from retinue.definitions.nodes import Entry, Listing, Scalar, Table
-from retinue.definitions.problem import Malformed, Mistakes, did_you_mean, each
+from retinue.definitions.nodes import ListNode, NodeEntry, ScalarNode, TableNode
+from retinue.definitions.problem import MalformedDefinition, Mistakes, did_you_mean, each
 from retinue.definitions.yaml_tree import read_yaml
 
 CHECKS = ("types", "lint", "tests", "security")
@@ -36,7 +45,7 @@ BUDGET: Mapping[str, values.Read[Any]] = {
 
 
 def read_workflow(text: str, name: str, source: str) -> Workflow:
-    """The workflow in the text; `Malformed` says all that is wrong, each in its line."""
+    """The workflow in the text; `MalformedDefinition` says all that is wrong, each in its line."""
     readers: dict[str, values.Read[Any]] = {
         "name": agent_name,
         "description": values.text,
@@ -74,7 +83,9 @@ def read_team(text: str, name: str, source: str) -> Workflow:
     )
 
 
-def _read(table: Table, readers: Mapping[str, values.Read[Any]], what: str, needed: str) -> dict[str, Any]:
+def _read(
+    table: TableNode, readers: Mapping[str, values.Read[Any]], what: str, needed: str
+) -> dict[str, Any]:
     """A table with these keys alone, one of which must be there; all that is wrong with it."""
     mistakes = Mistakes()
     if needed not in table.entries:
@@ -84,12 +95,12 @@ def _read(table: Table, readers: Mapping[str, values.Read[Any]], what: str, need
     return given or {}
 
 
-def _top(text: str) -> Table:
+def _top(text: str) -> TableNode:
     if len(text) > LONGEST_TEXT:
-        raise Malformed(1, f"more than {LONGEST_TEXT} characters", "shorten it")
+        raise MalformedDefinition(1, f"more than {LONGEST_TEXT} characters", "shorten it")
     tree = read_yaml(text, 1, MOST_PARTS)
-    if not isinstance(tree, Table):
-        raise Malformed(1, "a table of `key: value` is wanted here")
+    if not isinstance(tree, TableNode):
+        raise MalformedDefinition(1, "a table of `key: value` is wanted here")
     return tree
 
 
@@ -107,7 +118,7 @@ def _budget(node: nodes.Node) -> Budget:
 def _members(node: nodes.Node) -> tuple[str, ...]:
     found = values.words(node)
     if not found:
-        raise Malformed(node.line, "a team needs an agent at least")
+        raise MalformedDefinition(node.line, "a team needs an agent at least")
     return found
 
 
@@ -124,18 +135,18 @@ def _chain(node: nodes.Node, name: str) -> Chain:
 
 
 def _items(node: nodes.Node) -> tuple[nodes.Node, ...]:
-    if not isinstance(node, Listing) or not node.items:
-        raise Malformed(node.line, "a list of steps is wanted here, one at least")
+    if not isinstance(node, ListNode) or not node.items:
+        raise MalformedDefinition(node.line, "a list of steps is wanted here, one at least")
     return node.items
 
 
-def _node(node: nodes.Node) -> Node:
-    if isinstance(node, Listing):
+def _node(node: nodes.Node) -> WorkflowNode:
+    if isinstance(node, ListNode):
         return _nested(node)
     table = values.table(node)
     kind = next((kind for kind in KINDS if kind in table.entries), None)
     if kind is None:
-        raise Malformed(table.line, f"a step needs one of: {', '.join(KINDS)}")
+        raise MalformedDefinition(table.line, f"a step needs one of: {', '.join(KINDS)}")
     needed = "cases" if kind == "branch" else kind
     given = _read(table, READERS[kind], f"a step with `{kind}`", needed)
     match kind:
@@ -146,7 +157,7 @@ def _node(node: nodes.Node) -> Node:
                 id=given.get("id", "parallel"),
                 steps=given["parallel"],
                 rule=given.get("rule", "all"),
-                at_once=given.get("at_once", AT_ONCE),
+                at_once=given.get("at_once", PARALLEL_LIMIT),
             )
         case "branch":
             return Branch(
@@ -176,33 +187,35 @@ def _step(given: Mapping[str, Any]) -> Step:
     )
 
 
-def _beside(node: nodes.Node) -> tuple[Node, ...]:
+def _beside(node: nodes.Node) -> tuple[WorkflowNode, ...]:
     """The steps of a `parallel`."""
     items = _items(node)
     if len(items) > MOST_STEPS:
-        raise Malformed(node.line, f"more than {MOST_STEPS} steps")
+        raise MalformedDefinition(node.line, f"more than {MOST_STEPS} steps")
 
-    def read(item: nodes.Node) -> Node:
+    def read(item: nodes.Node) -> WorkflowNode:
         step = _node(item)
         if isinstance(step, Branch):
-            raise Malformed(item.line, "a branch has no step before it here", "put both into a `chain`")
+            raise MalformedDefinition(
+                item.line, "a branch has no step before it here", "put both into a `chain`"
+            )
         return step
 
     return _with_ids(each(read, items))
 
 
 def _cases(node: nodes.Node) -> dict[str, Chain]:
-    def read(item: tuple[str, Entry]) -> tuple[str, Chain]:
+    def read(item: tuple[str, NodeEntry]) -> tuple[str, Chain]:
         case, entry = item
         return case, _chain(entry.value, case)
 
     return dict(each(read, values.table(node).entries.items()))
 
 
-def _agree(branch: Branch, before: Node | None, line: int) -> None:
+def _agree(branch: Branch, before: WorkflowNode | None, line: int) -> None:
     """A branch may only look at what the step before it must find, and must know what to do with it."""
     if not isinstance(before, Step) or branch.on not in before.finding:
-        raise Malformed(
+        raise MalformedDefinition(
             line,
             f"the step before this branch has no finding {branch.on!r}",
             f"give it `finding: {{{branch.on}: [one, another]}}`",
@@ -211,7 +224,7 @@ def _agree(branch: Branch, before: Node | None, line: int) -> None:
     possible = ("true", "false") if kind == "boolean" else kind
     if not isinstance(possible, tuple):
         if branch.otherwise is None:
-            raise Malformed(line, f"{branch.on} may be any {kind}", "add `otherwise`")
+            raise MalformedDefinition(line, f"{branch.on} may be any {kind}", "add `otherwise`")
         return
     mistakes = Mistakes()
     for case in branch.cases:
@@ -224,7 +237,7 @@ def _agree(branch: Branch, before: Node | None, line: int) -> None:
 
 
 def _finding(node: nodes.Node) -> dict[str, FieldType]:
-    def read(item: tuple[str, Entry]) -> tuple[str, FieldType]:
+    def read(item: tuple[str, NodeEntry]) -> tuple[str, FieldType]:
         name, entry = item
         return name, _type(entry.value)
 
@@ -232,13 +245,13 @@ def _finding(node: nodes.Node) -> dict[str, FieldType]:
 
 
 def _type(node: nodes.Node) -> FieldType:
-    if isinstance(node, Listing):
+    if isinstance(node, ListNode):
         return values.words(node)
     return values.one_of(*TYPES)(node)
 
 
 def _checks(node: nodes.Node) -> tuple[str, ...]:
-    if isinstance(node, Scalar) and node.text == "all":
+    if isinstance(node, ScalarNode) and node.text == "all":
         return CHECKS
     found, mistakes = values.words(node), Mistakes()
     for check in found:
@@ -270,14 +283,16 @@ def _nested(node: nodes.Node) -> Chain:
 def _id(node: nodes.Node) -> str:
     given = values.text(node)
     if not NAME.fullmatch(given):
-        raise Malformed(node.line, f"{given[:80]!r} cannot be an id", "letters, digits, `-` and `_`")
+        raise MalformedDefinition(
+            node.line, f"{given[:80]!r} cannot be an id", "letters, digits, `-` and `_`"
+        )
     return given
 
 
-def _with_ids(found: list[Node] | list[Step]) -> tuple[Node, ...]:
+def _with_ids(found: list[WorkflowNode] | list[Step]) -> tuple[WorkflowNode, ...]:
     """Each with an id that no other step beside it has: it becomes the key of what the step gave."""
     taken: dict[str, int] = {}
-    unique: list[Node] = []
+    unique: list[WorkflowNode] = []
     for node in found:
         taken[node.id] = taken.get(node.id, 0) + 1
         name = node.id if taken[node.id] == 1 else f"{node.id}-{taken[node.id]}"

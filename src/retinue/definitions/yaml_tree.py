@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
-from retinue.definitions.nodes import Entry, Kind, Listing, Node, Scalar, Table
-from retinue.definitions.problem import Malformed
+from retinue.definitions.nodes import ListNode, Node, NodeEntry, ScalarKind, ScalarNode, TableNode
+from retinue.definitions.problem import MalformedDefinition
 
 MAX_DEPTH = 24
 MAX_PARTS = 5_000
 DECIMAL = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
 FLOAT = re.compile(r"[-+]?\d{1,20}\.\d{1,20}")
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, ScalarKind] = {
     "tag:yaml.org,2002:null": "null",
     "tag:yaml.org,2002:bool": "bool",
     "tag:yaml.org,2002:int": "int",
@@ -30,31 +30,31 @@ class _Open:
     line: int
     is_table: bool
     items: list[Node] = field(default_factory=list[Node])
-    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
-    key: Scalar | None = None
+    entries: dict[str, NodeEntry] = field(default_factory=dict[str, NodeEntry])
+    key: ScalarNode | None = None
 
     def add(self, node: Node) -> None:
         if not self.is_table:
             self.items.append(node)
         elif self.key is None:
-            if not isinstance(node, Scalar):
-                raise Malformed(node.line, "a key must be a plain text")
+            if not isinstance(node, ScalarNode):
+                raise MalformedDefinition(node.line, "a key must be a plain text")
             if node.text in self.entries:
                 first = self.entries[node.text].line
-                raise Malformed(
+                raise MalformedDefinition(
                     node.line, f"the key {node.text!r} stands twice", f"it is in line {first} too"
                 )
             self.key = node
         else:
-            self.entries[self.key.text] = Entry(self.key.line, node)
+            self.entries[self.key.text] = NodeEntry(self.key.line, node)
             self.key = None
 
     def closed(self) -> Node:
-        return Table(self.entries, self.line) if self.is_table else Listing(tuple(self.items), self.line)
+        return TableNode(self.entries, self.line) if self.is_table else ListNode(tuple(self.items), self.line)
 
 
 def read_yaml(text: str, first_line: int, most_parts: int = MAX_PARTS) -> Node | None:
-    """The one document in the text, or None for an empty one; `Malformed` says what is wrong and where."""
+    """The one document in the text, or None for an empty one; `MalformedDefinition` says what is wrong."""
     import yaml  # imported here because most headers are so plain that they need no YAML
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -64,12 +64,12 @@ def read_yaml(text: str, first_line: int, most_parts: int = MAX_PARTS) -> Node |
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
         reason = error.problem or error.context or "not valid YAML"
-        raise Malformed(line, f"not valid YAML: {reason}", _advice(reason)) from None
+        raise MalformedDefinition(line, f"not valid YAML: {reason}", _advice(reason)) from None
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
-        raise Malformed(line, "a character that YAML does not allow", "remove it") from None
+        raise MalformedDefinition(line, "a character that YAML does not allow", "remove it") from None
     except yaml.YAMLError:
-        raise Malformed(first_line, "not valid YAML") from None
+        raise MalformedDefinition(first_line, "not valid YAML") from None
 
 
 def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | None:
@@ -82,23 +82,23 @@ def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | No
         line: int = first_line + event.start_mark.line
         node: Node
         if isinstance(event, yaml.AliasEvent):
-            raise Malformed(line, "an alias (`*name`) is not allowed here", "write the value out")
+            raise MalformedDefinition(line, "an alias (`*name`) is not allowed here", "write the value out")
         if isinstance(event, yaml.ScalarEvent):
-            node = Scalar(event.value, _kind(event), line)
+            node = ScalarNode(event.value, _kind(event), line)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(stack) >= MAX_DEPTH:
-                raise Malformed(line, f"nested more than {MAX_DEPTH} deep")
+                raise MalformedDefinition(line, f"nested more than {MAX_DEPTH} deep")
             stack.append(_Open(line, isinstance(event, yaml.MappingStartEvent)))
             continue
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             node = stack.pop().closed()
         elif isinstance(event, yaml.DocumentStartEvent) and whole is not None:
-            raise Malformed(line, "a second document", "a header is one document")
+            raise MalformedDefinition(line, "a second document", "a header is one document")
         else:
             continue
         parts += 1
         if parts > most_parts:
-            raise Malformed(line, f"more than {most_parts} values")
+            raise MalformedDefinition(line, f"more than {most_parts} values")
         if stack:
             stack[-1].add(node)
         else:
@@ -106,7 +106,7 @@ def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | No
     return whole
 
 
-def _kind(event: Any) -> Kind:
+def _kind(event: Any) -> ScalarKind:
     import yaml
 
     tag: str = event.tag or _resolver().resolve(yaml.ScalarNode, event.value, event.implicit)

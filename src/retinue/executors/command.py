@@ -11,19 +11,19 @@ import anyio
 
 from retinue.core.errors import DeadlineExceeded, LimitExceeded, ProgramFailed, RetinueError
 from retinue.core.executor import Outcome, RunContext, Task
-from retinue.executors.environment import child_environment, secrets_of
-from retinue.executors.output import Transcript
-from retinue.executors.process_group import ProcessGroup
-from retinue.executors.program import Program
-from retinue.executors.template import Template
+from retinue.executors.process.environment import child_environment, secrets_of
+from retinue.executors.process.output import Transcript
+from retinue.executors.process.process_group import ProcessGroup
+from retinue.executors.process.program import Program
+from retinue.executors.process.template import Template
 
 FLUSH_SECONDS = 1.0
 
-Enclosed = Callable[[Program], Program]
+WrapProgram = Callable[[Program], Program]
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandConfig:
     """How an agent's program is run: its configuration."""
 
     template: Template
@@ -43,7 +43,7 @@ class CommandExecutor:
     isolation = "none"
 
     def __init__(
-        self, command: Command, environment: Mapping[str, str], enclosed: Enclosed | None = None
+        self, command: CommandConfig, environment: Mapping[str, str], enclosed: WrapProgram | None = None
     ) -> None:
         """`enclosed` puts the program into a sandbox."""
         self._command = command

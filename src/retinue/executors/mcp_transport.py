@@ -17,10 +17,10 @@ import anyio
 from retinue.core.agent import McpServer
 from retinue.core.errors import Unavailable
 from retinue.core.executor import Emit, OutputLine
-from retinue.executors.environment import child_environment, expanded
-from retinue.executors.output import Lines
-from retinue.executors.process_group import CHUNK, Process, spawn_process, uninterrupted
-from retinue.executors.program import Program
+from retinue.executors.process.environment import child_environment, expanded
+from retinue.executors.process.output import Lines
+from retinue.executors.process.process_group import CHUNK, Process, spawn_process, uninterrupted
+from retinue.executors.process.program import Program
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

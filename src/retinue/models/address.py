@@ -12,7 +12,7 @@ EXAMPLE = "http://127.0.0.1:1234/v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class EndpointAddress:
     """Without a name, a password or a query: what is shown of it holds no secret."""
 
     root: str
@@ -28,7 +28,7 @@ class Address:
         return self.root + "/v1"
 
     @classmethod
-    def parse(cls, url: str) -> Address:
+    def parse(cls, url: str) -> EndpointAddress:
         """Raises `ConfigInvalid`; the URL itself is not repeated, for it may hold a password."""
         try:
             parts = urlsplit(url.strip())

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from retinue.core.errors import EmptyReply, ModelFailed, ToolsUnsupported, Unavailable
-from retinue.core.model import ModelFacts, Piece, Prompt, Reply
+from retinue.core.model import ModelFacts, Prompt, Reply, ReplyPiece
 from retinue.models import names, wire
 from retinue.models.failures import is_error, is_loading, overflow
 from retinue.models.json_reading import parse, table
-from retinue.models.line import Gone, Loading, Refused
-from retinue.models.server import Served, Server
-from retinue.models.sse import DONE, Event, TooLong, reader_for
+from retinue.models.line import ConnectionLost, Loading, ServerRefused
+from retinue.models.server import ModelServer, Served
+from retinue.models.sse import DONE, SseEvent, TooLong, reader_for
 from retinue.models.tokens import Calibrated
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,9 @@ class Patience:
 class Client:
     """One model at one server; several may share the server."""
 
-    def __init__(self, server: Server, model: str | None, tokens: Calibrated, patience: Patience) -> None:
+    def __init__(
+        self, server: ModelServer, model: str | None, tokens: Calibrated, patience: Patience
+    ) -> None:
         self.server = server
         self._model = model
         self.tokens = tokens
@@ -54,7 +56,7 @@ class Client:
     async def facts(self) -> ModelFacts:
         return (await self._served()).facts
 
-    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+    async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
         served = await self._served()
         estimate = self.tokens.estimate(prompt)
         if served.kind.cuts_front and served.certain and estimate > served.facts.context:
@@ -95,7 +97,7 @@ class Client:
         except TimeoutError:
             raise self._silence(begun=False) from None
 
-    async def _hear(self, body: wire.Body, assembly: wire.Assembly, on_text: Piece | None) -> None:
+    async def _hear(self, body: wire.Body, assembly: wire.Assembly, on_text: ReplyPiece | None) -> None:
         clock = asyncio.timeout(self._patience.first_s)
         try:
             async with clock:
@@ -110,11 +112,11 @@ class Client:
             raise self._broken_off()
 
     async def _listen(
-        self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: Piece | None
+        self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: ReplyPiece | None
     ) -> bool:
         """One request to its end. False if the server asks to come again, as it still loads the model."""
 
-        async def take(events: Iterable[Event]) -> None:
+        async def take(events: Iterable[SseEvent]) -> None:
             was_done = assembly.done
             for event in events:
                 added = self._add(event, assembly)
@@ -133,20 +135,20 @@ class Client:
                 async for chunk in response.aiter_raw():
                     await take(reader.feed(chunk))
                 await take(reader.end())
-        except Refused as refused:
+        except ServerRefused as refused:
             if not is_loading(refused.status, refused.body):
                 raise self.server.line.failure(refused.status, refused.body) from None
             return False
         except TooLong:
             raise ModelFailed(f"{self._where} sent more than a reply can have") from None
-        except Gone:
+        except ConnectionLost:
             if not assembly.begun:
                 raise
             self.server.forget()
             raise self._broken_off() from None
         return True
 
-    def _add(self, event: Event, assembly: wire.Assembly) -> str:
+    def _add(self, event: SseEvent, assembly: wire.Assembly) -> str:
         name, data = event
         if assembly.done or data == DONE:
             assembly.done = True

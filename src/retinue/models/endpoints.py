@@ -29,7 +29,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ServerKind:
     name: str
     title: str
     owner: str
@@ -133,7 +133,7 @@ def _vllm(_: Json, listing: Json) -> list[Offer] | None:
     return listed(listing) if any(entry.get("owned_by") == "vllm" for entry in entries) else None
 
 
-LLAMA_CPP = Kind(
+LLAMA_CPP = ServerKind(
     name="llamacpp",
     title="llama.cpp",
     owner="llamacpp",
@@ -147,7 +147,7 @@ LLAMA_CPP = Kind(
     ),
     no_tools=(r"tools param requires --jinja",),
 )
-OLLAMA = Kind(
+OLLAMA = ServerKind(
     name="ollama",
     title="Ollama",
     owner="library",
@@ -159,7 +159,7 @@ OLLAMA = Kind(
     no_tools=(r"does not support tools",),
     no_model=(r"model .{0,200} not found",),
 )
-LM_STUDIO = Kind(
+LM_STUDIO = ServerKind(
     name="lmstudio",
     title="LM Studio",
     owner="organization_owner",
@@ -175,7 +175,7 @@ LM_STUDIO = Kind(
     ),
     no_model=(r"[Nn]o models? loaded", r"[Mm]odel .{0,200}not found", r"[Ii]nvalid model identifier"),
 )
-VLLM = Kind(
+VLLM = ServerKind(
     name="vllm",
     title="vLLM",
     owner="vllm",
@@ -190,12 +190,14 @@ VLLM = Kind(
     no_tools=(r"tool choice requires --enable-auto-tool-choice",),
     no_model=(r"model .{0,200} does not exist",),
 )
-UNKNOWN = Kind(name="unknown", title="an unknown server", owner="", read=lambda _, listing: listed(listing))
+UNKNOWN = ServerKind(
+    name="unknown", title="an unknown server", owner="", read=lambda _, listing: listed(listing)
+)
 
 KINDS = (LLAMA_CPP, OLLAMA, LM_STUDIO, VLLM)
 
 
-def in_order_of_likelihood(listing: Json) -> list[Kind]:
+def in_order_of_likelihood(listing: Json) -> list[ServerKind]:
     """Those whom the list of models speaks for first: most servers are known after one more question."""
     owners = {text(entry.get("owned_by")) for entry in tables(listing.get("data"))}
     return sorted(KINDS, key=lambda kind: kind.owner not in owners)

@@ -19,7 +19,7 @@ from retinue.core.errors import ContextOverflow, EmptyReply, RetinueError, Tools
 from retinue.core.json_value import Json
 from retinue.core.model import Model, Prompt, Reply
 from retinue.core.tokens import estimate_tokens
-from retinue.models.fake_profiles import Answer, Profile, State, needs_jinja, refusal
+from retinue.models.fake_profiles import FakeAnswer, FakeServerState, ServerBehaviour, needs_jinja, refusal
 from retinue.models.fake_wire import (
     Receive,
     Send,
@@ -42,10 +42,10 @@ class _CutOff(Exception):
 
 
 class FakeEndpoint:
-    def __init__(self, model: Model, profile: Profile, state: State | None = None) -> None:
+    def __init__(self, model: Model, profile: ServerBehaviour, state: FakeServerState | None = None) -> None:
         self.model = model
         self.profile = profile
-        self.state = state or State()
+        self.state = state or FakeServerState()
         self.load = anyio.Event()
         """Set it, and the model that is not loaded is."""
         self.requests: list[dict[str, object]] = []
@@ -75,14 +75,14 @@ class FakeEndpoint:
             await send_answer(send, self._listing())
         else:
             found = self.profile.native(self.state).get(path)
-            await send_answer(send, self.profile.unknown_path if found is None else Answer(200, found))
+            await send_answer(send, self.profile.unknown_path if found is None else FakeAnswer(200, found))
 
-    def _listing(self) -> Answer:
+    def _listing(self) -> FakeAnswer:
         if not self.state.loaded and self.profile.busy_while_loading:
             return refusal(503, "Loading model")
         more = self.profile.listed(self.state)
         entry: Json = {"id": self.state.model, "object": "model", "owned_by": self.profile.owner, **more}
-        return Answer(200, {"object": "list", "data": [entry]})
+        return FakeAnswer(200, {"object": "list", "data": [entry]})
 
     async def _until_gone(self, receive: Receive, send: Send, body: dict[str, object]) -> None:
         """A client that goes away ends the work for it at once."""
@@ -118,7 +118,7 @@ class FakeEndpoint:
             self.most_busy = max(self.most_busy, self.busy)
             await self._answer(send, body)
 
-    def _refused(self, body: dict[str, object]) -> Answer | None:
+    def _refused(self, body: dict[str, object]) -> FakeAnswer | None:
         profile, state = self.profile, self.state
         wanted = text(body.get("model"))
         if not state.loaded and profile.busy_while_loading and not self.load.is_set():
@@ -127,9 +127,9 @@ class FakeEndpoint:
         if profile.no_model is not None and missing:
             return profile.no_model(wanted)
         if profile.refuses_json_object and table(body.get("response_format")).get("type") == "json_object":
-            return Answer(400, {"error": "'response_format.type' must be 'json_schema' or 'text'"})
+            return FakeAnswer(400, {"error": "'response_format.type' must be 'json_schema' or 'text'"})
         if profile.refuses_chosen_tool and isinstance(body.get("tool_choice"), dict):
-            return Answer(400, {"error": "Invalid tool_choice type: 'object'"})
+            return FakeAnswer(400, {"error": "Invalid tool_choice type: 'object'"})
         if body.get("tools") and not state.tools and profile.no_tools is not None:
             return profile.no_tools(wanted)
         return None
@@ -166,7 +166,9 @@ class FakeEndpoint:
         if self.state.overflow == "empty":
             await self._stream(send, {}, None)
         else:
-            await send_answer(send, Answer(200, answer.body) if self.state.overflow == "error" else answer)
+            await send_answer(
+                send, FakeAnswer(200, answer.body) if self.state.overflow == "error" else answer
+            )
 
     def _shaped(self, reply: Reply, prompt: Prompt) -> Reply:
         """As this server would give it."""
@@ -194,7 +196,7 @@ class FakeEndpoint:
                 "message": message_of(reply, self.profile),
                 "finish_reason": reply.finish,
             }
-            await send_answer(send, Answer(200, {**frame, "choices": [choice], "usage": usage_of(reply)}))
+            await send_answer(send, FakeAnswer(200, {**frame, "choices": [choice], "usage": usage_of(reply)}))
             return
         await start(send, 200, "text/event-stream")
         frame["object"] = "chat.completion.chunk"

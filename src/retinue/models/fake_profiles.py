@@ -19,13 +19,13 @@ event, or send the reply in one piece although a stream was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FakeAnswer:
     status: int
     body: Json
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class FakeServerState:
     """What one server has, and what goes wrong with it; may change while it serves."""
 
     model: str = "scripted"
@@ -48,14 +48,14 @@ class State:
     answers_in_reasoning: bool = False
 
 
-Native: TypeAlias = Callable[[State], Mapping[str, Json]]
+Native: TypeAlias = Callable[[FakeServerState], Mapping[str, Json]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class ServerBehaviour:
     kind: str
     owner: str
-    listed: Callable[[State], Mapping[str, Json]]
+    listed: Callable[[FakeServerState], Mapping[str, Json]]
     """What its list of models says of one, beside its name."""
     native: Native
     """Its own endpoints, by path."""
@@ -63,11 +63,11 @@ class Profile:
     queue: int | None = None
     reasoning: str
     """The field of its replies that has the model's thoughts."""
-    too_long: Callable[[int, int], Answer]
+    too_long: Callable[[int, int], FakeAnswer]
     cuts_front: bool = False
-    no_tools: Callable[[str], Answer] | None
+    no_tools: Callable[[str], FakeAnswer] | None
     """None if it drops them without a word."""
-    no_model: Callable[[str], Answer] | None
+    no_model: Callable[[str], FakeAnswer] | None
     """None if it takes any name."""
     whole_calls: bool = False
     """Whether a tool call comes in one piece."""
@@ -77,23 +77,23 @@ class Profile:
     """Whether tools together with a schema leave the reply unconstrained."""
     busy_while_loading: bool = False
     """Whether it sends clients away while it loads, instead of letting them wait."""
-    unknown_path: Answer
+    unknown_path: FakeAnswer
 
 
-def _error(status: int, message: str, **more: Json) -> Answer:
-    return Answer(status, {"error": {"message": message, **more}})
+def _error(status: int, message: str, **more: Json) -> FakeAnswer:
+    return FakeAnswer(status, {"error": {"message": message, **more}})
 
 
-def refusal(status: int, message: str) -> Answer:
+def refusal(status: int, message: str) -> FakeAnswer:
     return _error(status, message, type="server_error", code=status)
 
 
-def needs_jinja(model: str) -> Answer:
+def needs_jinja(model: str) -> FakeAnswer:
     """What a server says whose templates cannot have tools at all."""
     return _error(500, "tools param requires --jinja flag", type="server_error", code=500)
 
 
-def _lm_studio(state: State) -> Mapping[str, Json]:
+def _lm_studio(state: FakeServerState) -> Mapping[str, Json]:
     instance: Json = {"id": state.model, "config": {"context_length": state.context}}
     model: Json = {
         "type": "llm",
@@ -106,14 +106,14 @@ def _lm_studio(state: State) -> Mapping[str, Json]:
     return {"/api/v1/models": {"models": [embedding, model]}}
 
 
-LM_STUDIO = Profile(
+LM_STUDIO = ServerBehaviour(
     kind="lmstudio",
     owner="organization_owner",
     listed=lambda state: {},
     native=_lm_studio,
     slots=4,
     reasoning="reasoning_content",
-    too_long=lambda prompt, context: Answer(
+    too_long=lambda prompt, context: FakeAnswer(
         400,
         {
             "error": "The number of tokens to keep from the initial prompt is greater than the context length"
@@ -126,11 +126,11 @@ LM_STUDIO = Profile(
     ),
     refuses_json_object=True,
     refuses_chosen_tool=True,
-    unknown_path=Answer(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
+    unknown_path=FakeAnswer(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
 )
 
 
-def _ollama(state: State) -> Mapping[str, Json]:
+def _ollama(state: FakeServerState) -> Mapping[str, Json]:
     running: Json = {"name": state.model, "model": state.model, "context_length": state.context}
     able = ["completion", "tools"] if state.tools else ["completion"]
     return {
@@ -140,7 +140,7 @@ def _ollama(state: State) -> Mapping[str, Json]:
     }
 
 
-OLLAMA = Profile(
+OLLAMA = ServerBehaviour(
     kind="ollama",
     owner="library",
     listed=lambda state: {},
@@ -155,11 +155,11 @@ OLLAMA = Profile(
     ),
     no_model=lambda name: _error(404, f"model '{name}' not found", type="not_found_error"),
     whole_calls=True,
-    unknown_path=Answer(404, "404 page not found"),
+    unknown_path=FakeAnswer(404, "404 page not found"),
 )
 
 
-def _llama_cpp(state: State) -> Mapping[str, Json]:
+def _llama_cpp(state: FakeServerState) -> Mapping[str, Json]:
     if not state.loaded:
         return {}
     return {
@@ -173,7 +173,7 @@ def _llama_cpp(state: State) -> Mapping[str, Json]:
     }
 
 
-LLAMA_CPP = Profile(
+LLAMA_CPP = ServerBehaviour(
     kind="llamacpp",
     owner="llamacpp",
     listed=lambda state: {"meta": {"n_ctx": state.context, "n_ctx_train": 131_072}},
@@ -194,14 +194,14 @@ LLAMA_CPP = Profile(
     busy_while_loading=True,
     unknown_path=_error(404, "File Not Found", type="not_found_error", code=404),
 )
-VLLM = Profile(
+VLLM = ServerBehaviour(
     kind="vllm",
     owner="vllm",
     listed=lambda state: {"root": state.model, "max_model_len": state.context},
     native=lambda state: {"/version": {"version": "0.19.0"}},
     slots=256,
     reasoning="reasoning",
-    too_long=lambda prompt, context: Answer(
+    too_long=lambda prompt, context: FakeAnswer(
         400,
         {
             "object": "error",
@@ -215,6 +215,6 @@ VLLM = Profile(
         400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
     ),
     no_model=lambda name: _error(404, f"The model `{name}` does not exist.", type="NotFoundError", code=404),
-    unknown_path=Answer(404, {"detail": "Not Found"}),
+    unknown_path=FakeAnswer(404, {"detail": "Not Found"}),
 )
 PROFILES = {profile.kind: profile for profile in (LM_STUDIO, OLLAMA, LLAMA_CPP, VLLM)}

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from retinue.core.json_value import Json
-from retinue.core.model import Prompt, Reply, Role, ToolCall, ToolSpec, Turn
+from retinue.core.model import Prompt, Reply, ToolCall, ToolSpec, Turn, TurnRole
 from retinue.core.tokens import estimate_tokens
-from retinue.models.fake_profiles import Answer, Profile
+from retinue.models.fake_profiles import FakeAnswer, ServerBehaviour
 from retinue.models.json_reading import table, tables, text
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -21,7 +21,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 def prompt_of(body: dict[str, object]) -> Prompt:
     """The prompt that a request carries."""
-    roles: dict[str, Role] = {"system": "system", "assistant": "assistant", "tool": "tool"}
+    roles: dict[str, TurnRole] = {"system": "system", "assistant": "assistant", "tool": "tool"}
     turns = [
         Turn(
             roles.get(text(message.get("role")), "user"),
@@ -104,7 +104,7 @@ async def start(send: Send, status: int, kind: str) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
 
 
-async def send_answer(send: Send, answer: Answer) -> None:
+async def send_answer(send: Send, answer: FakeAnswer) -> None:
     await start(send, answer.status, "application/json")
     await send({"type": "http.response.body", "body": json.dumps(answer.body).encode()})
 
@@ -114,7 +114,7 @@ async def send_event(send: Send, data: Json) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-def message_of(reply: Reply, profile: Profile) -> dict[str, Json]:
+def message_of(reply: Reply, profile: ServerBehaviour) -> dict[str, Json]:
     message: dict[str, Json] = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
         message[profile.reasoning] = reply.reasoning
@@ -123,7 +123,7 @@ def message_of(reply: Reply, profile: Profile) -> dict[str, Json]:
     return message
 
 
-def deltas_of(reply: Reply, profile: Profile) -> Iterator[dict[str, Json]]:
+def deltas_of(reply: Reply, profile: ServerBehaviour) -> Iterator[dict[str, Json]]:
     yield {"role": "assistant", "content": None if profile.kind == "llamacpp" else ""}
     for piece in _split(reply.reasoning):
         yield {profile.reasoning: piece}

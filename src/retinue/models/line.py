@@ -15,7 +15,7 @@ import httpx2
 
 from retinue.core.errors import ConfigInvalid, ModelFailed, RetinueError, Unavailable
 from retinue.core.json_value import Json
-from retinue.models.address import Address
+from retinue.models.address import EndpointAddress
 from retinue.models.failures import failure, is_loading
 from retinue.models.json_reading import parse
 
@@ -33,7 +33,7 @@ MAX_ANSWER = 4 * 1024 * 1024
 MAX_REFUSAL = 64 * 1024
 
 
-class Refused(Exception):
+class ServerRefused(Exception):
     """The server answered a request with another status than 200."""
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -42,7 +42,7 @@ class Refused(Exception):
         self.body = body
 
 
-class Gone(Unavailable):
+class ConnectionLost(Unavailable):
     """Nothing answers, or it broke off."""
 
 
@@ -50,8 +50,8 @@ class Loading(Unavailable):
     """The server asks to come again when its model is loaded."""
 
 
-class Line:
-    def __init__(self, address: Address, key: str = "") -> None:
+class ServerConnection:
+    def __init__(self, address: EndpointAddress, key: str = "") -> None:
         if key and not (address.encrypted or address.loopback):
             raise ConfigInvalid(
                 f"{address.root} would get its key over the network in the clear",
@@ -97,11 +97,11 @@ class Line:
 
     @asynccontextmanager
     async def stream(self, path: str, body: Json) -> AsyncGenerator[httpx2.Response]:
-        """An answer that begins well; `Refused` otherwise. How long to wait is for the caller to say."""
+        """An answer that begins well; `ServerRefused` otherwise. The caller limits the wait."""
         try:
             async with aclosing(await self._send("POST", path, body, PATIENT)) as response:
                 if response.status_code != 200:
-                    raise Refused(response.status_code, await _bounded(response, MAX_REFUSAL))
+                    raise ServerRefused(response.status_code, await _bounded(response, MAX_REFUSAL))
                 yield response
         except httpx2.TransportError as error:
             raise self.gone(error) from None
@@ -121,12 +121,12 @@ class Line:
                     raise
         return await self._client.send(request, stream=True)
 
-    def gone(self, error: httpx2.TransportError) -> Gone:
+    def gone(self, error: httpx2.TransportError) -> ConnectionLost:
         """The text of the transport's own error is not repeated: it may hold anything."""
         never = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         words = "does not answer" if never else f"broke the connection off ({type(error).__name__})"
         hint = "start the server, or correct `models.endpoint`; `retinue doctor` looks at all of them"
-        return Gone(f"{self.address.base} {words}", hint=hint)
+        return ConnectionLost(f"{self.address.base} {words}", hint=hint)
 
     def failure(self, status: int, body: bytes) -> RetinueError:
         return failure(self.address.base, status, body, self._key)

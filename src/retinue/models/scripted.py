@@ -16,7 +16,7 @@ import anyio.lowlevel
 
 from retinue.core.errors import EmptyReply, ModelFailed
 from retinue.core.json_value import Json
-from retinue.core.model import Finish, ModelFacts, Piece, Prompt, Reply, ToolCall
+from retinue.core.model import FinishReason, ModelFacts, Prompt, Reply, ReplyPiece, ToolCall
 from retinue.core.tokens import estimate_tokens
 
 NAME = "scripted"
@@ -26,7 +26,7 @@ Line: TypeAlias = "str | Reply | Exception | Callable[[Prompt], Line | Awaitable
 """What to say, what to raise, or a function that is shown the prompt and decides."""
 
 
-def says(text: str, *, reasoning: str = "", finish: Finish = "stop") -> Reply:
+def says(text: str, *, reasoning: str = "", finish: FinishReason = "stop") -> Reply:
     return Reply(text=text, reasoning=reasoning, finish=finish, model=NAME)
 
 
@@ -55,7 +55,7 @@ class Scripted:
     async def facts(self) -> ModelFacts:
         return self._facts
 
-    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+    async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
         self.prompts.append(prompt)
         try:
             await anyio.lowlevel.checkpoint()

@@ -10,22 +10,16 @@ from dataclasses import dataclass
 from retinue.core.errors import Unavailable
 from retinue.core.model import ModelFacts
 from retinue.models import names
-from retinue.models.endpoints import (
-    CAUTIOUS_CONTEXT,
-    UNKNOWN,
-    Kind,
-    Offer,
-    in_order_of_likelihood,
-)
+from retinue.models.endpoints import CAUTIOUS_CONTEXT, UNKNOWN, Offer, ServerKind, in_order_of_likelihood
 from retinue.models.json_reading import table
-from retinue.models.line import Line
+from retinue.models.line import ServerConnection
 
 MAX_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    kind: Kind
+    kind: ServerKind
     offers: tuple[Offer, ...]
 
     def has(self, wanted: str) -> bool:
@@ -61,7 +55,7 @@ class Survey:
 class Served:
     """One model at one server, as asked for and as found."""
 
-    kind: Kind
+    kind: ServerKind
     wire_name: str
     """What to ask for."""
     facts: ModelFacts
@@ -69,8 +63,10 @@ class Served:
     """Whether the server told the context, or never will; else ask again once the model is loaded."""
 
 
-class Server:
-    def __init__(self, line: Line, *, slots: int | None = None, context: int | None = None) -> None:
+class ModelServer:
+    def __init__(
+        self, line: ServerConnection, *, slots: int | None = None, context: int | None = None
+    ) -> None:
         self.line = line
         self._slots = slots
         self._context = context
@@ -137,7 +133,7 @@ class Server:
             )
         return Survey(UNKNOWN, tuple(UNKNOWN.read({}, listing) or ()))
 
-    async def _tools(self, kind: Kind, offer: Offer) -> bool:
+    async def _tools(self, kind: ServerKind, offer: Offer) -> bool:
         if offer.name in self._toolless:
             return False
         if kind.show is None:

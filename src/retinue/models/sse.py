@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-Event = tuple[str, bytes]
+SseEvent = tuple[str, bytes]
 """Its name, `message` where it has none, and its data."""
 
 DONE = b"[DONE]"
@@ -24,11 +24,11 @@ class TooLong(Exception):
 
 
 class Reader(Protocol):
-    def feed(self, chunk: bytes) -> Iterator[Event]:
+    def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         """The events that are complete with this chunk; all of them must be taken."""
         ...
 
-    def end(self) -> Iterator[Event]:
+    def end(self) -> Iterator[SseEvent]:
         """What was left when the stream ended."""
         ...
 
@@ -46,7 +46,7 @@ class EventReader:
         self._size = 0
         self._seen = 0
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
+    def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         self._seen += len(chunk)
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
@@ -58,7 +58,7 @@ class EventReader:
         if len(self._rest) + self._size > MAX_EVENT or self._seen > MAX_STREAM:
             raise TooLong
 
-    def end(self) -> Iterator[Event]:
+    def end(self) -> Iterator[SseEvent]:
         if self._rest:
             self._take(self._rest.removesuffix(b"\r"))
         if self._data:
@@ -75,7 +75,7 @@ class EventReader:
         elif field == b"error":
             self._name, self._data = "error", [value]
 
-    def _event(self) -> Event:
+    def _event(self) -> SseEvent:
         event = self._name, b"\n".join(self._data)
         self._name, self._data, self._size = "message", [], 0
         return event
@@ -88,12 +88,12 @@ class WholeReader:
         self._parts: list[bytes] = []
         self._seen = 0
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
+    def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         self._seen += len(chunk)
         if self._seen > MAX_EVENT:
             raise TooLong
         self._parts.append(chunk)
         return iter(())
 
-    def end(self) -> Iterator[Event]:
+    def end(self) -> Iterator[SseEvent]:
         yield "message", b"".join(self._parts)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
 from retinue.core.run import Endpoint
-from retinue.models.address import Address
+from retinue.models.address import EndpointAddress
 
 if TYPE_CHECKING:
     from retinue.models.client import Client
-    from retinue.models.server import Server
+    from retinue.models.server import ModelServer
     from retinue.models.tokens import Calibrated
 
 SURVEY_S = 2.0
@@ -102,7 +102,7 @@ class Models:
     def __init__(self, plan: ModelPlan, environment: Mapping[str, str]) -> None:
         self.plan = plan
         self._environment = environment
-        self._servers: dict[EndpointPlan, Server] = {}
+        self._servers: dict[EndpointPlan, ModelServer] = {}
         self._tokens: dict[tuple[str, str | None], Calibrated] = {}
 
     async def __aenter__(self) -> Self:
@@ -141,17 +141,19 @@ class Models:
         with suppress(RetinueError), anyio.move_on_after(SURVEY_S):
             await self.named(name).facts()
 
-    def _server(self, endpoint: EndpointPlan) -> Server:
-        from retinue.models.line import Line
-        from retinue.models.server import Server
+    def _server(self, endpoint: EndpointPlan) -> ModelServer:
+        from retinue.models.line import ServerConnection
+        from retinue.models.server import ModelServer
 
         if endpoint not in self._servers:
-            line = Line(Address.parse(endpoint.url), key_of(endpoint, self._environment))
-            self._servers[endpoint] = Server(line, slots=endpoint.slots, context=endpoint.context)
+            line = ServerConnection(
+                EndpointAddress.parse(endpoint.url), endpoint_key(endpoint, self._environment)
+            )
+            self._servers[endpoint] = ModelServer(line, slots=endpoint.slots, context=endpoint.context)
         return self._servers[endpoint]
 
 
-def key_of(endpoint: EndpointPlan, environment: Mapping[str, str]) -> str:
+def endpoint_key(endpoint: EndpointPlan, environment: Mapping[str, str]) -> str:
     """The endpoint's key; empty if it needs none."""
     if not endpoint.api_key_env:
         return ""

@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 from retinue.core.errors import EmptyReply
 from retinue.core.json_value import Json
-from retinue.core.model import Finish, Prompt, Reply, ToolCall, Turn
+from retinue.core.model import FinishReason, Prompt, Reply, ToolCall, Turn
 from retinue.models.json_reading import count, parse, table, tables, text
 
 Body: TypeAlias = dict[str, Json]
-FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
+FINISHES: dict[str, FinishReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
 
 
 def request(prompt: Prompt, model: str) -> Body:

@@ -1,5 +1,5 @@
 """Secrets out of text, before it leaves."""
 
-from retinue.redaction.redact import Redactor
+from retinue.redaction.redact import SecretRedactor
 
-__all__ = ["Redactor"]
+__all__ = ["SecretRedactor"]

@@ -11,7 +11,7 @@ from retinue.redaction.ordinary import (
     PLACEHOLDER,
     WORDS,
 )
-from retinue.redaction.rule import Allowlist, Rule
+from retinue.redaction.rule import Allowlist, SecretRule
 from retinue.redaction.syntax import ANNOTATION, BARE, EQUALS, QUOTE, QUOTED
 
 LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
@@ -46,26 +46,26 @@ CREDENTIAL_WORDS = (
 SUFFIX = r"[\w-]{0,24}"
 
 IN_CODE = (
-    Rule(
+    SecretRule(
         id="password",
         regex=rf"(?i){LOGIN}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
         keywords=LOGIN_WORDS,
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
-    Rule(
+    SecretRule(
         id="password",
         regex=rf"(?i){LOGIN}{SUFFIX}{EQUALS}{BARE}",
         keywords=LOGIN_WORDS,
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
-    Rule(
+    SecretRule(
         id="secret",
         regex=rf"(?i){CREDENTIAL}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
         keywords=CREDENTIAL_WORDS,
         entropy=2.2,
         allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
-    Rule(
+    SecretRule(
         id="secret",
         regex=rf"(?i){CREDENTIAL}{SUFFIX}{EQUALS}{BARE}",
         keywords=CREDENTIAL_WORDS,
@@ -77,14 +77,14 @@ IN_CODE = (
 SETTERS = r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setItem)"
 
 IN_FILES = (
-    Rule(
+    SecretRule(
         id="secret",
         regex=rf"(?i)\b{SETTERS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{LOGIN}|{CREDENTIAL}){SUFFIX}{QUOTE},\s{{0,8}}{QUOTED}",
         keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
     ),
     # Environment files and shells: no blanks, capitals, one to a line. Here a plain word is a password too.
-    Rule(
+    SecretRule(
         id="environment-secret",
         regex=r"(?:^|\n)[ \t]*(?:(?:export|set|ENV|-e|-|\+)[ \t]+)?[A-Z0-9_]*"
         r"(?:PASSWORD|PASSWD|PWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
@@ -92,21 +92,21 @@ IN_FILES = (
         keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
         allowlists=(PLACEHOLDER, ADDRESS, ABOUT_A_SECRET, Allowlist(regex=r"\(|^\d{1,6}$")),
     ),
-    Rule(
+    SecretRule(
         id="xml-secret",
         regex=r"(?i)<(?:\w{1,20}:)?[\w.-]{0,30}(?:password|passwd|passphrase|secret|token|api-?key)[\w.-]{0,20}>"
         r"\s{0,4}([^<>\s]{4,})\s{0,4}</",
         keywords=("password>", "passwd>", "passphrase>", "secret>", "token>", "key>"),
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
-    Rule(
+    SecretRule(
         id="xml-secret",
         regex=r"""(?i)type=["']?password["']?[^<>]*?\bvalue=["']([^"'<>]{4,})["']""",
         keywords=("type=password", 'type="password', "type='password"),
         allowlists=(PLACEHOLDER, WORDS),
     ),
     # A name and its value as two members: container specifications, recorded headers, .NET settings.
-    Rule(
+    SecretRule(
         id="secret",
         regex=rf"(?i)\b(?:name|key){EQUALS}{QUOTE}?[\w.-]{{0,40}}"
         rf"(?:{LOGIN}|{CREDENTIAL}|authorization|cookie)[\w.-]{{0,20}}"
@@ -114,19 +114,19 @@ IN_FILES = (
         keywords=(*LOGIN_WORDS, *CREDENTIAL_WORDS, "authorization", "cookie"),
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE),
     ),
-    Rule(
+    SecretRule(
         id="netrc-password",
         regex=r"(?i)\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?password\s+(\S{4,})",
         keywords=("machine ", "default login", "default password"),
         allowlists=(PLACEHOLDER,),
     ),
-    Rule(
+    SecretRule(
         id="pgpass-password",
         regex=r"(?:^|\n)[^\s:]{1,100}:(?:5432|\*):[^\s:]{1,64}:[^\s:]{1,64}:(\S{4,})",
         keywords=(":5432:", ":*:"),
         allowlists=(PLACEHOLDER,),
     ),
-    Rule(
+    SecretRule(
         id="docker-registry-auth",
         regex=r"""\\{0,3}"auth\\{0,3}"[ \t]{0,4}:[ \t]{0,4}\\{0,3}"([A-Za-z0-9+/]{12,}={0,2})\\{0,3}\"""",
         keywords=('"auth',),
@@ -135,7 +135,7 @@ IN_FILES = (
 )
 
 ON_COMMAND_LINES = (
-    Rule(
+    SecretRule(
         id="command-line-secret",
         regex=r"(?i)(?:^|[\s\"'\x60\[,(])--?(?:[a-z]{1,20}-)?"
         r"(?:password|passwd|passphrase|pwd|token|secret|api-?key)"
@@ -143,7 +143,7 @@ ON_COMMAND_LINES = (
         keywords=("-password", "-passwd", "-passphrase", "-pwd", "-token", "-secret", "-api-key", "-apikey"),
         allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
     ),
-    Rule(
+    SecretRule(
         id="command-line-secret",
         regex=r"\b(?:(?:mysql|mariadb)\w*\b.*?[ \t]-p|sshpass[ \t]+-p[ \t]?)"
         r"(?:'([^'\r\n]{4,})'|\"([^\"\r\n]{4,})\"|([^\s'\"-][^\s'\"]{3,}))",

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import log2
 
-from retinue.redaction.rule import Rule, Target
+from retinue.redaction.rule import SecretRule, Target
 
 TOKEN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 IDENTIFIER_BYTES = TOKEN_BYTES | frozenset(b".")
@@ -18,7 +18,7 @@ LINE_REACH = 400
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    rule: Rule
+    rule: SecretRule
     text: bytes
     matched: tuple[int, int]
     start: int

@@ -15,23 +15,23 @@ from typing import Protocol, cast
 from retinue.redaction.go_syntax import to_python
 
 
-class Match(Protocol):
+class RegexMatch(Protocol):
     def span(self, group: int = 0, /) -> tuple[int, int]: ...
 
 
-class Pattern(Protocol):
+class RegexPattern(Protocol):
     @property
     def groups(self) -> int: ...
 
-    def search(self, text: bytes, pos: int = 0, /) -> Match | None: ...
+    def search(self, text: bytes, pos: int = 0, /) -> RegexMatch | None: ...
 
 
 KeywordFinder = Callable[[bytes], Iterable[int]]
 """From lower-cased text to the numbers of the keywords that occur in it."""
 
 
-class Engine(Protocol):
-    def compile(self, regex: str) -> Pattern: ...
+class RegexEngine(Protocol):
+    def compile(self, regex: str) -> RegexPattern: ...
 
     def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder: ...
 
@@ -53,8 +53,8 @@ class Re2Engine:
         self._options.log_errors = False
         self._options.max_mem = self.MAX_MEM
 
-    def compile(self, regex: str) -> Pattern:
-        return cast(Pattern, self._re2.compile(regex.encode(), self._options))
+    def compile(self, regex: str) -> RegexPattern:
+        return cast(RegexPattern, self._re2.compile(regex.encode(), self._options))
 
     def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder:
         matcher = self._re2.Set.SearchSet(self._options)
@@ -72,7 +72,7 @@ def present(found: list[int] | None, count: int) -> Iterable[int]:
 class ReEngine:
     """The fallback: the same findings, slower, and without RE2's promise of linear time."""
 
-    def compile(self, regex: str) -> Pattern:
+    def compile(self, regex: str) -> RegexPattern:
         return re.compile(to_python(regex).encode())
 
     def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder:
@@ -80,7 +80,7 @@ class ReEngine:
 
 
 @cache
-def best_engine() -> Engine:
+def best_engine() -> RegexEngine:
     try:
         return Re2Engine()
     except ImportError:

@@ -8,10 +8,10 @@ from functools import cache
 from retinue.redaction import gitleaks
 from retinue.redaction.assignment_rules import ASSIGNMENT_RULES
 from retinue.redaction.candidate import Candidate, entropy
-from retinue.redaction.engine import Engine, Match, Pattern, best_engine
+from retinue.redaction.engine import RegexEngine, RegexMatch, RegexPattern, best_engine
 from retinue.redaction.key_rules import KEY_RULES
 from retinue.redaction.provider_rules import PROVIDER_RULES
-from retinue.redaction.rule import Allowlist, Rule
+from retinue.redaction.rule import Allowlist, SecretRule
 from retinue.redaction.spans import Span
 from retinue.redaction.web_rules import WEB_RULES
 
@@ -19,7 +19,7 @@ from retinue.redaction.web_rules import WEB_RULES
 class Finder:
     """The rules on one engine. An expression is compiled when a text first has one of its keywords."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: RegexEngine) -> None:
         self._engine = engine
         self._rules = rules_in_order()
         self.kinds = frozenset(rule.id for rule in self._rules)
@@ -30,7 +30,7 @@ class Finder:
             [index for index, rule in enumerate(self._rules) if word in rule.keywords] for word in words
         ]
         self._rules_without_keywords = [index for index, rule in enumerate(self._rules) if not rule.keywords]
-        self._patterns: dict[str, Pattern] = {}
+        self._patterns: dict[str, RegexPattern] = {}
 
     @property
     def expressions(self) -> Iterator[str]:
@@ -47,7 +47,7 @@ class Finder:
         for index in sorted(to_try):
             yield from self._apply(self._rules[index], text)
 
-    def _apply(self, rule: Rule, text: bytes) -> Iterator[Span]:
+    def _apply(self, rule: SecretRule, text: bytes) -> Iterator[Span]:
         pattern = self.compiled(rule.regex)
         at = 0
         while at < len(text) and (match := pattern.search(text, at)):
@@ -72,14 +72,14 @@ class Finder:
         lowered = candidate.secret.lower()
         return any(word in lowered for word in allowlist.stopwords)
 
-    def compiled(self, regex: str) -> Pattern:
+    def compiled(self, regex: str) -> RegexPattern:
         pattern = self._patterns.get(regex)
         if pattern is None:
             pattern = self._patterns[regex] = self._engine.compile(regex)
         return pattern
 
 
-def rules_in_order() -> tuple[Rule, ...]:
+def rules_in_order() -> tuple[SecretRule, ...]:
     """The most telling first: of two that find the same, the first names its kind."""
     *by_form, generic = sorted(gitleaks.load(), key=lambda rule: rule.id == gitleaks.GENERIC)
     return (*KEY_RULES, *by_form, *PROVIDER_RULES, *WEB_RULES, *ASSIGNMENT_RULES, generic)
@@ -91,7 +91,7 @@ def default_finder() -> Finder:
     return Finder(best_engine())
 
 
-def secret_span(rule: Rule, pattern: Pattern, match: Match) -> tuple[int, int]:
+def secret_span(rule: SecretRule, pattern: RegexPattern, match: RegexMatch) -> tuple[int, int]:
     if rule.group is not None:
         return match.span(rule.group)
     groups = (match.span(group) for group in range(1, pattern.groups + 1))

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from retinue.redaction.ordinary import ABOUT_A_SECRET, CODE, NUMBERED_WORDS
-from retinue.redaction.rule import Allowlist, Rule, either
+from retinue.redaction.rule import Allowlist, SecretRule, either
 
 SUPERSEDED = frozenset(
     {
@@ -49,7 +49,7 @@ MORE_ALLOWED = {GENERIC: (CODE, NUMBERED_WORDS, ABOUT_A_SECRET)}
 """Its own list knows words that secrets do not contain, but not that `key: Ed25519PrivateKey` is code."""
 
 
-def load() -> tuple[Rule, ...]:
+def load() -> tuple[SecretRule, ...]:
     # Imported here: only the first text needs it.
     import tomllib
 
@@ -59,14 +59,14 @@ def load() -> tuple[Rule, ...]:
     return tuple(rule_from(entry, for_all) for entry in document["rules"] if entry["id"] not in SUPERSEDED)
 
 
-def rule_from(entry: dict[str, Any], for_all: Allowlist) -> Rule:
+def rule_from(entry: dict[str, Any], for_all: Allowlist) -> SecretRule:
     name, regex = str(entry["id"]), str(entry["regex"])
     opening = next((opening for opening in OPENINGS if regex.startswith(opening)), "")
     if opening:
         regex = OPENINGS[opening] + regex.removeprefix(opening)
     if name != GENERIC:
         regex = regex.replace(TERMINATOR, ANY_TERMINATOR)
-    return Rule(
+    return SecretRule(
         id=name,
         regex=regex,
         keywords=KEYWORDS.get(name) or tuple(keyword.lower() for keyword in entry["keywords"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retinue.redaction.rule import Rule
+from retinue.redaction.rule import SecretRule
 
 LINE_BREAK = r"(?:\\{1,4}[nr]|[\r\n])"
 KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
@@ -19,14 +19,14 @@ CRYPT_METHODS = (
 )
 
 KEY_RULES = (
-    Rule(
+    SecretRule(
         id="private-key",
         regex=rf"{KEY_BEGIN}([ \t]*{LINE_BREAK}{INSIDE}+|{INSIDE}*?{KEY_CHARACTERS}{{16,}}{INSIDE}*)-----END",
         keywords=KEY_WORDS,
     ),
     # Cut before its end: every line that has a long run of key in it, whatever stands before it, such as
     # blanks, a comment sign or `path:line:`, and one shorter that is nothing else.
-    Rule(
+    SecretRule(
         id="private-key",
         regex=rf"{KEY_BEGIN}((?:{LINE_BREAK}+[A-Za-z-]+: [^\r\n\\]*)*"
         rf"(?:[^A-Za-z0-9\r\n]*{KEY_CHARACTERS}{{32,}}|[\r\n]+[^\r\n]*?{KEY_CHARACTERS}{{32,}})+"
@@ -34,44 +34,44 @@ KEY_RULES = (
         keywords=KEY_WORDS,
     ),
     # Cut after its beginning.
-    Rule(
+    SecretRule(
         id="private-key",
         regex=rf"((?:{KEY_CHARACTERS}{{32,}}{NO_KEY_CHARACTERS}+n?)+"
         rf"(?:{KEY_CHARACTERS}+{NO_KEY_CHARACTERS}+n?)?){KEY_END}",
         keywords=KEY_WORDS,
     ),
-    Rule(
+    SecretRule(
         id="private-key",
         regex=rf"(?i)\bprivate-lines:[ \t]*\d+((?:{LINE_BREAK}+{KEY_CHARACTERS}{{16,}})+)",
         keywords=("private-lines:",),
     ),
     # The same in base64, as kubeconfig files have it; certificates and public keys begin otherwise.
-    Rule(
+    SecretRule(
         id="private-key",
         regex=r"\bLS0tLS1CRUdJTiB(?:QUklW|QR1Ag|[SFPE])[A-Za-z0-9+/]{40,}={0,2}",
         keywords=("ls0tls1crudjtib",),
     ),
     # Every entry of the manifest, whatever its name; `---` begins another document.
-    Rule(
+    SecretRule(
         id="kubernetes-secret",
         regex=rf"(?i)\bkind:[ \t]*[\"']?secret\b[^\n]*\n{MANIFEST_LINE}{{0,40}}?"
         r"[ \t]*(?:string)?data:[ \t]*\r?\n"
         rf"({MANIFEST_ENTRIES})",
         keywords=("kind:",),
     ),
-    Rule(
+    SecretRule(
         id="kubernetes-secret",
         regex=r"(?i)(?:^|\n)[ \t]*(?:string)?data:[ \t]*\r?\n"
         rf"({MANIFEST_ENTRIES})\n{MANIFEST_LINE}{{0,40}}?[ \t]*kind:[ \t]*[\"']?secret\b",
         keywords=("kind:",),
     ),
-    Rule(
+    SecretRule(
         id="jwt",
         regex=r"\b(eyJ[\w-]{8,}(?:\.[\w-]*){1,4}|ey[A-Za-z][\w-]{8,}\.ey[\w-]{8,}(?:\.[\w-]*)?)",
         keywords=(".ey", "eyj"),
         entropy=3.0,
     ),
-    Rule(
+    SecretRule(
         id="password-hash",
         regex=rf"(\$(?:{'|'.join(CRYPT_METHODS)})\$[./A-Za-z0-9=$,+-]{{20,}})",
         keywords=tuple(f"${method}$" for method in CRYPT_METHODS),

@@ -5,7 +5,7 @@ Each is found wherever it stands, in prose as in code. What follows without a br
 
 from __future__ import annotations
 
-from retinue.redaction.rule import Allowlist, Rule, either
+from retinue.redaction.rule import Allowlist, SecretRule, either
 
 NO_TOKEN = Allowlist(
     regex=either(
@@ -16,8 +16,8 @@ NO_TOKEN = Allowlist(
 )
 
 
-def token(kind: str, regex: str, *keywords: str) -> Rule:
-    return Rule(
+def token(kind: str, regex: str, *keywords: str) -> SecretRule:
+    return SecretRule(
         id=kind,
         regex=rf"\b({regex})",
         keywords=keywords,
@@ -43,7 +43,7 @@ PROVIDER_RULES = (
     # Clouds
     token("aws-bedrock-api-key", r"ABSK[A-Za-z0-9+/]{80,}={0,2}", "absk"),
     token("aws-bedrock-api-key", r"bedrock-api-key-[A-Za-z0-9+/=]{20,}", "bedrock-api-key-"),
-    Rule(
+    SecretRule(
         id="aws-secret-access-key",
         regex=r"\bA[KS]IA[A-Z2-7]{16}[\s,;:|\"']{1,8}([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)",
         keywords=("akia", "asia"),

@@ -15,7 +15,7 @@ from retinue.redaction.values import rewritten
 if TYPE_CHECKING:
     from retinue.redaction.finder import Finder
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 HIDDEN_VALUE = "hidden-value"
 SHORTEST_HIDDEN = 6
@@ -27,7 +27,7 @@ MAX_ROUNDS = 6
 """Hiding a secret can bare another, so the search repeats until it finds none; hostile text ends it here."""
 
 
-class Redactor:
+class SecretRedactor:
     """Replaces each secret by `[redacted:<kind>]`. Redacting twice changes nothing."""
 
     def __init__(self, hidden: Iterable[str] = (), *, finder: Finder | None = None) -> None:
@@ -36,9 +36,9 @@ class Redactor:
         self._hidden_forms = sorted({form for value in self._hidden for form in forms_of(value)})
         self._given_finder = finder
 
-    def with_hidden(self, values: Iterable[str]) -> Redactor:
+    def with_hidden(self, values: Iterable[str]) -> SecretRedactor:
         """A redactor that hides these values too."""
-        return Redactor(self._hidden.union(values), finder=self._given_finder)
+        return SecretRedactor(self._hidden.union(values), finder=self._given_finder)
 
     def hide(self, values: Iterable[str]) -> None:
         """Hide these values from now on: secrets that a run was just given."""
@@ -52,7 +52,7 @@ class Redactor:
         """The text without its secrets."""
         return self._redact(text, "")
 
-    def redact_value(self, value: Value) -> Value:
+    def redact_value(self, value: T) -> T:
         """A JSON-like value of the same shape, with the secrets taken out of its strings and keys."""
         return rewritten(value, self._redact)
 

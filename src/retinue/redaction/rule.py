@@ -25,7 +25,7 @@ class Allowlist:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SecretRule:
     id: str
     regex: str
     keywords: tuple[str, ...]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 Rewrite = Callable[[str, str], str]
 """From a string, and the name it is the value of or "", to the string that takes its place."""
 
 
-def rewritten(value: Value, rewrite: Rewrite, name: str = "") -> Value:
+def rewritten(value: T, rewrite: Rewrite, name: str = "") -> T:
     """The same shape with every string rewritten; numbers and whatever is not JSON stay."""
-    return cast(Value, walk(value, rewrite, name))
+    return cast(T, walk(value, rewrite, name))
 
 
 def walk(value: object, rewrite: Rewrite, name: str) -> object:

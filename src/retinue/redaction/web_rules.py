@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from retinue.redaction.ordinary import ADDRESS, CODE, NO_DIGIT, NUMBERED_WORDS, PLACEHOLDER, WORDS
-from retinue.redaction.rule import Allowlist, Rule
+from retinue.redaction.rule import Allowlist, SecretRule
 from retinue.redaction.syntax import EQUALS, QUOTE
 
 SCHEME = r"(?:bearer|basic|token|apikey|api-key|negotiate|key|oauth|bot)(?:[ \t]{1,4}|%20)"
 
 HEADERS = (
-    Rule(
+    SecretRule(
         id="authorization-header",
         regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?{SCHEME}([\w.~+/=%:|@!$^&*-]{{4,}})",
         keywords=("authorization",),
         allowlists=(PLACEHOLDER, WORDS),
     ),
-    Rule(
+    SecretRule(
         id="authorization-header",
         regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?([\w.~+/=%:|@!$^&*-]{{8,}})",
         keywords=("authorization",),
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
     ),
     # Digest, AWS4-HMAC-SHA256 and the like: a list of parameters, of which one proves the identity.
-    Rule(
+    SecretRule(
         id="authorization-header",
         regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?[\w-]{{4,30}}[ \t].*?"
         r"\b(?:signature|response|oauth_signature|mac)=\\{0,3}\"?([\w%+/=-]{16,})",
         keywords=("authorization",),
     ),
-    Rule(
+    SecretRule(
         id="bearer-token",
         regex=r"(?i)\b(?:bearer|basic)(?:[ \t]{1,4}|%20)([\w.~+/-]{16,}={0,2})",
         keywords=("bearer ", "basic ", "bearer%20", "basic%20", "bearer\t"),
         entropy=3.0,
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
     ),
-    Rule(
+    SecretRule(
         id="cookie-header",
         regex=r"""(?i)\b(?:set-)?cookie2?\\{0,3}["']?[ \t]{0,2}:[ \t]{0,2}\\{0,3}["']?"""
         r"""([\w.-]{1,64}=[^\r\n"'\\]{8,})""",
@@ -45,7 +45,7 @@ HEADERS = (
 )
 
 URLS = (
-    Rule(
+    SecretRule(
         id="url-credentials",
         regex=r"""://([^\s/?#@:"'\x60<>\\]*:[^\s/@"'\x60<>\\]+)@[\w\[%]""",
         keywords=("://",),
@@ -54,14 +54,14 @@ URLS = (
             Allowlist(regex=r"^[^:]*:\d{1,5}[?#]|:[$%@#]?[{<\[(]|\$\{|\{\{|\{\w*\}|:\$\w+$|%\(|:%s$|:[*.]+$"),
         ),
     ),
-    Rule(
+    SecretRule(
         id="url-credentials",
         regex=r"""://([\w.~%+-]{20,})@[\w\[]""",
         keywords=("://",),
         entropy=3.0,
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS),
     ),
-    Rule(
+    SecretRule(
         id="url-parameter",
         regex=r"(?i)(?:[?&]|&amp;)"
         r"(?:[\w.-]{0,20}(?:token|secret|api_?key|apikey|passw(?:or)?d|passwd|signature)|pwd|auth|sig)"
@@ -69,14 +69,14 @@ URLS = (
         keywords=("token=", "secret=", "key=", "password=", "passwd=", "pwd=", "auth=", "sig=", "signature="),
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
     ),
-    Rule(
+    SecretRule(
         id="url-parameter",
         regex=r"""(?i)(?:[?&]|&amp;)(?:key|code|session(?:_?id)?|sid)=([\w%.~+/=-]{20,})""",
         keywords=("key=", "code=", "session", "sid="),
         entropy=3.2,
         allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
     ),
-    Rule(
+    SecretRule(
         id="webhook-url",
         regex=r"(?i)\b(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)"
         r"|discord(?:app)?\.com/api/(?:v\d+/)?webhooks"

@@ -16,8 +16,8 @@ from retinue.core.errors import ModelFailed
 from retinue.core.json_value import Json
 from retinue.core.model import Model, ModelFacts, Prompt, Reply, Turn
 from retinue.core.spending import UNMETERED, Spending
+from retinue.core.text import clip
 from retinue.core.tokens import estimate_tokens
-from retinue.core.words import clip
 
 MOST_SHOWN = 20
 """Finds: in the trials the right file was among so many for nine questions of ten."""
@@ -134,7 +134,7 @@ def _prompt(question: str, shown: Sequence[str]) -> Prompt:
 def _parsed(text: str) -> dict[str, Any] | None:
     """The object in it: small models put thoughts, fences and words around what they are asked for."""
     # Imported here because most questions are answered without a model.
-    from retinue.core.spoken_json import first_value
+    from retinue.core.lenient_json import first_value
     from retinue.executors.local.moves import without_thoughts
 
     found = first_value(without_thoughts(text))

@@ -12,10 +12,10 @@ from dataclasses import replace
 from retinue.codebase.locate import Place
 from retinue.core.errors import RetinueError
 from retinue.core.report import RoleResult
-from retinue.core.words import clip, joined
+from retinue.core.text import clip, join_notes
 from retinue.research.advice import Advice
-from retinue.research.inquiry import Inquiry
 from retinue.research.locator import told
+from retinue.research.role_context import Inquiry
 
 Consult = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
 """Asks a model about a role's finds: the role, the question, the finds, and how many seconds it has. Raises
@@ -43,7 +43,7 @@ async def advised_places(
     if result.confidence == "high":
         order = [0, *(position for position in order if position)]
     ordered = [places[position] for position in order]
-    notes = joined(result.notes, _by(advice, "Ordered and explained"))
+    notes = join_notes(result.notes, _by(advice, "Ordered and explained"))
     retold = told(inquiry, ordered, result.confidence, notes)
     return replace(retold, summary=_explained(advice, retold.summary)), tuple(ordered)
 
@@ -60,7 +60,7 @@ async def advised(
         result,
         summary=_explained(advice, result.summary),
         key_findings=(*advice.explanation[1:], *(result.key_findings[position] for position in order)),
-        notes=joined(result.notes, _by(advice, "Explained")),
+        notes=join_notes(result.notes, _by(advice, "Explained")),
     )
 
 
@@ -79,11 +79,11 @@ async def _word(
 def _unadvised(result: RoleResult, why: RetinueError | None) -> RoleResult:
     if why is None:
         return result
-    return replace(result, notes=joined(result.notes, f"Without the model: {clip(why.message, 160)}."))
+    return replace(result, notes=join_notes(result.notes, f"Without the model: {clip(why.message, 160)}."))
 
 
 def _explained(advice: Advice, summary: str) -> str:
-    return joined(*advice.explanation[:1], summary) or ""
+    return join_notes(*advice.explanation[:1], summary) or ""
 
 
 def _by(advice: Advice, done: str) -> str:

@@ -9,16 +9,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.locate import Place
 from retinue.codebase.references import Claim
 from retinue.core.report import Confidence, RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import counted, joined
-from retinue.research.early import early
+from retinue.core.text import counted, join_notes
 from retinue.research.findings import Finding, verify
-from retinue.research.inquiry import Inquiry
-from retinue.research.source import Definition, Source
+from retinue.research.role_context import Inquiry
+from retinue.research.soft_deadline import early
+from retinue.research.source import SourceDefinition, SourceFile
 from retinue.research.tracing import Use, Uses, callees_of, constants_of, definitions_of, uses_of
 
 COMPONENTS = 2
@@ -36,15 +36,15 @@ LINKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    source: Source
-    definition: Definition
+    source: SourceFile
+    definition: SourceDefinition
 
     @property
     def name(self) -> str:
         return self.definition.shown
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> FileEntry:
         return self.source.entry
 
 
@@ -81,7 +81,7 @@ def analyze(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult
         references=verified.references,
         key_findings=verified.findings,
         confidence=_confidence(inquiry, components),
-        notes=joined(verified.notes, soon.note),
+        notes=join_notes(verified.notes, soon.note),
     )
 
 
@@ -109,7 +109,7 @@ def _components(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> list[C
 
 def _with_bodies(components: Sequence[Component]) -> list[Component]:
     """Of several definitions of one thing in a file, such as overloads, the longest: it does the work."""
-    longest: dict[tuple[Entry, str], Component] = {}
+    longest: dict[tuple[FileEntry, str], Component] = {}
     for one in components:
         known = longest.get((one.entry, one.name))
         if known is None or one.definition.length > known.definition.length:
@@ -117,7 +117,7 @@ def _with_bodies(components: Sequence[Component]) -> list[Component]:
     return list(longest.values())
 
 
-def _trace(trace: Trace, component: Component, near: Sequence[Entry], stop: Stop) -> None:
+def _trace(trace: Trace, component: Component, near: Sequence[FileEntry], stop: Stop) -> None:
     source, definition, name = component.source, component.definition, component.name
     here = Claim(source.entry, definition.line, (definition.name,))
     trace.add("definition", f"{{0}}: `{name}` is defined: {_code(source.quote(definition.line))}", here)
@@ -170,7 +170,7 @@ def _listed(verb: str, names: Sequence[str]) -> list[str]:
 
 
 def _add_call_path(
-    trace: Trace, component: Component, callers: Sequence[Use], near: Sequence[Entry], stop: Stop
+    trace: Trace, component: Component, callers: Sequence[Use], near: Sequence[FileEntry], stop: Stop
 ) -> None:
     """From as far up as can be told down to the component."""
     links: list[tuple[str, Claim]] = []

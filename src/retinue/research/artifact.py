@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from retinue.core.errors import Unavailable
-from retinue.core.report import ROLES, Report
+from retinue.core.report import RESEARCH_ROLES, Report
 
 LONGEST_NAME = 60
 MOST_NAMESAKES = 10_000
@@ -47,7 +47,9 @@ def write_new(folder: Path, title: str, text: str) -> Path:
 
 def memo(report: Report, constraints: Iterable[str]) -> str:
     """The Markdown, not redacted yet."""
-    values = [outcome.value for role in ROLES if (outcome := report.roles.get(role)) and outcome.value]
+    values = [
+        outcome.value for role in RESEARCH_ROLES if (outcome := report.roles.get(role)) and outcome.value
+    ]
     findings = dict.fromkeys(finding for value in values for finding in value.key_findings)
     references = dict.fromkeys(str(reference) for value in values for reference in value.references)
     notes = [*report.notes, *(value.notes for value in values if value.notes)]

@@ -19,7 +19,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Constraints:
+class ResearchConstraints:
     tokens: int = 2_000
     """Tokens of the answer."""
     deadline_ms: int = 30_000
@@ -29,7 +29,7 @@ class Constraints:
     max_bytes_read: int = 1_048_576
     """Bytes that all roles together may read."""
 
-    def narrowed(self, wanted: Mapping[str, int]) -> Constraints:
+    def narrowed(self, wanted: Mapping[str, int]) -> ResearchConstraints:
         """With what a caller asked for. The size of an answer is the caller's own choice, the rest is not."""
         chosen: dict[str, int] = {}
         for name, value in wanted.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retinue.codebase.references import Claim, check
+from retinue.codebase.references import Claim, check_claims
 from retinue.core.reference import Reference
 from retinue.core.stop import Stop
-from retinue.core.words import counted
-from retinue.research.inquiry import Inquiry
+from retinue.core.text import counted
+from retinue.research.role_context import Inquiry
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Verified:
 def verify(inquiry: Inquiry, findings: Sequence[Finding], stop: Stop) -> Verified:
     """The findings all of whose evidence holds when its files are opened again."""
     claims = dict.fromkeys(claim for finding in findings for claim in finding.claims)
-    held = set(check(inquiry.scope.codebase, claims, stop, inquiry.sources.ledger.charge).held)
+    held = set(check_claims(inquiry.scope.codebase, claims, stop, inquiry.sources.ledger.charge).held)
     kept = [finding for finding in findings if held.issuperset(finding.claims)]
     references = dict.fromkeys(
         inquiry.reference(claim.entry, claim.line) for finding in kept for claim in finding.claims

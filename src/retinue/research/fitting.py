@@ -14,8 +14,8 @@ from typing import Literal
 
 from retinue.core.reference import Reference
 from retinue.core.report import Report, RoleOutcome
+from retinue.core.text import clip, counted
 from retinue.core.tokens import estimate_tokens
-from retinue.core.words import clip, counted
 
 MARGIN = 0.92
 """The share of the budget that is filled: the estimate of tokens errs a little."""
@@ -47,7 +47,7 @@ ORDER: tuple[tuple[str, ListName, slice], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class FittedItem:
     role: str
     list: ListName
     value: Reference | str
@@ -66,7 +66,7 @@ def tokens_of(report: Report) -> int:
     return estimate_tokens(_ID.sub("9" * 15, _ELAPSED.sub("99999", text)))
 
 
-def fit(report: Report, tokens: int, rest: str) -> Report:
+def fit_report(report: Report, tokens: int, rest: str) -> Report:
     """The report within the budget; `rest` tells how to have what was cut."""
     room = int(tokens * MARGIN)
     report = replace(report, question=clip(report.question, QUESTION_CHARS))
@@ -75,7 +75,7 @@ def fit(report: Report, tokens: int, rest: str) -> Report:
     items = list(_items(report))
     frame = _frame(report, items, rest, room)
     left = room - tokens_of(_filled(frame, (), items, rest))
-    kept: list[Item] = []
+    kept: list[FittedItem] = []
     for item in items:
         if item.tokens <= left and item.role in frame.roles:
             kept.append(item)
@@ -85,14 +85,14 @@ def fit(report: Report, tokens: int, rest: str) -> Report:
     return fitted
 
 
-def _items(report: Report) -> Iterator[Item]:
+def _items(report: Report) -> Iterator[FittedItem]:
     for role, name, part in ORDER:
         value = report.roles[role].value if role in report.roles else None
         if value is not None:
-            yield from (Item(role, name, one) for one in getattr(value, name)[part])
+            yield from (FittedItem(role, name, one) for one in getattr(value, name)[part])
 
 
-def _frame(report: Report, items: Sequence[Item], rest: str, room: int) -> Report:
+def _frame(report: Report, items: Sequence[FittedItem], rest: str, room: int) -> Report:
     """The report with texts short enough to leave half of the room for its lists, if that can be."""
     frame = report
     for length in (400, 200, 100, 50):
@@ -128,7 +128,7 @@ def _shorter(outcome: RoleOutcome, length: int) -> RoleOutcome:
     )
 
 
-def _filled(frame: Report, kept: Sequence[Item], items: Sequence[Item], rest: str) -> Report:
+def _filled(frame: Report, kept: Sequence[FittedItem], items: Sequence[FittedItem], rest: str) -> Report:
     """The frame with these items, and a note about the others."""
     cut = set(items).difference(kept)
     amounts = (("references", "reference"), ("key_findings", "finding"))
@@ -146,7 +146,7 @@ def _filled(frame: Report, kept: Sequence[Item], items: Sequence[Item], rest: st
     )
 
 
-def _with_lists(role: str, outcome: RoleOutcome, kept: Sequence[Item]) -> RoleOutcome:
+def _with_lists(role: str, outcome: RoleOutcome, kept: Sequence[FittedItem]) -> RoleOutcome:
     if outcome.value is None:
         return outcome
     own = [item for item in kept if item.role == role]

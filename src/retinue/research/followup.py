@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from retinue.codebase.kinds import Kind
+from retinue.codebase.kinds import FileKind
 from retinue.codebase.locate import Place
-from retinue.codebase.question import parse
-from retinue.codebase.terms import parts, stem
+from retinue.codebase.question import parse_question
+from retinue.codebase.terms import split_identifier, stem
 from retinue.core.report import Report, ReportId
 
 KNOWN, KIND, AREA = 1.3, 1.6, 2.0
@@ -25,7 +25,7 @@ KIND_ALONE = 20.0
 WIDER = 5
 """Times the limit: so many places are looked at, for some of them fall away."""
 
-_KINDS: Mapping[Kind, str] = {
+_KINDS: Mapping[FileKind, str] = {
     "test": r"tests?|specs?|test cases?|unit tests?",
     "docs": r"docs?|documentation|readmes?|guides?",
     "config": r"config\w*|settings?",
@@ -60,8 +60,8 @@ class Earlier:
 class Narrowing:
     """What a follow-up says about where to look."""
 
-    wanted: frozenset[Kind]
-    unwanted: frozenset[Kind]
+    wanted: frozenset[FileKind]
+    unwanted: frozenset[FileKind]
     areas: tuple[str, ...]
     only: bool
     """Whether anything else is out of the question."""
@@ -73,10 +73,10 @@ class Narrowing:
         def said(before: str, words: str) -> bool:
             return re.search(rf"{before}\b(?:{words})\b", question, re.IGNORECASE) is not None
 
-        unwanted = frozenset[Kind](kind for kind, words in _KINDS.items() if said(_NOT, words))
-        named = frozenset[Kind](kind for kind, words in _KINDS.items() if said("", words))
+        unwanted = frozenset[FileKind](kind for kind, words in _KINDS.items() if said(_NOT, words))
+        named = frozenset[FileKind](kind for kind, words in _KINDS.items() if said("", words))
         areas = [area for area in _AREA.findall(question) if not _names_a_kind(area)]
-        only, alone = _ONLY.search(question) is not None, not parse(subject(question)).terms
+        only, alone = _ONLY.search(question) is not None, not parse_question(subject(question)).terms
         return cls(named - unwanted, unwanted, tuple(areas), only, alone)
 
 
@@ -126,7 +126,7 @@ def _lies_in(place: Place, area: str) -> bool:
 
 
 def _speaks_of(place: Place, area: str) -> bool:
-    words = {stem(part) for name in PurePosixPath(place.path).parts for part in parts(name)}
+    words = {stem(part) for name in PurePosixPath(place.path).parts for part in split_identifier(name)}
     return stem(area.casefold()) in words
 
 

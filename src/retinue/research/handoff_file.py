@@ -8,7 +8,7 @@ from pathlib import Path
 
 from retinue.core.errors import InvalidInput
 
-PREFIX = "handoff"
+HANDOFF_PREFIX = "handoff"
 """What the names of handoffs begin with; memos of research lie in the same folder."""
 LARGEST = 1_048_576
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
@@ -21,7 +21,7 @@ def find_handoff(folder: Path, name: str | None) -> Path:
         key=lambda path: (path.stat().st_mtime_ns, path.name),
     )
     if name is None:
-        newest = [path for path in files if path.name.startswith(f"{PREFIX}-")][-1:]
+        newest = [path for path in files if path.name.startswith(f"{HANDOFF_PREFIX}-")][-1:]
         if not newest:
             raise InvalidInput("there is no handoff yet", hint="create_handoff writes one")
         return newest[0]

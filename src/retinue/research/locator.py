@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.locate import Located, Place
-from retinue.codebase.references import Checked, Claim, check, words_in
-from retinue.codebase.sources import LARGEST
+from retinue.codebase.references import CheckedClaims, Claim, check_claims, words_in_files
+from retinue.codebase.sources import MAX_SEARCHED_BYTES
 from retinue.core.errors import DeadlineExceeded
 from retinue.core.report import Confidence, RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import clip, counted, joined
-from retinue.research.early import early
+from retinue.core.text import clip, counted, join_notes
 from retinue.research.followup import WIDER, narrowed
-from retinue.research.inquiry import Inquiry
-from retinue.research.near import near_names
+from retinue.research.role_context import Inquiry
+from retinue.research.similar_names import near_names
+from retinue.research.soft_deadline import early
 from retinue.research.synthesis import FINDINGS
 
 KINDS = {
@@ -40,7 +40,7 @@ DEFINITION_LINES = 100
 
 
 @dataclass(slots=True)
-class Looked:
+class CheckedPlaces:
     """What became of the places: those that hold, and what happened to the others."""
 
     kept: list[Place] = field(default_factory=list[Place])
@@ -65,7 +65,7 @@ def find(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[RoleResult, tuple[Pl
         return _not_found(inquiry, located, stop), ()
     kept = looked.kept
     confidence = _confidence(inquiry, located) if kept and not is_cut else "low"
-    notes = joined(
+    notes = join_notes(
         narrowing,
         "The deadline came before everything was searched: there may be more." if is_cut else None,
         _notes(inquiry, looked, located, stop),
@@ -93,9 +93,9 @@ def _located(inquiry: Inquiry, limit: int, stop: Stop) -> tuple[Located, bool]:
     raise DeadlineExceeded("the deadline passed before the files were searched")
 
 
-def _looked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Looked:
+def _looked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> CheckedPlaces:
     """Every place is opened again, a few at a time: what was seen when the deadline comes is kept."""
-    looked = Looked()
+    looked = CheckedPlaces()
     for first in range(0, len(places), AT_ONCE):
         try:
             _look(looked, inquiry, places[first : first + AT_ONCE], stop)
@@ -106,9 +106,9 @@ def _looked(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Looked:
     return looked
 
 
-def _look(looked: Looked, inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> None:
+def _look(looked: CheckedPlaces, inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> None:
     codebase, asked = inquiry.scope.codebase, inquiry.asked
-    seen = words_in(codebase, (place.entry for place in places), asked.aims, stop)
+    seen = words_in_files(codebase, (place.entry for place in places), asked.aims, stop)
     kept, checked = _checked(inquiry, places, seen, stop)
     looked.present.update(*seen.values())
     looked.kept += kept
@@ -117,16 +117,16 @@ def _look(looked: Looked, inquiry: Inquiry, places: Sequence[Place], stop: Stop)
 
 
 def _checked(
-    inquiry: Inquiry, places: Sequence[Place], seen: Mapping[Entry, Collection[str]], stop: Stop
-) -> tuple[list[Place], Checked]:
+    inquiry: Inquiry, places: Sequence[Place], seen: Mapping[FileEntry, Collection[str]], stop: Stop
+) -> tuple[list[Place], CheckedClaims]:
     """The places whose line holds; where only the line does not, the file alone if it speaks of it at all."""
     says = (*inquiry.asked.names, *inquiry.asked.terms)
     charge = inquiry.sources.ledger.charge
     claims = [Claim(place.entry, place.line, says, DEFINITION_LINES) for place in places]
-    lines = check(inquiry.scope.codebase, claims, stop, charge)
+    lines = check_claims(inquiry.scope.codebase, claims, stop, charge)
     speaking = [Claim(claim.entry) for claim in lines.failed if seen[claim.entry]]
     silent = tuple(claim for claim in lines.failed if not seen[claim.entry])
-    whole = check(inquiry.scope.codebase, speaking, stop, charge)
+    whole = check_claims(inquiry.scope.codebase, speaking, stop, charge)
     with_line = {claim.entry for claim in lines.held}
     readable = with_line.union(claim.entry for claim in whole.held)
     kept = [
@@ -134,7 +134,7 @@ def _checked(
         for place in places
         if place.entry in readable
     ]
-    return kept, Checked(lines.held, (*silent, *whole.failed), (*lines.unchecked, *whole.unchecked))
+    return kept, CheckedClaims(lines.held, (*silent, *whole.failed), (*lines.unchecked, *whole.unchecked))
 
 
 def _confidence(inquiry: Inquiry, located: Located) -> Confidence:
@@ -170,10 +170,10 @@ def _groups(inquiry: Inquiry, kept: Sequence[Place]) -> Iterator[str]:
             yield f"{name} ({len(paths)}): {', '.join(paths[:NAMED])}{more}"
 
 
-def _notes(inquiry: Inquiry, looked: Looked, located: Located, stop: Stop) -> str | None:
+def _notes(inquiry: Inquiry, looked: CheckedPlaces, located: Located, stop: Stop) -> str | None:
     absent = [name for name in inquiry.asked.names if name not in looked.present]
     unchecked = "the deadline came" if looked.is_cut else "a limit was reached"
-    return joined(
+    return join_notes(
         f"Not found: {', '.join(absent)}." if absent else None,
         _near(inquiry, absent, located, stop) if absent else None,
         f"{counted(looked.failed, 'reference')} dropped: not as claimed any more." if looked.failed else None,
@@ -198,9 +198,11 @@ def _not_found(inquiry: Inquiry, located: Located, stop: Stop) -> RoleResult:
     where = f"{counted(located.files, 'file')} of {counted(len(inquiry.scope.folders), 'root')}"
     near = _near(inquiry, wanted or asked.text.split(), located, stop)
     were = "was" if located.too_large == 1 else "were"
-    large = f"{counted(located.too_large, 'file')} larger than {LARGEST // 1_000} kB {were} not read."
+    large = (
+        f"{counted(located.too_large, 'file')} larger than {MAX_SEARCHED_BYTES // 1_000} kB {were} not read."
+    )
     return RoleResult(
-        summary=joined(f"Not found: nothing in {where} fits {shown}.", near) or "",
+        summary=join_notes(f"Not found: nothing in {where} fits {shown}.", near) or "",
         confidence="low",
         notes=large if located.too_large else None,
     )

@@ -6,19 +6,19 @@ import os.path
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.core.reference import Reference
 from retinue.core.stop import Stop
-from retinue.research.scope import Scope
+from retinue.research.scope import SearchScope
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    scope: Scope
-    before: Scope | None = None
+    scope: SearchScope
+    before: SearchScope | None = None
     """What the report names before this scope: its roots come first, and so do its references."""
 
-    def of(self, entry: Entry, line: int | None = None) -> tuple[Reference, int]:
+    def of(self, entry: FileEntry, line: int | None = None) -> tuple[Reference, int]:
         """A reference, and the place of its root among the report's.
 
         Where an earlier root has the same path it is told from the first root on, through `..`.
@@ -35,7 +35,7 @@ class Naming:
             return True
         return self.before is not None and self.before.shows(path, stop)
 
-    def _from_first_root(self, entry: Entry) -> str:
+    def _from_first_root(self, entry: FileEntry) -> str:
         first = (self.before or self.scope).searched[0]
         whole = str(entry.root.path / entry.path)
         try:

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retinue.codebase.entry import Entry
-from retinue.codebase.kinds import kind_of
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.kinds import file_kind
 from retinue.codebase.locate import Place
-from retinue.codebase.references import Claim, words_in
+from retinue.codebase.references import Claim, words_in_files
 from retinue.core.report import RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import counted, joined
-from retinue.research.early import early
+from retinue.core.text import counted, join_notes
 from retinue.research.findings import Finding, verify
-from retinue.research.inquiry import Inquiry
-from retinue.research.source import Definition, Source
+from retinue.research.role_context import Inquiry
+from retinue.research.soft_deadline import early
+from retinue.research.source import SourceDefinition, SourceFile
 from retinue.research.tracing import uses_of
 
 FEWEST, EXAMPLES = 2, 6
@@ -37,15 +37,15 @@ _VALUE = re.compile(r"""(["'`])(?:(?!\1).)*\1|\w+""")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    source: Source
+    source: SourceFile
     first: int
     last: int
     line: int
     """The line that the example is about."""
-    definition: Definition | None
+    definition: SourceDefinition | None
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> FileEntry:
         return self.source.entry
 
     @property
@@ -74,7 +74,7 @@ def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Role
         references=verified.references,
         key_findings=verified.findings,
         confidence="med" if number >= FEWEST else "low",
-        notes=joined(
+        notes=join_notes(
             verified.notes, soon.note, "Only one example: there may be no pattern." if number == 1 else None
         ),
     )
@@ -84,8 +84,8 @@ def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterat
     """Uses of what the question names, then the most relevant definitions, one of each file at a time."""
     near = [place.entry for place in places]
     for name in inquiry.asked.names[:2]:
-        uses = uses_of(inquiry, Definition(name, 0, 0), near[0], near, CANDIDATES, stop).callers
-        seen = Counter[Entry]()
+        uses = uses_of(inquiry, SourceDefinition(name, 0, 0), near[0], near, CANDIDATES, stop).callers
+        seen = Counter[FileEntry]()
         for use in sorted(uses, key=lambda use: _next(seen, use.entry)):
             source = inquiry.sources.open(use.entry, stop)
             if source is not None:
@@ -102,13 +102,13 @@ def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterat
                 yield _around(source, lasting[number].line, lasting[number])
 
 
-def _next(seen: Counter[Entry], entry: Entry) -> int:
+def _next(seen: Counter[FileEntry], entry: FileEntry) -> int:
     """How many times the file came before: the first use in each file goes before the second in any."""
     seen[entry] += 1
     return seen[entry]
 
 
-def _around(source: Source, line: int, definition: Definition | None) -> Example:
+def _around(source: SourceFile, line: int, definition: SourceDefinition | None) -> Example:
     """At most so many lines: of the definition if the line is near its start, else around the line."""
     top, end = (definition.top, definition.end) if definition else (1, len(source.lines))
     first = top if line - top < SNIPPET_LINES - 2 else line - SNIPPET_LINES // 3
@@ -145,9 +145,11 @@ def _tests_of(
     inquiry: Inquiry, examples: Sequence[Example], tests: Sequence[Place], stop: Stop
 ) -> Iterator[Finding]:
     """For each example the first of the found tests that names it, each test once."""
-    names = [one.definition.name for one in examples if one.definition and kind_of(one.entry.path) != "test"]
-    seen = words_in(inquiry.scope.codebase, (test.entry for test in tests), names, stop)
-    told: set[Entry] = set()
+    names = [
+        one.definition.name for one in examples if one.definition and file_kind(one.entry.path) != "test"
+    ]
+    seen = words_in_files(inquiry.scope.codebase, (test.entry for test in tests), names, stop)
+    told: set[FileEntry] = set()
     for name in names:
         entry = next((entry for entry, found in seen.items() if name in found and entry not in told), None)
         if entry is not None:

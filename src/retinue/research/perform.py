@@ -20,19 +20,19 @@ import anyio.to_thread
 
 from retinue.core.budget import Charge
 from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.report import RoleError, RoleOutcome, RoleResult, Status
+from retinue.core.report import RoleError, RoleOutcome, RoleResult, RoleStatus
 from retinue.core.spending import UNMETERED
 from retinue.core.stop import Stop
-from retinue.runtime.settled import settled
+from retinue.runtime.shielded import wait_shielded
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[Stop, Charge], RoleResult]
+RoleWork = Callable[[Stop, Charge], RoleResult]
 """A role at work. Synchronous; looks at its stop often, and books what it reads."""
 
 
-class Perform(Protocol):
-    async def __call__(self, role: str, work: Work, seconds: float) -> RoleOutcome:
+class PerformRole(Protocol):
+    async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
         """Perform a role within so many seconds. Never raises but when it is itself canceled."""
         ...
 
@@ -45,7 +45,7 @@ class InThread:
     """How many may work at once; others wait, at most until their deadline."""
     charge: Charge = UNMETERED.charge
 
-    async def __call__(self, role: str, work: Work, seconds: float) -> RoleOutcome:
+    async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
         stop = Stop(seconds)
         admitted = False
         with anyio.move_on_after(seconds):
@@ -57,7 +57,7 @@ class InThread:
             if admitted:
                 self.workers.release()
 
-    async def _attempt(self, role: str, work: Work, stop: Stop) -> RoleOutcome:
+    async def _attempt(self, role: str, work: RoleWork, stop: Stop) -> RoleOutcome:
         thread = asyncio.ensure_future(
             anyio.to_thread.run_sync(partial(attempt, role, work, stop, self.charge))
         )
@@ -66,11 +66,11 @@ class InThread:
         except asyncio.CancelledError:
             # Not left alone: no thread may go on reading for an answer that nobody waits for.
             stop.cancel()
-            await settled(thread)
+            await wait_shielded(thread)
             raise
 
 
-def attempt(role: str, work: Work, stop: Stop, charge: Charge = UNMETERED.charge) -> RoleOutcome:
+def attempt(role: str, work: RoleWork, stop: Stop, charge: Charge = UNMETERED.charge) -> RoleOutcome:
     """The role's outcome, whatever happens in it."""
     started = time.time()
     clock = time.monotonic()
@@ -94,7 +94,7 @@ def attempt(role: str, work: Work, stop: Stop, charge: Charge = UNMETERED.charge
     )
 
 
-def _status(failure: RetinueError | None) -> Status:
+def _status(failure: RetinueError | None) -> RoleStatus:
     if failure is None:
         return "ok"
     if isinstance(failure, DeadlineExceeded):

@@ -15,24 +15,24 @@ import anyio
 
 from retinue.codebase.locate import Place
 from retinue.core.budget import Charge
-from retinue.core.report import ROLES, Progress, Report, ReportId, RoleOutcome, RoleResult
+from retinue.core.report import RESEARCH_ROLES, Report, ReportId, ReportProgress, RoleOutcome, RoleResult
 from retinue.core.stop import Stop
-from retinue.core.words import counted
+from retinue.core.text import counted
 from retinue.research.advised import ADVISED, Consult, advised, advised_places
 from retinue.research.analyzer import analyze
-from retinue.research.constraints import Constraints
+from retinue.research.constraints import ResearchConstraints
 from retinue.research.followup import Earlier
-from retinue.research.inquiry import Inquiry
 from retinue.research.ledger import Ledger, RoleBooks
 from retinue.research.locator import find
 from retinue.research.patterns import find_patterns
-from retinue.research.perform import Perform, Work
-from retinue.research.question import Asked
-from retinue.research.scope import Scope
-from retinue.research.sources import Sources
+from retinue.research.perform import PerformRole, RoleWork
+from retinue.research.question import ResearchQuestion
+from retinue.research.role_context import Inquiry
+from retinue.research.scope import SearchScope
+from retinue.research.sources import SourceFiles
 from retinue.research.synthesis import answer, merge
 
-FOUND = 15
+PLACES_FOUND = 15
 """Places that the locator of a report hands on; asked alone, it may give more."""
 
 Second = Callable[[Inquiry, Sequence[Place], Stop], RoleResult]
@@ -41,23 +41,23 @@ SECOND: Mapping[str, Second] = {"analyzer": analyze, "patterns": find_patterns}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    asked: Asked
-    scope: Scope
-    constraints: Constraints
+class ResearchPlan:
+    asked: ResearchQuestion
+    scope: SearchScope
+    constraints: ResearchConstraints
     redact: Callable[[str], str]
-    thoughts: Scope | None = None
+    thoughts: SearchScope | None = None
     """Historical documents, where there are some."""
     earlier: Earlier | None = None
     """The report that is followed up, if one is."""
-    limit: int = FOUND
+    limit: int = PLACES_FOUND
 
 
 @dataclass(slots=True)
 class Findings:
     """What the roles of one request did."""
 
-    request: Request
+    request: ResearchPlan
     ledger: Ledger
     outcomes: dict[str, RoleOutcome] = field(default_factory=dict[str, RoleOutcome])
     root_of: dict[str, int] = field(default_factory=dict[str, int])
@@ -70,13 +70,13 @@ class Findings:
         return max(0.0, self.started + self.request.constraints.deadline_ms / 1000 - time.monotonic())
 
 
-def roles_for(asked: Asked) -> tuple[str, ...]:
+def roles_for(asked: ResearchQuestion) -> tuple[str, ...]:
     """The roles of a whole report beside the locator."""
     return ("analyzer", "patterns") if asked.wants_examples else ("analyzer",)
 
 
 async def investigate(
-    request: Request, roles: Sequence[str], perform: Perform, consult: Consult | None = None
+    request: ResearchPlan, roles: Sequence[str], perform: PerformRole, consult: Consult | None = None
 ) -> Findings:
     """The locator and these roles, on the codebase and on the historical documents where there are some."""
     limits = request.constraints
@@ -90,13 +90,13 @@ async def investigate(
     return findings
 
 
-def _inquiry(findings: Findings, scope: Scope, before: Scope | None = None) -> Inquiry:
+def _inquiry(findings: Findings, scope: SearchScope, before: SearchScope | None = None) -> Inquiry:
     request = findings.request
-    sources = Sources(scope.codebase, findings.ledger, request.redact)
+    sources = SourceFiles(scope.codebase, findings.ledger, request.redact)
     return Inquiry(request.asked, scope, sources, before, request.earlier, findings.root_of)
 
 
-async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], perform: Perform) -> None:
+async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], perform: PerformRole) -> None:
     locator, *others = roles
     places: list[Place] = []
 
@@ -111,7 +111,7 @@ async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], pe
     def start_from(second: Second, stop: Stop, charge: Charge) -> RoleResult:
         return second(booking(charge), tuple(places), stop)
 
-    async def run(role: str, work: Work) -> None:
+    async def run(role: str, work: RoleWork) -> None:
         outcome = await perform(role, work, findings.seconds_left)
         findings.outcomes[role] = await _considered(findings, inquiry, role, outcome, places)
 
@@ -140,7 +140,7 @@ async def _considered(
 def report_of(findings: Findings) -> Report:
     """The whole report, not yet cut to any size."""
     request, ledger = findings.request, findings.ledger
-    roles = merge({role: findings.outcomes[role] for role in ROLES if role in findings.outcomes})
+    roles = merge({role: findings.outcomes[role] for role in RESEARCH_ROLES if role in findings.outcomes})
     return Report(
         id=ReportId.new(),
         question=request.asked.text,
@@ -149,7 +149,7 @@ def report_of(findings: Findings) -> Report:
         summary=answer(roles),
         notes=tuple(_notes(ledger)),
         root_of=_roots_of(roles, findings.root_of),
-        progress=Progress(
+        progress=ReportProgress(
             spawned=len(roles),
             elapsed_ms=round((time.monotonic() - findings.started) * 1000),
             files_read=ledger.files,

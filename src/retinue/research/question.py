@@ -6,7 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 
-from retinue.codebase.question import Question, parse
+from retinue.codebase.question import ParsedQuestion, parse_question
 from retinue.codebase.terms import stem
 from retinue.core.errors import InvalidInput
 from retinue.research.followup import Narrowing, subject
@@ -32,10 +32,10 @@ _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResearchQuestion:
     text: str
     """As it was asked, without control characters."""
-    parsed: Question
+    parsed: ParsedQuestion
     """Taken apart; with the question it follows up, if there is one."""
 
     @property
@@ -73,7 +73,7 @@ class Asked:
         return tuple(dict.fromkeys(spoken.get(word, word) for word in in_order))[:8]
 
 
-def asked(question: str, *, follows: str = "") -> Asked:
+def check_question(question: str, *, follows: str = "") -> ResearchQuestion:
     """Raises InvalidInput for a question that cannot be one. `follows` is the question it refines."""
     if len(question) > LONGEST:
         raise InvalidInput(
@@ -84,12 +84,14 @@ def asked(question: str, *, follows: str = "") -> Asked:
     if not any(char.isalnum() for char in text):
         raise InvalidInput("the question is empty", hint="ask where or how something is done")
     if not follows:
-        return Asked(text, parse(text))
+        return ResearchQuestion(text, parse_question(text))
     new, wanted = subject(text), frozenset[str](Narrowing.of(text).wanted)
-    if not parse(new).terms:
-        return Asked(text, replace(parse(follows), wanted=wanted))
+    if not parse_question(new).terms:
+        return ResearchQuestion(text, replace(parse_question(follows), wanted=wanted))
     # The earlier question's words count half, as those of a report's body do; yet it is none.
-    return Asked(text, replace(parse(f"{new}\n{follows}"), is_report="\n" in new, wanted=wanted))
+    return ResearchQuestion(
+        text, replace(parse_question(f"{new}\n{follows}"), is_report="\n" in new, wanted=wanted)
+    )
 
 
 def _is_control(char: str) -> bool:

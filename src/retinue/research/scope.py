@@ -8,20 +8,20 @@ from pathlib import Path
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.locate import Locator
 from retinue.codebase.policy import Policy
-from retinue.codebase.view import View
+from retinue.codebase.view import CodebaseView
 from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RootUnknown
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     codebase: Codebase
     locator: Locator
-    folders: tuple[Entry, ...]
+    folders: tuple[FileEntry, ...]
     """What is searched; the path `""` is a whole root."""
 
     @property
@@ -29,7 +29,7 @@ class Scope:
         """Absolute, for the report."""
         return tuple(str(folder.root.path / folder.path) for folder in self.folders)
 
-    def below(self, entry: Entry) -> tuple[int, str]:
+    def below(self, entry: FileEntry) -> tuple[int, str]:
         """Which of the searched folders a file is in, and its path from there."""
         for number, folder in enumerate(self.folders):
             prefix = f"{folder.path}/" if folder.path else ""
@@ -42,37 +42,37 @@ class Scope:
         with self.codebase.opener(stop) as opener:
             for folder in self.folders[:first]:
                 try:
-                    opener.stamp(Entry(folder.root, f"{folder.path}/{path}" if folder.path else path))
+                    opener.stamp(FileEntry(folder.root, f"{folder.path}/{path}" if folder.path else path))
                 except (PathDenied, PathMissing):
                     continue
                 return True
         return False
 
 
-def scope_of(
+def search_scope(
     allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop, index: Path | None = None
-) -> Scope:
+) -> SearchScope:
     """The scope that `wanted` names: roots of the allowlist or folders inside them; all roots if nothing.
 
     `index` is the folder where indexes of whole roots are kept, if they are.
     """
-    whole = View(allowed, policy)
+    whole = CodebaseView(allowed, policy)
     if not wanted:
-        return Scope(whole, Locator(whole, index), tuple(Entry(root, "") for root in whole.roots))
-    folders: list[Entry] = []
+        return SearchScope(whole, Locator(whole, index), tuple(FileEntry(root, "") for root in whole.roots))
+    folders: list[FileEntry] = []
     for name in wanted:
         folder = _folder(whole, name, stop)
         if not any(_holds(other, folder) for other in folders):
             folders = [other for other in folders if not _holds(folder, other)]
             folders.append(folder)
     below = [str(folder.root.path / folder.path) for folder in folders]
-    view = View([folder.root for folder in folders], policy, below)
+    view = CodebaseView([folder.root for folder in folders], policy, below)
     # An index is one of whole roots; some of their folders are scanned.
     is_whole = all(folder.path == "" for folder in folders)
-    return Scope(view, Locator(view, index if is_whole else None), tuple(folders))
+    return SearchScope(view, Locator(view, index if is_whole else None), tuple(folders))
 
 
-def _folder(codebase: Codebase, name: str, stop: Stop) -> Entry:
+def _folder(codebase: Codebase, name: str, stop: Stop) -> FileEntry:
     unknown = RootUnknown(
         "a root that was asked for is not on the allowlist, nor a folder inside one of its roots",
         hint="`list_roots` names what may be searched",
@@ -85,6 +85,6 @@ def _folder(codebase: Codebase, name: str, stop: Stop) -> Entry:
         raise unknown from None
 
 
-def _holds(outer: Entry, inner: Entry) -> bool:
+def _holds(outer: FileEntry, inner: FileEntry) -> bool:
     inside = not outer.path or inner.path == outer.path or inner.path.startswith(f"{outer.path}/")
     return outer.root == inner.root and inside

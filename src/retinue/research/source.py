@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from retinue.codebase.entry import Entry
-from retinue.codebase.outline import outline
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.outline import outline_text
 from retinue.codebase.symbols import Symbol, exact_symbols
-from retinue.core.words import clip
+from retinue.core.text import clip
 
 LONGEST_BODY = 400
 """Lines of a definition that are looked at."""
@@ -38,7 +38,7 @@ _TRIPLE = re.compile(r'"""|\'\'\'')
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class SourceDefinition:
     name: str
     line: int
     """The line that names it. Lines count from 1."""
@@ -60,29 +60,29 @@ class Definition:
         return f"{self.owner}.{self.name}" if self.owner else self.name
 
 
-class Source:
-    def __init__(self, entry: Entry, data: bytes, redact: Callable[[str], str]) -> None:
+class SourceFile:
+    def __init__(self, entry: FileEntry, data: bytes, redact: Callable[[str], str]) -> None:
         self.entry = entry
         self._data = data
         self._redact = redact
         self.lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
     @cached_property
-    def definitions(self) -> tuple[Definition, ...]:
+    def definitions(self) -> tuple[SourceDefinition, ...]:
         """In the order of the file; those inside others follow them."""
         exact = exact_symbols(self.entry.path, self._data)
         return self._outlined() if exact is None else tuple(map(self._of_symbol, exact))
 
-    def _of_symbol(self, symbol: Symbol) -> Definition:
+    def _of_symbol(self, symbol: Symbol) -> SourceDefinition:
         top = symbol.top
         while top > 1 and self.lines[top - 2].lstrip().startswith(COMMENTS):
             top -= 1
-        return Definition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
+        return SourceDefinition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
 
-    def _outlined(self) -> tuple[Definition, ...]:
-        found: list[Definition] = []
-        open_ones: list[Definition] = []
-        every = outline(self.entry.path, self._data).chunks
+    def _outlined(self) -> tuple[SourceDefinition, ...]:
+        found: list[SourceDefinition] = []
+        open_ones: list[SourceDefinition] = []
+        every = outline_text(self.entry.path, self._data).chunks
         cut = [chunk for chunk in every if chunk.line <= len(self.lines)]
         next_lines = [*(chunk.line for chunk in cut[1:]), len(self.lines) + 1]
         before, top = None, 1
@@ -96,12 +96,12 @@ class Source:
                 open_ones = [one for one in open_ones if one.end >= chunk.line]
                 owner, is_local = self._home(open_ones, chunk.line)
                 end = self._end(chunk.line, next_line)
-                made = Definition(chunk.name, chunk.line, end, min(top, chunk.line), owner, is_local)
+                made = SourceDefinition(chunk.name, chunk.line, end, min(top, chunk.line), owner, is_local)
                 found.append(made)
                 open_ones.append(made)
         return tuple(found)
 
-    def _home(self, around: Sequence[Definition], line: int) -> tuple[str | None, bool]:
+    def _home(self, around: Sequence[SourceDefinition], line: int) -> tuple[str | None, bool]:
         """The type that the definition on a line belongs to, and whether it is inside a function."""
         if receiver := _RECEIVER.match(self.lines[line - 1]):
             return receiver[1], False
@@ -127,7 +127,7 @@ class Source:
             last = number + 1
         return last
 
-    def is_type(self, definition: Definition) -> bool:
+    def is_type(self, definition: SourceDefinition) -> bool:
         """Whether it is a class or the like."""
         return _TYPE.search(self.lines[definition.line - 1]) is not None
 
@@ -149,18 +149,18 @@ class Source:
                 inside = quote[0] if text.count(quote[0]) == 1 else ""
         return frozenset(found)
 
-    def defining(self, name: str) -> Definition | None:
+    def defining(self, name: str) -> SourceDefinition | None:
         return next((one for one in self.definitions if one.name == name), None)
 
-    def around(self, line: int) -> Definition | None:
+    def around(self, line: int) -> SourceDefinition | None:
         """The innermost definition that holds the line."""
         holding = [one for one in self.definitions if one.line <= line <= one.end]
         return max(holding, key=lambda one: one.line, default=None)
 
-    def inside(self, definition: Definition) -> list[Definition]:
+    def inside(self, definition: SourceDefinition) -> list[SourceDefinition]:
         return [one for one in self.definitions if definition.line < one.line <= definition.end]
 
-    def code(self, definition: Definition) -> Iterator[tuple[int, str]]:
+    def code(self, definition: SourceDefinition) -> Iterator[tuple[int, str]]:
         """The numbered lines of its body that are neither prose nor those that name a definition."""
         naming = {one.line for one in self.inside(definition)} | {definition.line}
         for number in range(definition.line + 1, min(definition.end, definition.line + LONGEST_BODY) + 1):
@@ -168,9 +168,9 @@ class Source:
             if short and number not in self.prose and number not in naming:
                 yield number, self.lines[number - 1]
 
-    def by_relevance(self, terms: Mapping[str, float]) -> list[Definition]:
+    def by_relevance(self, terms: Mapping[str, float]) -> list[SourceDefinition]:
         """The definitions that speak of some of the terms, best first. A name says more than a body."""
-        scores: dict[Definition, float] = {}
+        scores: dict[SourceDefinition, float] = {}
         tops = [*(one.top for one in self.definitions[1:]), len(self.lines) + 1]
         for definition, next_top in zip(self.definitions, tops, strict=False):
             # What is inside another definition counts there, not for the class that holds them all.

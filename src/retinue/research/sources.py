@@ -7,26 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
 from retinue.core.stop import Stop
 from retinue.research.ledger import Books
-from retinue.research.source import Source
+from retinue.research.source import SourceFile
 
 
 @dataclass(slots=True)
-class Sources:
+class SourceFiles:
     codebase: Codebase
     ledger: Books
     redact: Callable[[str], str]
-    _read: dict[Entry, Source | None] = field(default_factory=dict[Entry, "Source | None"])
+    _read: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def booked_by(self, books: Books) -> Sources:
+    def booked_by(self, books: Books) -> SourceFiles:
         """The same files, what is read from now on booked elsewhere."""
         return replace(self, ledger=books)
 
-    def open(self, entry: Entry, stop: Stop) -> Source | None:
+    def open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
         """None if it cannot be read, or no longer within the request's limits."""
         stop.check()
         with self._lock:
@@ -34,11 +34,11 @@ class Sources:
                 self._read[entry] = self._open(entry, stop)
             return self._read[entry]
 
-    def _open(self, entry: Entry, stop: Stop) -> Source | None:
+    def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
         try:
             with self.codebase.opener(stop) as opener:
                 data = opener.text(entry).utf8
             self.ledger.charge(entry, len(data))
         except (PathDenied, PathMissing, LimitExceeded):
             return None
-        return Source(entry, data, self.redact)
+        return SourceFile(entry, data, self.redact)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retinue.core.reference import Reference
-from retinue.core.report import ROLES, RoleOutcome, RoleResult
-from retinue.core.words import clip
+from retinue.core.report import RESEARCH_ROLES, RoleOutcome, RoleResult
+from retinue.core.text import clip
 
 SUMMARY_CHARS = 900
 ROLE_SUMMARY_CHARS = 400
@@ -25,7 +25,7 @@ def merge(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
     """Bounded, and each reference in one role alone: the first that has it. Findings stay with their role."""
     seen: set[Reference] = set()
     merged: dict[str, RoleOutcome] = {}
-    for role in ROLES:
+    for role in RESEARCH_ROLES:
         outcome = outcomes.get(role)
         if outcome is None:
             continue

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from retinue.codebase.bounds import Bounds
-from retinue.codebase.entry import Entry
-from retinue.codebase.kinds import kind_of, standing_of
-from retinue.codebase.pattern import Pattern
-from retinue.codebase.search import Match
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.kinds import file_kind, file_standing
+from retinue.codebase.pattern import SearchPattern
+from retinue.codebase.search import LineMatch
 from retinue.core.errors import LimitExceeded
 from retinue.core.stop import Stop
-from retinue.research.inquiry import Inquiry
-from retinue.research.source import LONGEST_LINE, Definition, Source
+from retinue.research.role_context import Inquiry
+from retinue.research.source import LONGEST_LINE, SourceDefinition, SourceFile
 
 USES = Bounds(max_files=60, max_matches=150, max_matches_per_file=5, max_line_chars=300)
 DEFINERS = Bounds(max_files=40, max_matches=80, max_matches_per_file=4, max_line_chars=300)
@@ -69,9 +69,9 @@ _KEYWORDS = frozenset(_NOT_FOLLOWED.split())
 class Use:
     """A line that uses a definition, and the definition that the line is in."""
 
-    entry: Entry
+    entry: FileEntry
     line: int
-    within: Definition | None
+    within: SourceDefinition | None
     is_test: bool
     is_entry_point: bool
     is_sure: bool
@@ -95,13 +95,18 @@ class Uses:
 
 
 def uses_of(
-    inquiry: Inquiry, definition: Definition, home: Entry, near: Sequence[Entry], files: int, stop: Stop
+    inquiry: Inquiry,
+    definition: SourceDefinition,
+    home: FileEntry,
+    near: Sequence[FileEntry],
+    files: int,
+    stop: Stop,
 ) -> Uses:
     """Where it is used: so many files are read, nearby ones first."""
     # A method is reached through something; a bare word of its name is another thing.
     name = re.escape(definition.name)
     pattern = rf"(?:\.|->|::){name}\b" if definition.owner else rf"\b{name}\b"
-    found = inquiry.scope.codebase.grep(Pattern(pattern), stop, globs=_family(home.path), bounds=USES)
+    found = inquiry.scope.codebase.grep(SearchPattern(pattern), stop, globs=_family(home.path), bounds=USES)
     stop.check()
     lines = [
         match
@@ -130,13 +135,15 @@ def _family(path: str) -> list[str]:
     return [f"*{one}" for one in family.split()]
 
 
-def _minor(entry: Entry) -> bool:
+def _minor(entry: FileEntry) -> bool:
     """Whether a file only exercises, copies or describes the code."""
-    return standing_of(entry.path) not in ("own", "package")
+    return file_standing(entry.path) not in ("own", "package")
 
 
-def _uses_in(source: Source, used: Definition, matches: Iterable[Match], *, at_home: bool) -> Iterator[Use]:
-    kind = kind_of(source.entry.path)
+def _uses_in(
+    source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, at_home: bool
+) -> Iterator[Use]:
+    kind = file_kind(source.entry.path)
     for match in matches:
         if match.line > len(source.lines) or match.line in source.prose:
             continue  # the file has changed since it was read, or it only speaks of it
@@ -149,7 +156,7 @@ def _uses_in(source: Source, used: Definition, matches: Iterable[Match], *, at_h
             yield Use(source.entry, match.line, within, kind == "test", kind == "entry point", sure)
 
 
-def _reaches(code: str, used: Definition, within: Definition | None) -> bool:
+def _reaches(code: str, used: SourceDefinition, within: SourceDefinition | None) -> bool:
     """Whether a method is reached through something that is named like its type, or `within` it as its own.
 
     Another file may have another type of the same name.
@@ -176,7 +183,7 @@ class Call:
     """What it is reached through, if anything but the thing itself."""
 
 
-def callees_of(source: Source, definition: Definition) -> dict[str, Call]:
+def callees_of(source: SourceFile, definition: SourceDefinition) -> dict[str, Call]:
     """Names that its body calls, in order."""
     calls: dict[str, Call] = {}
     for number, text in source.code(definition):
@@ -186,7 +193,7 @@ def callees_of(source: Source, definition: Definition) -> dict[str, Call]:
     return calls
 
 
-def constants_of(source: Source, definition: Definition) -> dict[str, int]:
+def constants_of(source: SourceFile, definition: SourceDefinition) -> dict[str, int]:
     """Constants, environment variables and settings that its body reads, with the first line that does."""
     read: dict[str, int] = {}
     comment = _AFTER_HASH if source.entry.path.endswith((".py", ".rb", ".sh")) else _AFTER_SLASHES
@@ -199,13 +206,13 @@ def constants_of(source: Source, definition: Definition) -> dict[str, int]:
 
 
 def definitions_of(
-    inquiry: Inquiry, names: Mapping[str, str], near: Source, stop: Stop
-) -> dict[str, tuple[Entry, int]]:
+    inquiry: Inquiry, names: Mapping[str, str], near: SourceFile, stop: Stop
+) -> dict[str, tuple[FileEntry, int]]:
     """Where some names are defined: in the same file if they are, else in a file of the same language.
 
     Each name comes with what it is reached through: `log.warning` is not any `warning`.
     """
-    found: dict[str, tuple[Entry, int]] = {}
+    found: dict[str, tuple[FileEntry, int]] = {}
     for name, receiver in names.items():
         here = near.defining(name)
         if here is not None and (not receiver or _alike(receiver, here.owner or near.entry.path)):
@@ -216,7 +223,7 @@ def definitions_of(
     either = "|".join(others)
     pattern = rf"^\s*(?:[\w()]+\s+)*{DEFINES}\s+(?:\([^)]*\)\s*)?(?:{either})\b|^(?:{either})\s*(?::[^=]*)?="
     matches = inquiry.scope.codebase.grep(
-        Pattern(pattern), stop, globs=_family(near.entry.path), bounds=DEFINERS
+        SearchPattern(pattern), stop, globs=_family(near.entry.path), bounds=DEFINERS
     ).matches
     stop.check()
     for match in matches:

@@ -25,7 +25,7 @@ Serve = Callable[[RunId, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[
 
 
 @asynccontextmanager
-async def child_socket(run_of: Callable[[str], RunId], serve: Serve) -> AsyncGenerator[Path | None]:
+async def open_child_socket(run_of: Callable[[str], RunId], serve: Serve) -> AsyncGenerator[Path | None]:
     """The socket's path, while runs may use it; None where the platform has no such sockets.
 
     The folder is the user's alone, and short: a path of more than a hundred letters cannot be a socket.

@@ -18,13 +18,13 @@ from retinue.core.budget import Budget, BudgetKind, Usage
 from retinue.core.errors import BudgetExceeded
 from retinue.core.ids import RunId
 from retinue.core.run import Run
-from retinue.store.ledgers import Ledgers
+from retinue.store.ledgers import LedgerTable
 
 SPARE_SHARE = 16
 """A process takes one part in so many of what remains, beyond what it needs at once."""
 
 
-class Source(Protocol):
+class BudgetSource(Protocol):
     """Where a meter gets what it hands out."""
 
     def take(self, kind: BudgetKind, amount: int) -> None:
@@ -37,7 +37,7 @@ class Source(Protocol):
 class TreeAccount:
     """What this process holds of one request tree's budget."""
 
-    def __init__(self, ledgers: Ledgers, request: RunId) -> None:
+    def __init__(self, ledgers: LedgerTable, request: RunId) -> None:
         self._ledgers = ledgers
         self._request = request
         self._limited = frozenset(ledgers.accounts(request))
@@ -71,7 +71,7 @@ class TreeAccount:
 class Meter:
     """One run's spending. Its child runs' spending counts against its limits too. Safe from any thread."""
 
-    def __init__(self, limits: Budget, source: Source) -> None:
+    def __init__(self, limits: Budget, source: BudgetSource) -> None:
         self._limits = limits
         self._source = source
         self._taken = Counter[BudgetKind]()
@@ -159,7 +159,7 @@ class Reservation:
 class Meters:
     """The meters of the runs that this process performs."""
 
-    def __init__(self, ledgers: Ledgers) -> None:
+    def __init__(self, ledgers: LedgerTable) -> None:
         self._ledgers = ledgers
         self._meters: dict[RunId, Meter] = {}
         self._trees: dict[RunId, TreeAccount] = {}

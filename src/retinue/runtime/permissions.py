@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from retinue.core.agent import Permissions
 from retinue.core.errors import RetinueError
-from retinue.core.harmless import visible
 from retinue.core.ids import RunId
 from retinue.core.message import MessageStatus, PermissionWanted
-from retinue.core.permission import Asked, Rule, Verdict, decided
+from retinue.core.permission import PermissionRule, ToolRequest, Verdict, decide_by_rules
 from retinue.core.ports import Redactor
-from retinue.core.words import clip, counted
+from retinue.core.text import clip, counted
+from retinue.core.visible_text import name_invisible_characters
 from retinue.runtime.mailroom import Mailroom
 from retinue.store.store import Store
 
@@ -33,7 +33,7 @@ class PermissionBroker:
         self._redactor = redactor
         self._wait_s = wait_s
 
-    async def decide(self, run_id: RunId, agent: str, rules: Permissions, asked: Asked) -> Verdict:
+    async def decide(self, run_id: RunId, agent: str, rules: Permissions, asked: ToolRequest) -> Verdict:
         """A verdict in any case; what goes wrong on the way to it is a denial."""
         try:
             verdict = self._by_rule(agent, rules, asked) or await self._by_asking(run_id, agent, asked)
@@ -42,15 +42,15 @@ class PermissionBroker:
         self._note(run_id, asked, verdict)
         return verdict
 
-    def _by_rule(self, agent: str, rules: Permissions, asked: Asked) -> Verdict | None:
-        verdict = decided(asked, rules.allow, rules.deny)
+    def _by_rule(self, agent: str, rules: Permissions, asked: ToolRequest) -> Verdict | None:
+        verdict = decide_by_rules(asked, rules.allow, rules.deny)
         if verdict is not None:
             return verdict
-        if decided(asked, self._remembered.of(agent), ()):
+        if decide_by_rules(asked, self._remembered.of(agent), ()):
             return Verdict(True, "it was allowed for good before", "remembered")
         return None
 
-    async def _by_asking(self, run_id: RunId, agent: str, asked: Asked) -> Verdict:
+    async def _by_asking(self, run_id: RunId, agent: str, asked: ToolRequest) -> Verdict:
         silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
         shown, rule = self._without_secrets(asked), self._rule(asked)
         wanted = PermissionWanted(shown, rule, self._wait_s)
@@ -61,14 +61,14 @@ class PermissionBroker:
             return Verdict(False, silence, "silence")
         return self._by_answer(agent, rule, message.answer or "")
 
-    def _rule(self, asked: Asked) -> str | None:
+    def _rule(self, asked: ToolRequest) -> str | None:
         """What `always` may remember: a file holds it, so there can be no secret in it (P6)."""
-        rule = Rule.exactly(asked)
+        rule = PermissionRule.exactly(asked)
         return rule if rule is not None and self._redactor.redact(rule) == rule else None
 
-    def _without_secrets(self, asked: Asked) -> Asked:
+    def _without_secrets(self, asked: ToolRequest) -> ToolRequest:
         """Other processes show it too, and do not know what this one has to hide (P6)."""
-        return Asked(*map(self._redactor.redact, (asked.tool, asked.subject, asked.details)))
+        return ToolRequest(*map(self._redactor.redact, (asked.tool, asked.subject, asked.details)))
 
     def _by_answer(self, agent: str, rule: str | None, answer: str) -> Verdict:
         """Only a plain yes is one; whatever else was said is told to the agent as the reason."""
@@ -80,17 +80,17 @@ class PermissionBroker:
             return Verdict(True, "allowed this once", "answer")
         return Verdict(False, clip(answer.strip(), 500) or "denied", "answer")
 
-    def _note(self, run_id: RunId, asked: Asked, verdict: Verdict) -> None:
+    def _note(self, run_id: RunId, asked: ToolRequest, verdict: Verdict) -> None:
         shown = self._without_secrets(asked)
         subject = clip(shown.subject, KEPT)
         data = {"tool": shown.tool, "subject": subject, "allowed": verdict.allowed, "by": verdict.by}
         self._store.events.add(run_id, "permission", data)
 
 
-def question(agent: str, asked: Asked) -> str:
+def question(agent: str, asked: ToolRequest) -> str:
     """What is asked of the parent or a person."""
     about = asked.subject or asked.details
-    what = visible(f"{asked.tool}: {clip(about, SHOWN)}" if about else asked.tool)
+    what = name_invisible_characters(f"{asked.tool}: {clip(about, SHOWN)}" if about else asked.tool)
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "

@@ -1,7 +1,7 @@
 """Lets this process's runs in when there is a slot, and makes them stop when they must.
 
 The store decides whose turn it is, over all processes. Here each waiting or working run of this process
-has a `Slot`, kept up to date from the store: the turn has come, the deadline has moved, somebody wants it
+has a `PoolSlot`, kept up to date from the store: the turn has come, the deadline has moved, somebody wants it
 canceled. Knows nothing of what a run does with its slot.
 """
 
@@ -17,8 +17,8 @@ from retinue.core.errors import Canceled, DeadlineExceeded, Stopped
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.changes import POLL_S, Changes
-from retinue.store.queue import Capacity, Standing
-from retinue.store.recovery import interrupt
+from retinue.store.queue import Capacity, QueueStanding
+from retinue.store.recovery import interrupt_owner
 from retinue.store.store import Store
 
 WORKING_POLL_S = 0.1
@@ -31,7 +31,7 @@ _SERVER_STOPPED = Ending(
 )
 
 
-class Slot:
+class PoolSlot:
     """One run's place in the pool of this process: first in the queue, then at work."""
 
     def __init__(self, run_id: RunId, scope: asyncio.Timeout) -> None:
@@ -56,7 +56,7 @@ class Slot:
         self.queueing = False
         self.given.set()
 
-    def update(self, standing: Standing, now: float) -> None:
+    def update(self, standing: QueueStanding, now: float) -> None:
         """Take over what the store says: may it work, until when, must it stop."""
         self.queueing = standing.queueing
         if standing.holds_slot:
@@ -86,12 +86,12 @@ class Pool:
         self._changes = changes
         self._owner = owner
         self._capacity = capacity
-        self._slots: dict[RunId, Slot] = {}
+        self._slots: dict[RunId, PoolSlot] = {}
         self._scope = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as scope:
-            scope.callback(interrupt, self._store, self._owner, _SERVER_STOPPED)
+            scope.callback(interrupt_owner, self._store, self._owner, _SERVER_STOPPED)
             self._watch = scope.enter_context(self._changes.watch(poll_s=None))
             group = await scope.enter_async_context(asyncio.TaskGroup())
             scope.callback(group.create_task(self._follow_the_store()).cancel)
@@ -112,7 +112,7 @@ class Pool:
         return self._store.runs.adopt(run_id, self._owner)
 
     @asynccontextmanager
-    async def slot(self, run_id: RunId) -> AsyncGenerator[Slot]:
+    async def slot(self, run_id: RunId) -> AsyncGenerator[PoolSlot]:
         """Wait for the run's turn; within the block it is running.
 
         A deadline or a cancel ends the wait, or the block, as `DeadlineExceeded` or `Canceled`. A run that
@@ -120,7 +120,7 @@ class Pool:
         `finish`, best within the block: after the block it has no slot any more.
         """
         scope = asyncio.timeout(None)
-        slot = Slot(run_id, scope)
+        slot = PoolSlot(run_id, scope)
         try:
             async with scope:
                 self._slots[run_id] = slot
@@ -165,7 +165,7 @@ class Pool:
                 self._store.queue.reclaim(run_id)
                 await self._turn_of(slot)
 
-    async def _turn_of(self, slot: Slot) -> None:
+    async def _turn_of(self, slot: PoolSlot) -> None:
         standing = self._store.queue.standing(slot.run_id)
         if standing.status is RunStatus.QUEUED and not standing.queueing:
             self._store.runs.start(slot.run_id)
@@ -175,7 +175,7 @@ class Pool:
         self._choose_pace()
         await slot.given.wait()
 
-    def _leave(self, slot: Slot) -> None:
+    def _leave(self, slot: PoolSlot) -> None:
         """Neither a place in the queue nor a slot outlives the block."""
         self._slots.pop(slot.run_id, None)
         self._choose_pace()

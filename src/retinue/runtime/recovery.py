@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from retinue.runtime.settled import settled
-from retinue.store.recovery import EndProcesses, recover
+from retinue.runtime.shielded import wait_shielded
+from retinue.store.recovery import EndProcesses, recover_dead_owners
 from retinue.store.store import Store
 
 EVERY_S = 1.0
 
 
 @asynccontextmanager
-async def recovering(
+async def recover_in_background(
     store: Store, end_processes: EndProcesses, every_s: float = EVERY_S
 ) -> AsyncGenerator[None]:
     """Within the block: at once, so that a restart finds nothing stale for long, and then now and again."""
@@ -30,10 +30,10 @@ async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: f
     """In a thread, as ending processes takes its time; one that has begun is waited for, also at the end:
     a command that ends sooner would leave everything to the next."""
     while True:
-        work = asyncio.ensure_future(asyncio.to_thread(recover, store, end_processes))
+        work = asyncio.ensure_future(asyncio.to_thread(recover_dead_owners, store, end_processes))
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
-            await settled(work)
+            await wait_shielded(work)
             raise
         await asyncio.sleep(every_s)

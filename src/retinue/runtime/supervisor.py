@@ -18,17 +18,17 @@ from typing import Self, cast
 
 from retinue.core.budget import BudgetKind
 from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.executor import Ask, Identity, Outcome, OutputLine, RunContext, Task
+from retinue.core.executor import AskParent, Outcome, OutputLine, ProcessIdentity, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
 from retinue.core.message import Message
-from retinue.core.permission import Asked, Verdict, nobody_permits
+from retinue.core.permission import ToolRequest, Verdict, deny_all
 from retinue.core.ports import Executor, Redactor
 from retinue.core.run import Ending, Run, RunSpec, RunStatus
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
-from retinue.runtime.settled import settled
-from retinue.store.logs import LogWriter, Stream, last_words
+from retinue.runtime.shielded import wait_shielded
+from retinue.store.logs import LogStream, LogWriter, last_words
 from retinue.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Work:
     cwd: Path
     env: Callable[[RunId], Mapping[str, str]] = field(default=lambda _: {})
     """Variables through which its processes can reach us; made when it starts."""
-    permit: Callable[[RunId, Asked], Awaitable[Verdict]] | None = None
+    permit: Callable[[RunId, ToolRequest], Awaitable[Verdict]] | None = None
     """Decides on what its agent is neither allowed nor denied; None denies it."""
 
 
@@ -114,7 +114,7 @@ class Supervisor:
             await asyncio.wait([task])
         except asyncio.CancelledError:
             self._store.runs.request_cancel(run.id)
-            await settled(task)
+            await wait_shielded(task)
             raise
         return self._store.runs.get(run.id)
 
@@ -151,7 +151,7 @@ class Supervisor:
                 failure = InternalError("the run failed for a reason of its own")
             if isinstance(failure, Canceled | BudgetExceeded):
                 await self._children_ended(run)
-            writer.append(Stream.EVENT, f"{failure.code}: {failure.message}\n")
+            writer.append(LogStream.EVENT, f"{failure.code}: {failure.message}\n")
             self._finish(run, self._failed(run, failure))
             self._spread(run, failure)
 
@@ -186,14 +186,14 @@ class Supervisor:
                 return error
 
     async def _perform(self, run: Run, work: Work, meter: Meter, writer: LogWriter) -> Outcome:
-        clean = {stream: self._redactor.lines() for stream in Stream}
+        clean = {stream: self._redactor.lines() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:
-            stream = Stream(line.stream)
+            stream = LogStream(line.stream)
             text = clean[stream](line.text)
             writer.append(stream, text + "\n" if line.complete else text)
 
-        async def started(identity: Identity) -> None:
+        async def started(identity: ProcessIdentity) -> None:
             self._store.runs.set_process(run.id, identity)
 
         task = Task(agent=run.spec.agent, prompt=run.spec.task)
@@ -207,7 +207,7 @@ class Supervisor:
             spending=meter,
             ask=self._asking(run.id),
             hide=self._redactor.hide,
-            permit=nobody_permits if work.permit is None else partial(work.permit, run.id),
+            permit=deny_all if work.permit is None else partial(work.permit, run.id),
         )
         limit = run.spec.limits.run_s
         with meter.reserve(BudgetKind.WALL_MS, 0 if limit is None else math.ceil(limit * 1000)) as wall:
@@ -218,7 +218,7 @@ class Supervisor:
                 wall.settle(round((asyncio.get_running_loop().time() - began) * 1000))
                 self._store.runs.set_usage(run.id, meter.usage())
 
-    def _asking(self, run_id: RunId) -> Ask | None:
+    def _asking(self, run_id: RunId) -> AskParent | None:
         carry = self._ask
         if carry is None:
             return None
@@ -258,7 +258,9 @@ class Supervisor:
         """What the executor told, and what the run was denied: not every CLI tells that."""
         told = cast("Sequence[str]", performed.facts.get("denials", ()))
         decided = [event.data for event in self._store.events.of_run(run.id, kind="permission")]
-        denied = [str(Asked(str(it["tool"]), str(it["subject"]))) for it in decided if not it["allowed"]]
+        denied = [
+            str(ToolRequest(str(it["tool"]), str(it["subject"]))) for it in decided if not it["allowed"]
+        ]
         denials = list(dict.fromkeys((*told, *denied)))
         return {**performed.facts, **({"denials": denials} if denials else {})}
 

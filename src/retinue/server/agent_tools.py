@@ -12,8 +12,8 @@ from pydantic import Field
 from retinue.core.errors import RetinueError
 from retinue.core.ids import RunId
 from retinue.server.core_tools import READ_ONLY
-from retinue.server.patience import StartedCalls, signs_of_life
-from retinue.server.person import Person, Refusals
+from retinue.server.elicitation import Person, Refusals
+from retinue.server.progress import StartedCalls, signs_of_life
 from retinue.server.request import RequestService
 from retinue.server.tasks import MOMENT_S, takes_tasks
 from retinue.service.service import Service
@@ -39,7 +39,7 @@ class Asking:
         self._parent = parent
 
     async def list_agents(self, service: RequestService) -> dict[str, Any]:
-        return service.known.listed(service.running.caller(self._parent))
+        return service.agents.listed(service.runs.caller(self._parent))
 
     async def run_subagent(
         self,
@@ -53,7 +53,7 @@ class Asking:
         if as_task and wait_s is None:
             wait_s = MOMENT_S
         run_id, required = await self._perform(ctx, agent_name, prompt, context, wait_s, as_task=as_task)
-        return required or ctx.request_context.lifespan_context.running.outcome(run_id)
+        return required or ctx.request_context.lifespan_context.runs.outcome(run_id)
 
     async def spawn_agent(self, agent: str, task: str, ctx: Ctx) -> Answer:
         """Whatever happens is an answer of one shape: a small model has no way with failures of tools."""
@@ -61,7 +61,7 @@ class Asking:
             run_id, required = await self._perform(ctx, agent, task, None, None)
         except RetinueError as error:
             return {"output": "", "steps": 0, "tokens": 0, "error": error.as_dict()}
-        return required or ctx.request_context.lifespan_context.running.spawned(run_id)
+        return required or ctx.request_context.lifespan_context.runs.spawned(run_id)
 
     async def _perform(
         self,
@@ -74,7 +74,7 @@ class Asking:
         as_task: bool = False,
     ) -> tuple[RunId, InputRequiredResult | None]:
         """A run that has ended or asks, or has had its time; and what the host must ask its person first."""
-        runs = ctx.request_context.lifespan_context.running
+        runs = ctx.request_context.lifespan_context.runs
         # Behind a run there is no person, and a task asks for itself.
         person = Person(ctx, self._refused, may_be_asked=self._parent is None and not as_task)
         patience_s = runs.patience(wait_s)

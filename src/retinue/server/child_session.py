@@ -42,7 +42,7 @@ async def serve_child_session(
     service: Service, run_id: RunId, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Until the run's process closes the connection."""
-    server = child_server_of(service, service.running.store.runs.get(run_id), _is_up)
+    server = child_server_of(service, service.runs.store.runs.get(run_id), _is_up)
     lines = cast("anyio.AsyncFile[str]", _Lines(reader, writer))
     await server.serve_on(lines, lines)
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from retinue.core.errors import PathDenied
 from retinue.core.ids import RunId
-from retinue.server.patience import signs_of_life
+from retinue.server.progress import signs_of_life
 from retinue.server.request import RequestService
 from retinue.service.service import Service
 
@@ -36,13 +36,13 @@ class Speaking:
     ) -> dict[str, Any]:
         self._check_own(runId)
         async with signs_of_life(ctx, "waiting for the answer"):
-            return await service.running.ask_parent(self._own, question, wait_s)
+            return await service.runs.ask_parent(self._own, question, wait_s)
 
     async def check_message_status(
         self, messageId: str, service: RequestService, runId: OwnRun = None, wait_s: float | None = None
     ) -> dict[str, Any]:
         self._check_own(runId)
-        return await service.running.check_message(self._own, messageId, wait_s)
+        return await service.runs.check_message(self._own, messageId, wait_s)
 
     async def update_subagent_status(
         self,
@@ -52,15 +52,15 @@ class Speaking:
         summary: str | None = None,
     ) -> dict[str, Any]:
         self._check_own(runId)
-        return service.running.report(self._own, status, summary)
+        return service.runs.report(self._own, status, summary)
 
     async def request_permission(
         self, tool_name: str, input: dict[str, Any], service: RequestService, tool_use_id: str | None = None
     ) -> str:
-        return json.dumps(await service.running.request_permission(self._own, tool_name, input))
+        return json.dumps(await service.runs.request_permission(self._own, tool_name, input))
 
     async def append_memory(self, note: str, service: RequestService) -> dict[str, Any]:
-        return await service.running.append_memory(self._own, note)
+        return await service.runs.append_memory(self._own, note)
 
     def _check_own(self, given: str | None) -> None:
         if given is not None and given != self._own:

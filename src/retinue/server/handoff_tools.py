@@ -16,7 +16,7 @@ WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_worl
 
 Items = Annotated[list[str], Field(default_factory=list)]
 References = Annotated[list[str], Field(default_factory=list, description="path:line; each is checked.")]
-ReportId = Annotated[str | None, Field(description="Id of a report to take in.")]
+ReportIdArgument = Annotated[str | None, Field(description="Id of a report to take in.")]
 Name = Annotated[str | None, Field(description="Default: the newest.")]
 
 
@@ -29,25 +29,25 @@ async def create_handoff(
     references: References,
     question: str = "",
     summary: str = "",
-    report: ReportId = None,
+    report: ReportIdArgument = None,
 ) -> dict[str, Any]:
-    from retinue.service import handoffs
+    from retinue.service import handoff_documents
 
     lists = {"found": found, "decided": decided, "changed": changed, "open": still_open}
-    draft = handoffs.Draft(
+    draft = handoff_documents.Draft(
         question=question,
         summary=summary,
         lists={name: items for name, items in lists.items() if items},
         references=references,
         report=report,
     )
-    return await handoffs.create_handoff(service, draft)
+    return await handoff_documents.create_handoff(service, draft)
 
 
 async def resume_handoff(service: RequestService, name: Name = None) -> dict[str, Any]:
-    from retinue.service import handoffs
+    from retinue.service import handoff_documents
 
-    return await handoffs.resume_handoff(service, name)
+    return await handoff_documents.resume_handoff(service, name)
 
 
 def register(server: MCPServer[Service]) -> None:

@@ -19,12 +19,12 @@ from retinue.server.mcp_server import RetinueServer
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class BindAddress:
     host: str
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> BindAddress:
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -63,7 +63,7 @@ class BearerToken:
 
 
 async def serve_http(
-    server: RetinueServer, address: Address, token: str | None, allowed_hosts: Sequence[str]
+    server: RetinueServer, address: BindAddress, token: str | None, allowed_hosts: Sequence[str]
 ) -> None:
     """Serve until interrupted. Without a token only loopback is served."""
     if token is None and not address.is_loopback:
@@ -88,7 +88,7 @@ async def serve_http(
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def _listen(address: Address) -> socket.socket:
+def _listen(address: BindAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server((address.host, address.port), family=family)

@@ -15,8 +15,8 @@ from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, InputRequiredResult
 
 from retinue import __version__
-from retinue.core.groups import GROUPS
 from retinue.core.ids import RunId
+from retinue.core.names import TOOL_GROUPS
 from retinue.core.run import Run
 from retinue.server import (
     agent_tools,
@@ -27,10 +27,10 @@ from retinue.server import (
     run_tools,
     workflow_tools,
 )
-from retinue.server.door import Door
+from retinue.server.elicitation import Refusals
 from retinue.server.errors import failed, fitting, unknown_arguments
-from retinue.server.patience import StartedCalls
-from retinue.server.person import Refusals
+from retinue.server.progress import StartedCalls
+from retinue.server.redaction_middleware import Door
 from retinue.server.tasks import STARTS_WORK, Tasks, refuse_undeclared_listening
 from retinue.service.service import ADD_A_ROOT, Service
 
@@ -88,7 +88,7 @@ def build_server(
 ) -> RetinueServer:
     """A server for a host, with the tools of these groups."""
     asks = "agents" in groups or "all" in groups
-    names = service.known.names() if asks and service.settings.agents.tool_for_each else []
+    names = service.agents.names() if asks and service.settings.agents.tool_for_each else []
     tasks = [Tasks({*starts_work, *map(agent_tools.tool_of, names)})] if asks else []
     server, calls = _bare_server(service, lifetime, instructions(service, asks=asks), tasks)
     if tasks:
@@ -101,7 +101,7 @@ def build_server(
         "runs": lambda: run_tools.register(server, refused),
         "workflows": lambda: workflow_tools.register(server, calls, refused),
     }
-    for group in GROUPS:
+    for group in TOOL_GROUPS:
         if group in groups or "all" in groups:
             register[group]()
     if asks:
@@ -120,7 +120,7 @@ def child_server_of(service: Service, run: Run, lifetime: Lifetime) -> RetinueSe
         run.id,
         lifetime,
         spawns=run.spec.limits.budget.spawns or 0,
-        remembers=service.known.remembers(run.spec.agent),
+        remembers=service.agents.remembers(run.spec.agent),
     )
 
 
@@ -158,7 +158,7 @@ def _bare_server(
         finally:
             is_down.set()
 
-    calls = StartedCalls(lambda run_id: up[-1].running.cancel(run_id))
+    calls = StartedCalls(lambda run_id: up[-1].runs.cancel(run_id))
     server = RetinueServer(
         "retinue",
         title="Retinue",
@@ -175,7 +175,7 @@ def _bare_server(
 
 def instructions(service: Service, *, asks: bool = True) -> str:
     """What a host tells its model about us."""
-    agents = service.agents.instructions() if asks and service.agents is not None else ""
+    agents = service.agent_service.instructions() if asks and service.agent_service is not None else ""
     lines = ["Retinue runs subagents outside this conversation and returns small, checked answers."]
     if agents:
         lines.append(agents)

@@ -24,7 +24,7 @@ Ctx = Context[Service, Any]
 def register_agents(server: MCPServer[Service], service: Service) -> None:
     @server.prompt(name="agents", description="List the agents that can be given a task.")
     async def agents(ctx: Ctx) -> str:
-        listed = ctx.request_context.lifespan_context.known.listed()["agents"]
+        listed = ctx.request_context.lifespan_context.agents.listed()["agents"]
         about = {each["name"]: each.get("unavailable", each["description"]) for each in listed}
         return _list_of("agents", about)
 
@@ -38,14 +38,14 @@ def register_agents(server: MCPServer[Service], service: Service) -> None:
     ) -> Completion | None:
         if not isinstance(ref, PromptReference) or (ref.name, argument.name) != ("agent", "name"):
             return None
-        names = service.known.names(argument.value)
+        names = service.agents.names(argument.value)
         return Completion(values=names[:MOST_COMPLETIONS], total=len(names))
 
 
 def register_teams(server: MCPServer[Service]) -> None:
     @server.prompt(name="teams", description="List the teams that can be given a task.")
     async def teams(ctx: Ctx) -> str:
-        listed = ctx.request_context.lifespan_context.flows.listed("team")
+        listed = ctx.request_context.lifespan_context.workflows.listed("team")
         about = {each["name"]: each.get("unavailable") or " > ".join(each["agents"]) for each in listed}
         return _list_of("teams", about)
 

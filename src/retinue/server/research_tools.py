@@ -14,16 +14,16 @@ from pydantic import Field
 from retinue.server import handoff_tools
 from retinue.server.core_tools import READ_ONLY
 from retinue.server.handoff_tools import WRITES
-from retinue.server.patience import StartedCalls, signs_of_life
+from retinue.server.progress import StartedCalls, signs_of_life
 from retinue.server.request import RequestService
 from retinue.service.service import Service
 
 if TYPE_CHECKING:
-    from retinue.service.research import Ask, Verb
+    from retinue.service.research import ResearchRequest, Verb
 
 
 Roots = Annotated[list[str] | None, Field(description="Roots or folders inside them; default: all roots.")]
-Constraints = Annotated[
+ConstraintsArgument = Annotated[
     dict[str, int] | None, Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead.")
 ]
 Limit = Annotated[int, Field(description="Most places.")]
@@ -34,7 +34,9 @@ Artifact = Annotated[bool, Field(description="Also write a Markdown memo.")]
 
 
 def register(server: MCPServer[Service], calls: StartedCalls) -> None:
-    async def answer(ctx: Context[Service, Any], verb: Verb, service: Service, ask: Ask) -> dict[str, object]:
+    async def answer(
+        ctx: Context[Service, Any], verb: Verb, service: Service, ask: ResearchRequest
+    ) -> dict[str, object]:
         """With a sign of life while it takes long; a host's cancel finds the run behind it."""
         async with signs_of_life(ctx, "research"):
             return await verb(service, ask, lambda run_id: calls.remember(ctx, run_id))
@@ -44,13 +46,13 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         ctx: Context[Service, Any],
         question: str,
         roots: Roots = None,
-        constraints: Constraints = None,
+        constraints: ConstraintsArgument = None,
         artifact: Artifact = False,
         previous: Previous = None,
     ) -> dict[str, object]:
         from retinue.service import research
 
-        ask = research.Ask(
+        ask = research.ResearchRequest(
             question=question,
             roots=roots or (),
             constraints=constraints or {},
@@ -64,12 +66,14 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         ctx: Context[Service, Any],
         question: str,
         roots: Roots = None,
-        constraints: Constraints = None,
+        constraints: ConstraintsArgument = None,
         limit: Limit = 20,
     ) -> dict[str, object]:
         from retinue.service import research
 
-        ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {}, limit=limit)
+        ask = research.ResearchRequest(
+            question=question, roots=roots or (), constraints=constraints or {}, limit=limit
+        )
         return await answer(ctx, research.locate, service, ask)
 
     def one_role(verb: Literal["analyze", "find_patterns"]) -> Callable[..., Awaitable[dict[str, object]]]:
@@ -78,11 +82,13 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
             ctx: Context[Service, Any],
             question: str,
             roots: Roots = None,
-            constraints: Constraints = None,
+            constraints: ConstraintsArgument = None,
         ) -> dict[str, object]:
             from retinue.service import research
 
-            ask = research.Ask(question=question, roots=roots or (), constraints=constraints or {})
+            ask = research.ResearchRequest(
+                question=question, roots=roots or (), constraints=constraints or {}
+            )
             return await answer(ctx, getattr(research, verb), service, ask)
 
         return tool

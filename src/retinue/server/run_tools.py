@@ -8,40 +8,40 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import InputRequiredResult
 from pydantic import Field
 
-from retinue.core.words import counted
+from retinue.core.text import counted
 from retinue.server.core_tools import READ_ONLY
-from retinue.server.patience import signs_of_life
-from retinue.server.person import Person, Refusals
+from retinue.server.elicitation import Person, Refusals
+from retinue.server.progress import signs_of_life
 from retinue.server.request import RequestService
 from retinue.service.service import Service
 
-Streams = Literal["all", "stdout", "stderr", "event"]
+StreamsArgument = Literal["all", "stdout", "stderr", "event"]
 
 
 async def check_subagent_status(runId: str, service: RequestService) -> dict[str, Any]:
-    return service.running.status(runId)
+    return service.runs.status(runId)
 
 
 async def get_subagent_logs(
     runId: str,
     service: RequestService,
-    stream: Streams = "all",
+    stream: StreamsArgument = "all",
     cursor: Annotated[int | None, Field(description="Read on from here; without it, the end.")] = None,
     tokens: int | None = None,
 ) -> dict[str, Any]:
-    return service.running.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
+    return service.runs.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
 
 
 async def list_runs(service: RequestService, active: bool = False, limit: int = 20) -> dict[str, Any]:
-    return service.running.list(active=active, limit=limit)
+    return service.runs.list(active=active, limit=limit)
 
 
 async def cancel_run(runId: str, service: RequestService) -> dict[str, Any]:
-    return await service.running.cancel_and_wait(runId)
+    return await service.runs.cancel_and_wait(runId)
 
 
 async def reply_subagent(runId: str, messageId: str, answer: str, service: RequestService) -> dict[str, Any]:
-    return service.running.reply(runId, messageId, answer)
+    return service.runs.reply(runId, messageId, answer)
 
 
 async def update_subagent_status(
@@ -50,7 +50,7 @@ async def update_subagent_status(
     service: RequestService,
     summary: str | None = None,
 ) -> dict[str, Any]:
-    return service.running.report(runId, status, summary)
+    return service.runs.report(runId, status, summary)
 
 
 def register(server: MCPServer[Service], refused: Refusals) -> None:
@@ -64,7 +64,7 @@ def register(server: MCPServer[Service], refused: Refusals) -> None:
         for message, filled in person.answers().items():
             if message.run_id in run_ids:
                 person.deliver(message, filled)
-        runs = ctx.request_context.lifespan_context.running
+        runs = ctx.request_context.lifespan_context.runs
         async with signs_of_life(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
             standing = await runs.wait(run_ids, mode, wait_s, person)
         return person.required or standing

@@ -14,7 +14,7 @@ from retinue.core.ids import RunId
 from retinue.core.message import Message, MessageStatus
 from retinue.core.run import Run, RunStatus
 from retinue.server.questions import input_requests
-from retinue.service.run_views import clipped
+from retinue.service.run_views import clip_to_tokens
 
 POLL_INTERVAL_MS = 1000
 MESSAGE_LETTERS = 300
@@ -38,7 +38,7 @@ def task(run: Run, messages: Sequence[Message], *, forms: bool) -> dict[str, Any
     return {
         "taskId": run.id,
         "status": "input_required" if asks and forms else STATUS[run.status],
-        "statusMessage": clipped(_told(run, asks), MESSAGE_LETTERS),
+        "statusMessage": clip_to_tokens(_told(run, asks), MESSAGE_LETTERS),
         "createdAt": _iso(run.timing.enqueued_at),
         "lastUpdatedAt": _iso(max(_moments(run, messages))),
         "ttlMs": None,

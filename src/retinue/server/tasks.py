@@ -37,7 +37,7 @@ from retinue.core.errors import Conflict, InvalidInput, RunUnknown
 from retinue.core.run import RunStatus
 from retinue.server import task_views
 from retinue.server.questions import answer_in, shows_forms
-from retinue.service.runs import Runs
+from retinue.service.runs import RunService
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 REVISIONS = frozenset({"2026-07-28"})
@@ -51,7 +51,7 @@ REFUSED = {
 }
 """Told to the run: a task's question cannot be asked again, and its model does not see it (P7)."""
 
-Ctx = ServerRequestContext[Any, Any]
+TaskContext = ServerRequestContext[Any, Any]
 
 
 class TaskParams(RequestParams):
@@ -63,7 +63,7 @@ class UpdateParams(TaskParams):
     """Checked one by one, because answers to what we never asked are to be ignored."""
 
 
-def takes_tasks(ctx: Ctx) -> bool:
+def takes_tasks(ctx: TaskContext) -> bool:
     capabilities = ctx.session.client_capabilities
     declared = None if capabilities is None else capabilities.extensions
     return ctx.protocol_version in REVISIONS and IDENTIFIER in (declared or {})
@@ -83,7 +83,7 @@ class Tasks(Extension):
         )
 
     async def intercept_tool_call(
-        self, params: CallToolRequestParams, ctx: Ctx, call_next: CallNext
+        self, params: CallToolRequestParams, ctx: TaskContext, call_next: CallNext
     ) -> HandlerResult:
         """The tool answers as ever; only the answer that its run goes on becomes a task."""
         answer = await call_next(ctx)
@@ -103,7 +103,7 @@ class Tasks(Extension):
         return {"resultType": "task", **task_views.task(run, messages, forms=forms)}
 
 
-async def refuse_undeclared_listening(ctx: Ctx, call_next: CallNext) -> HandlerResult:
+async def refuse_undeclared_listening(ctx: TaskContext, call_next: CallNext) -> HandlerResult:
     """Middleware. News of tasks is not sent, only fetched; but who may ask for it is the protocol's word."""
     if ctx.method == "subscriptions/listen":
         match ctx.params:
@@ -114,14 +114,14 @@ async def refuse_undeclared_listening(ctx: Ctx, call_next: CallNext) -> HandlerR
     return await call_next(ctx)
 
 
-async def get(ctx: Ctx, params: TaskParams) -> dict[str, Any]:
+async def get(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
     runs = _runs(ctx)
     run, messages = runs.with_messages(params.task_id)
     forms = shows_forms(ctx.session.client_capabilities)
     return task_views.detailed(run, messages, runs.outcome, forms=forms)
 
 
-async def update(ctx: Ctx, params: UpdateParams) -> dict[str, Any]:
+async def update(ctx: TaskContext, params: UpdateParams) -> dict[str, Any]:
     runs = _runs(ctx)
     run, messages = runs.with_messages(params.task_id)
     for message in task_views.pending(messages):
@@ -137,17 +137,17 @@ async def update(ctx: Ctx, params: UpdateParams) -> dict[str, Any]:
     return {"resultType": "complete"}
 
 
-async def cancel(ctx: Ctx, params: TaskParams) -> dict[str, Any]:
+async def cancel(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
     _runs(ctx).cancel(params.task_id)
     return {"resultType": "complete"}
 
 
-def _runs(ctx: Ctx) -> Runs:
-    return ctx.lifespan_context.running
+def _runs(ctx: TaskContext) -> RunService:
+    return ctx.lifespan_context.runs
 
 
-def _checked(handler: Callable[[Ctx, Any], Any]) -> Callable[[Ctx, Any], Any]:
-    async def checked(ctx: Ctx, params: TaskParams) -> HandlerResult:
+def _checked(handler: Callable[[TaskContext, Any], Any]) -> Callable[[TaskContext, Any], Any]:
+    async def checked(ctx: TaskContext, params: TaskParams) -> HandlerResult:
         require_client_extension(ctx, IDENTIFIER)
         headers = getattr(ctx.request, "headers", None)
         if headers is not None and decode_header_value(headers.get(MCP_NAME_HEADER)) != params.task_id:

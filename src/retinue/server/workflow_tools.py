@@ -10,10 +10,10 @@ from mcp_types import InputRequiredResult
 from pydantic import Field
 
 from retinue.core.ids import RunId
-from retinue.server.patience import StartedCalls, signs_of_life
-from retinue.server.person import Person, Refusals
+from retinue.server.elicitation import Person, Refusals
+from retinue.server.progress import StartedCalls, signs_of_life
 from retinue.service.service import Service
-from retinue.service.workflow_input import assignment
+from retinue.service.workflow_input import parse_assignment
 
 Ctx = Context[Service, Any]
 Answer = dict[str, Any] | InputRequiredResult
@@ -40,21 +40,24 @@ class Working:
         ] = None,
         wait_s: WaitS = None,
     ) -> Answer:
-        flows = ctx.request_context.lifespan_context.flows
+        flows = ctx.request_context.lifespan_context.workflows
         return await self._finish(
-            ctx, lambda: flows.start(name, assignment(input), spec=spec).id, assignment(input).feature, wait_s
+            ctx,
+            lambda: flows.start(name, parse_assignment(input), spec=spec).id,
+            parse_assignment(input).feature,
+            wait_s,
         )
 
     async def run_team(self, name: str, task: str, ctx: Ctx, wait_s: WaitS = None) -> Answer:
-        flows = ctx.request_context.lifespan_context.flows
+        flows = ctx.request_context.lifespan_context.workflows
         return await self._finish(
-            ctx, lambda: flows.start(name, assignment(task), kind="team").id, task, wait_s
+            ctx, lambda: flows.start(name, parse_assignment(task), kind="team").id, task, wait_s
         )
 
     async def answer_question(
         self, run_id: str, answers: list[str], ctx: Ctx, wait_s: WaitS = None
     ) -> dict[str, Any]:
-        flows = ctx.request_context.lifespan_context.flows
+        flows = ctx.request_context.lifespan_context.workflows
         answered = flows.answer(run_id, answers)
         async with signs_of_life(ctx, "the workflow goes on"):
             return await flows.finish(answered, wait_s)
@@ -62,17 +65,17 @@ class Working:
     async def _finish(self, ctx: Ctx, start: Callable[[], RunId], task: str, wait_s: float | None) -> Answer:
         """The host's person is asked first, if the user wants that; then the call ends with the question."""
         service = ctx.request_context.lifespan_context
-        service.running.patience(wait_s)  # refused before anything is started
+        service.runs.patience(wait_s)  # refused before anything is started
         person = Person(ctx, self._refused)
         run_id: RunId | None = None
         for message, filled in person.answers().items():
-            if (workflow := service.flows.on(message.run_id, task)) is not None:
+            if (workflow := service.workflows.on(message.run_id, task)) is not None:
                 run_id = workflow
                 person.deliver(message, filled)
         run_id = run_id or start()
         self._calls.remember(ctx, run_id)
         async with signs_of_life(ctx, "the workflow"):
-            outcome = await service.flows.finish(run_id, wait_s, person)
+            outcome = await service.workflows.finish(run_id, wait_s, person)
         return person.required or outcome
 
 

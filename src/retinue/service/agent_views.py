@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from retinue.core.agent import Agent, McpServer
 from retinue.core.errors import RetinueError
+from retinue.core.text import clip, counted
 from retinue.core.tokens import estimate_tokens
-from retinue.core.words import clip, counted
-from retinue.definitions.definition import Definition
-from retinue.definitions.problem import Problem
+from retinue.definitions.definition import AgentDefinition
+from retinue.definitions.problem import DefinitionProblem
 
 if TYPE_CHECKING:  # only named here, and slow to load
-    from retinue.executors.starting import Start
+    from retinue.executors.launch_preview import LaunchPreview
 
 DESCRIPTION_LETTERS = (200, 100, 50)
 """In a list, shorter the more agents there are."""
 CUT_TOKENS = 40
 
-Found = Sequence[tuple[Definition, RetinueError | None]]
+FoundAgents = Sequence[tuple[AgentDefinition, RetinueError | None]]
 
 
-def listing(found: Found, tokens: int) -> dict[str, Any]:
+def listing(found: FoundAgents, tokens: int) -> dict[str, Any]:
     """Those that can be run first; as many as fit, and a word about the rest (P4)."""
     ordered = sorted(found, key=lambda each: each[1] is not None)
     for letters in DESCRIPTION_LETTERS:
@@ -46,7 +46,7 @@ def _fitting(sizes: Sequence[int], room: int) -> int:
     return sum(used <= room for used in accumulate(sizes))
 
 
-def _line(definition: Definition, refusal: RetinueError | None, letters: int) -> dict[str, Any]:
+def _line(definition: AgentDefinition, refusal: RetinueError | None, letters: int) -> dict[str, Any]:
     agent = definition.agent
     line: dict[str, Any] = {
         "name": definition.name,
@@ -59,7 +59,7 @@ def _line(definition: Definition, refusal: RetinueError | None, letters: int) ->
     return line
 
 
-def whole(definition: Definition, refusal: RetinueError | None) -> dict[str, Any]:
+def whole(definition: AgentDefinition, refusal: RetinueError | None) -> dict[str, Any]:
     """What would run, and by which line of which file; of the environment the names alone (P6)."""
     view: dict[str, Any] = {
         "name": definition.name,
@@ -83,7 +83,7 @@ def whole(definition: Definition, refusal: RetinueError | None) -> dict[str, Any
     return view
 
 
-def start(found: Start | RetinueError) -> dict[str, Any]:
+def start(found: LaunchPreview | RetinueError) -> dict[str, Any]:
     """What its runs start, made as for a run; of the environment the names alone (P6)."""
     if isinstance(found, RetinueError):
         return {"start": {"prevented": found.message + (f"; {found.hint}" if found.hint else "")}}
@@ -145,33 +145,33 @@ def _server(server: McpServer) -> dict[str, Any]:
     }
 
 
-def problems(definition: Definition) -> list[dict[str, Any]]:
+def problems(definition: AgentDefinition) -> list[dict[str, Any]]:
     found = [problem(definition.file or definition.source, each) for each in definition.problems]
     if definition.left_out is not None:
-        note = Problem(1, f"left out: {definition.left_out}", fatal=False)
+        note = DefinitionProblem(1, f"left out: {definition.left_out}", fatal=False)
         found.append(problem(definition.file, note))
     return found
 
 
-def problem(file: str, found: Problem) -> dict[str, Any]:
+def problem(file: str, found: DefinitionProblem) -> dict[str, Any]:
     row = {"file": file, "line": found.line, "level": "error" if found.fatal else "warning"}
     row["message"] = found.message
     return row | ({"hint": found.hint} if found.hint else {})
 
 
-def wrong(definition: Definition, key: str, error: RetinueError) -> dict[str, Any]:
+def wrong(definition: AgentDefinition, key: str, error: RetinueError) -> dict[str, Any]:
     """A mistake that shows only when the whole agent is looked at."""
-    at = Problem(_line_of(definition, key), f"{key}: {error.message}", error.hint)
+    at = DefinitionProblem(_line_of(definition, key), f"{key}: {error.message}", error.hint)
     return problem(definition.file or definition.source, at)
 
 
-def namesake(definition: Definition, other: Definition) -> dict[str, Any]:
+def namesake(definition: AgentDefinition, other: AgentDefinition) -> dict[str, Any]:
     """Two files of one folder, of which the second can never be called."""
     text = f"name: {definition.name} is the name of {other.source} too, which hides this one"
-    return problem(definition.file, Problem(_line_of(definition, "name"), text, fatal=False))
+    return problem(definition.file, DefinitionProblem(_line_of(definition, "name"), text, fatal=False))
 
 
-def _line_of(definition: Definition, key: str) -> int:
+def _line_of(definition: AgentDefinition, key: str) -> int:
     line = definition.origins.get(key, "").rpartition(":")[2]
     return int(line) if line.isdigit() else 1
 

@@ -15,20 +15,20 @@ from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unaut
 from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
 from retinue.core.run import Endpoint
-from retinue.core.words import clip
+from retinue.core.text import clip
 from retinue.definitions.catalog import Catalog
-from retinue.definitions.definition import Definition
-from retinue.definitions.honoured import not_honoured
+from retinue.definitions.definition import AgentDefinition
 from retinue.definitions.problem import did_you_mean
-from retinue.definitions.trust import beyond_reading
-from retinue.executors.template import Template
+from retinue.definitions.supported_fields import unsupported_fields
+from retinue.definitions.trust import permissions_beyond_reading
+from retinue.executors.process.template import Template
 from retinue.models.tiers import Models
 from retinue.service import agent_views
-from retinue.service.kept import Kept, remembers
+from retinue.service.agent_state import AgentState, remembers
 from retinue.store.trust import TrustedProjects
 
 if TYPE_CHECKING:  # only named here, and slow to load
-    from retinue.executors.starting import Start
+    from retinue.executors.launch_preview import LaunchPreview
 
 INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
@@ -43,7 +43,7 @@ EVERYONE_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agents:
+class AgentService:
     catalog: Catalog
     executors: Mapping[str, Callable[[Agent], Executor]]
     """Those that there are, by name: each makes what performs one agent's tasks."""
@@ -52,9 +52,9 @@ class Agents:
     redactor: Redactor
     tokens: int
     """Tokens that one answer may have."""
-    kept: Kept
+    kept: AgentState
     """What agents keep from run to run."""
-    start: Callable[[Agent], Start]
+    start: Callable[[Agent], LaunchPreview]
     """What its runs start; raises what would prevent them from starting."""
     is_installed: Callable[[str], bool]
     """Whether there is a program of that name."""
@@ -84,7 +84,7 @@ class Agents:
             view |= agent_views.start(self._start(self.kept.reminded(definition, definition.agent)))
         return self.redactor.redact_value(view)
 
-    def _start(self, agent: Agent) -> Start | RetinueError:
+    def _start(self, agent: Agent) -> LaunchPreview | RetinueError:
         """What its runs start, or why they would not."""
         try:
             return self.start(agent)
@@ -181,7 +181,7 @@ class Agents:
         if agent is not None and agent.executor == LOCAL and self.models.plan.configured:
             await self.models.survey(agent.model or DEFAULT_TIER)
 
-    def refusal(self, definition: Definition) -> RetinueError | None:
+    def refusal(self, definition: AgentDefinition) -> RetinueError | None:
         """Why an agent cannot be run, whoever asks; None if it can."""
         agent = definition.agent
         if agent is None or definition.error is not None:
@@ -192,7 +192,7 @@ class Agents:
             )
         if (wrong := _wrong_command(agent)) is not None:
             return ConfigInvalid(f"agent {agent.name} is broken: {wrong.message}", hint=wrong.hint)
-        more = [] if definition.trusted else list(beyond_reading(agent))
+        more = [] if definition.trusted else list(permissions_beyond_reading(agent))
         if more:
             return Unauthorized(
                 f"agent {agent.name} of this project {more[0]}, and the project is not trusted",
@@ -213,7 +213,7 @@ class Agents:
                 f"agent {agent.name} needs the program {agent.executor}, which is not installed",
                 hint="install it, or set `agents.executor` to another; `retinue doctor` lists what there is",
             )
-        if missing := not_honoured(agent):
+        if missing := unsupported_fields(agent):
             return Unavailable(
                 f"agent {agent.name} asks for what the executor {agent.executor} cannot do yet: "
                 + ", ".join(missing),
@@ -237,7 +237,7 @@ class Agents:
             if definition.agent is not None and runs and _may_call(definition.agent, self.host):
                 yield definition.agent, definition.scope == "built in"
 
-    def _definition(self, name: str) -> Definition:
+    def _definition(self, name: str) -> AgentDefinition:
         known = self.catalog.agents()
         if name in known:
             return known[name]
@@ -249,9 +249,9 @@ def _may_call(agent: Agent | None, caller: str) -> bool:
     return agent is None or agent.allowed_callers is None or caller in agent.allowed_callers
 
 
-def _namesakes(definitions: Sequence[Definition]) -> Iterator[tuple[Definition, Definition]]:
+def _namesakes(definitions: Sequence[AgentDefinition]) -> Iterator[tuple[AgentDefinition, AgentDefinition]]:
     """Definitions of one name in one folder; from one place to the next, hiding is what is meant."""
-    first: dict[tuple[Path, str], Definition] = {}
+    first: dict[tuple[Path, str], AgentDefinition] = {}
     for each in definitions:
         if each.file and first.setdefault((Path(each.file).parent, each.name), each) is not each:
             yield first[Path(each.file).parent, each.name], each
@@ -271,7 +271,7 @@ def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:
 def _wrong_schema(agent: Agent | None) -> InvalidInput | None:
     if agent is None or agent.output_schema is None:
         return None
-    from retinue.executors.output_schema import OutputSchema  # for agents that promise a schema only
+    from retinue.executors.wrappers.output_schema import OutputSchema  # for agents that promise a schema only
 
     try:
         OutputSchema(agent.output_schema)

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retinue.config.load import Loaded, Problem, invalid, load_file, user_file
-from retinue.config.schema import values_of
+from retinue.config.load import (
+    LoadedSettings,
+    SettingProblem,
+    invalid_settings,
+    load_settings_file,
+    user_settings_file,
+)
+from retinue.config.schema import setting_values
 from retinue.core.errors import ConfigInvalid
-from retinue.models.address import Address
+from retinue.models.address import EndpointAddress
 from retinue.models.tiers import TIERS
 
 
@@ -22,44 +28,46 @@ class Setting:
     allowed: str
 
 
-def describe(loaded: Loaded) -> list[Setting]:
+def describe(loaded: LoadedSettings) -> list[Setting]:
     """Every setting, in the order of the settings page."""
     return [
         Setting(key, _plain(value), loaded.origins.get(key, "default"), row.allowed)
-        for key, row, value in values_of(loaded.settings)
+        for key, row, value in setting_values(loaded.settings)
     ]
 
 
 def own_file() -> tuple[Path, bool]:
     """The user's own file, and whether it is there."""
-    file = user_file()
+    file = user_settings_file()
     return file, file.is_file()
 
 
 def check(path: Path) -> None:
     """Raise `ConfigInvalid` with everything that is wrong in one file."""
-    models = load_file(path).settings.models
+    models = load_settings_file(path).settings.models
     given = {
         "models.endpoint": models.endpoint,
         **{f"models.tiers.{name}.endpoint": getattr(models.tiers, name).endpoint for name in TIERS},
     }
     urls = {f"models.endpoints.{name}.url": each.url for name, each in models.endpoints.items()}
     urls |= {key: value for key, value in given.items() if "://" in value}
-    problems = [Problem(str(path), key, "", wrong) for key, url in urls.items() if (wrong := _wrong_url(url))]
+    problems = [
+        SettingProblem(str(path), key, "", wrong) for key, url in urls.items() if (wrong := _wrong_url(url))
+    ]
     names = ", ".join(sorted(models.endpoints)) or "none"
     problems += [
-        Problem(str(path), key, repr(value), f"neither a URL nor an endpoint; there are: {names}")
+        SettingProblem(str(path), key, repr(value), f"neither a URL nor an endpoint; there are: {names}")
         for key, value in given.items()
         if value and "://" not in value and value not in models.endpoints
     ]
     if problems:
-        raise invalid(problems)
+        raise invalid_settings(problems)
 
 
 def _wrong_url(url: str) -> str | None:
     """The URL is not repeated: it may hold a password."""
     try:
-        Address.parse(url)
+        EndpointAddress.parse(url)
     except ConfigInvalid as error:
         return f"{error.message}; {error.hint}"
     return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from retinue.config.settings import Settings
 from retinue.core.errors import RootUnknown, Unavailable
 from retinue.core.stop import Stop
-from retinue.research.scope import Scope, scope_of
+from retinue.research.scope import SearchScope, search_scope
 from retinue.service.research import index_folder, policy_of, thoughts_of
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store.file_lock import FileLock
@@ -24,7 +24,7 @@ def make_indexes(service: Service, stop: Stop) -> tuple[str, ...]:
         raise Unavailable("the index is switched off", hint="set index = true in retinue.toml")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
-    roots = scope_of(service.roots, policy_of(settings), (), stop, folder)
+    roots = search_scope(service.roots, policy_of(settings), (), stop, folder)
     scopes = [scope for scope in (roots, thoughts_of(settings, stop)) if scope is not None]
     lock = _lock(folder)
     try:
@@ -37,7 +37,7 @@ def make_indexes(service: Service, stop: Stop) -> tuple[str, ...]:
     return tuple(searched for scope in scopes for searched in scope.searched)
 
 
-def could_be_made(settings: Settings) -> bool:
+def can_index(settings: Settings) -> bool:
     """Whether there is a place for them, and no process makes some just now."""
     folder = index_folder(settings)
     if folder is None:
@@ -52,7 +52,7 @@ def could_be_made(settings: Settings) -> bool:
         lock.close()
 
 
-def _make(scope: Scope, stop: Stop) -> None:
+def _make(scope: SearchScope, stop: Stop) -> None:
     if not scope.locator.prepare(stop):
         raise Unavailable(
             "the index could not be written", hint="is there room in the data folder, and is it writable?"

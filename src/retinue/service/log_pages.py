@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from retinue.core.errors import InvalidInput
+from retinue.core.text import counted
 from retinue.core.tokens import estimate_tokens
-from retinue.core.words import counted
 from retinue.service import run_views
-from retinue.store.logs import ALL_STREAMS, LogLine, Stream, read, tail
+from retinue.store.logs import ALL_STREAMS, LogLine, LogStream, read_log, tail_log
 
 TAIL_LINES = 200
 LONGEST_LINE = 400
@@ -21,17 +21,17 @@ BYTES_PER_TOKEN = 2
 
 
 def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[str, Any]:
-    if stream not in ("all", *Stream):
-        names = ", ".join(("all", *(each.value for each in Stream)))
+    if stream not in ("all", *LogStream):
+        names = ", ".join(("all", *(each.value for each in LogStream)))
         raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
     if tokens < 1:
         raise InvalidInput(f"no log fits into {tokens} tokens", hint="leave it out for the default")
-    streams = ALL_STREAMS if stream == "all" else frozenset({Stream(stream)})
+    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
     if cursor is None:
-        page = tail(path, TAIL_LINES, streams)
+        page = tail_log(path, TAIL_LINES, streams)
         kept = _fitting(page.lines[::-1], tokens)[::-1]
     else:
-        page = read(path, cursor, tokens * BYTES_PER_TOKEN, streams)
+        page = read_log(path, cursor, tokens * BYTES_PER_TOKEN, streams)
         kept = page.lines
     text = "\n".join(run_views.line(each, streams=len(streams) > 1) for each in kept)
     most = max(LONGEST_LINE, tokens * MAX_LETTERS_PER_TOKEN)

@@ -6,7 +6,7 @@ from retinue.config.settings import Settings
 from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, TierPlan
 
 
-def model_plan(settings: Settings) -> ModelPlan:
+def plan_models(settings: Settings) -> ModelPlan:
     given = settings.models
     tiers = {name: getattr(given.tiers, name) for name in TIERS}
     return ModelPlan(

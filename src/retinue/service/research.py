@@ -19,19 +19,19 @@ from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.research.advised import Consult
 from retinue.research.artifact import write_artifact
-from retinue.research.constraints import Constraints
-from retinue.research.fitting import FEWEST_TOKENS, fit
+from retinue.research.constraints import ResearchConstraints
+from retinue.research.fitting import FEWEST_TOKENS, fit_report
 from retinue.research.followup import Earlier
-from retinue.research.perform import InThread, Perform
-from retinue.research.pipeline import FOUND, Request, investigate, report_of, roles_for
-from retinue.research.question import asked
-from retinue.research.recorded import error_of
-from retinue.research.scope import Scope, scope_of
-from retinue.service.research_runs import Answer, OnStart, Study, answer_in_a_run, nobody
+from retinue.research.perform import InThread, PerformRole
+from retinue.research.pipeline import PLACES_FOUND, ResearchPlan, investigate, report_of, roles_for
+from retinue.research.question import check_question
+from retinue.research.role_runs import role_error
+from retinue.research.scope import SearchScope, search_scope
+from retinue.service.research_runs import OnStart, ResearchAnswer, Study, answer_in_a_run, nobody
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store.reports import Reports
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 PLACES, MOST_PLACES = 20, 200
 """That the locator alone gives by default, and at most."""
@@ -40,7 +40,7 @@ SINGLE = {"locator": (), "analyzer": ("analyzer",), "patterns": ("patterns",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ResearchRequest:
     """What a caller wants to know, and where, and at what cost."""
 
     question: str
@@ -57,10 +57,12 @@ class Ask:
 class Verb(Protocol):
     """What each of the four is."""
 
-    async def __call__(self, service: Service, ask: Ask, on_start: OnStart = ...) -> dict[str, object]: ...
+    async def __call__(
+        self, service: Service, ask: ResearchRequest, on_start: OnStart = ...
+    ) -> dict[str, object]: ...
 
 
-async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
+async def research(service: Service, ask: ResearchRequest, on_start: OnStart = nobody) -> dict[str, object]:
     """A whole report, within its token budget. `on_start` hears of the run that works on it."""
     constraints = limits_of(service.settings).narrowed(ask.constraints)
     reports = Reports(service.settings.data_dir)
@@ -69,7 +71,7 @@ async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> di
         return _shown(before, constraints)
     request = await _request(service, ask, constraints, Earlier.of(before) if before else None)
 
-    async def answer(perform: Perform, consult: Consult | None) -> Answer:
+    async def answer(perform: PerformRole, consult: Consult | None) -> ResearchAnswer:
         findings = await investigate(request, roles_for(request.asked), perform, consult)
         _renew_index(service, request)
         report = _clean(service, report_of(findings))
@@ -78,76 +80,80 @@ async def research(service: Service, ask: Ask, on_start: OnStart = nobody) -> di
         if ask.artifact:
             report = await _in_thread(partial(_with_memo, service, report, constraints))
         report = await _in_thread(partial(_kept, reports, report))
-        return Answer(_shown(report, constraints), report.summary)
+        return ResearchAnswer(_shown(report, constraints), report.summary)
 
     return await _answered(service, Study("research", request, answer), on_start)
 
 
-async def locate(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
+async def locate(service: Service, ask: ResearchRequest, on_start: OnStart = nobody) -> dict[str, object]:
     """Where it is: the locator alone."""
     limit = PLACES if ask.limit is None else ask.limit
     return await _single(service, replace(ask, limit=limit), "locator", on_start)
 
 
-async def analyze(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
+async def analyze(service: Service, ask: ResearchRequest, on_start: OnStart = nobody) -> dict[str, object]:
     """How it works: the analyzer on what the locator found."""
     return await _single(service, ask, "analyzer", on_start)
 
 
-async def find_patterns(service: Service, ask: Ask, on_start: OnStart = nobody) -> dict[str, object]:
+async def find_patterns(
+    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+) -> dict[str, object]:
     """How it is done elsewhere: the pattern finder on what the locator found."""
     return await _single(service, ask, "patterns", on_start)
 
 
-async def _single(service: Service, ask: Ask, role: str, on_start: OnStart) -> dict[str, object]:
+async def _single(service: Service, ask: ResearchRequest, role: str, on_start: OnStart) -> dict[str, object]:
     """One role's result, with what was searched."""
     constraints = limits_of(service.settings).narrowed(ask.constraints)
     request = replace(await _request(service, ask, constraints), thoughts=None)
 
-    async def answer(perform: Perform, consult: Consult | None) -> Answer:
+    async def answer(perform: PerformRole, consult: Consult | None) -> ResearchAnswer:
         findings = await investigate(request, SINGLE[role], perform, consult)
         _renew_index(service, request)
         # Without places there was nothing for the role to start from, and the locator says why.
         outcome = findings.outcomes.get(role, findings.outcomes["locator"])
         findings.outcomes = {role: outcome}
         report = replace(_clean(service, report_of(findings)), summary="", progress=None)
-        shown = fit(report, constraints.tokens, "Raise constraints.tokens to see all.").role_as_dict(role)
-        return Answer(shown, outcome.value.summary if outcome.value else "", error_of(outcome))
+        shown = fit_report(report, constraints.tokens, "Raise constraints.tokens to see all.").role_as_dict(
+            role
+        )
+        return ResearchAnswer(shown, outcome.value.summary if outcome.value else "", role_error(outcome))
 
     return await _answered(service, Study(role, request, answer, is_single=not SINGLE[role]), on_start)
 
 
 async def _answered(service: Service, study: Study, on_start: OnStart) -> dict[str, object]:
     """Within a run where runs are recorded, else in this process's threads alone."""
-    if service.runs is None:
+    if service.run_service is None:
         return (await study.answer(InThread(), None)).view
-    return await answer_in_a_run(service.runs, study, on_start, _model(service))
+    return await answer_in_a_run(service.run_service, study, on_start, _model(service))
 
 
 def _model(service: Service) -> Callable[[], Model] | None:
     """The one that orders and explains what was found, where the user has one and wants that."""
-    models = None if service.agents is None else service.agents.models
+    models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:
         return None
     return models.named
 
 
 async def _request(
-    service: Service, ask: Ask, constraints: Constraints, earlier: Earlier | None = None
-) -> Request:
+    service: Service, ask: ResearchRequest, constraints: ResearchConstraints, earlier: Earlier | None = None
+) -> ResearchPlan:
     """The ask, checked against what is allowed."""
-    limit = FOUND if ask.limit is None else ask.limit
+    limit = PLACES_FOUND if ask.limit is None else ask.limit
     if not 1 <= limit <= MOST_PLACES:
         raise InvalidInput(f"the limit must be between 1 and {MOST_PLACES}, not {limit}")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
-    question = asked(ask.question, follows=earlier.question if earlier else "")
+    question = check_question(ask.question, follows=earlier.question if earlier else "")
     settings = service.settings
     stop = Stop(constraints.deadline_ms / 1000)
     return await _in_thread(
-        lambda: Request(
+        lambda: ResearchPlan(
             asked=question,
-            scope=scope_of(service.roots, policy_of(settings), ask.roots, stop, index_folder(settings)),
+            scope=search_scope(service.roots, policy_of(settings), ask.roots, stop, index_folder(settings)),
             thoughts=thoughts_of(settings, stop),
             constraints=constraints,
             earlier=earlier,
@@ -170,8 +176,8 @@ def kept_report(service: Service, report_id: str) -> Report:
     return report
 
 
-def limits_of(settings: Settings) -> Constraints:
-    return Constraints(
+def limits_of(settings: Settings) -> ResearchConstraints:
+    return ResearchConstraints(
         tokens=max(FEWEST_TOKENS, settings.limits.max_response_tokens),
         deadline_ms=settings.runtime.default_deadline_ms,
         max_files_read=settings.limits.max_files_read,
@@ -191,7 +197,7 @@ def index_folder(settings: Settings) -> Path | None:
     return settings.data_dir / "index" if settings.index else None
 
 
-def _renew_index(service: Service, request: Request) -> None:
+def _renew_index(service: Service, request: ResearchPlan) -> None:
     """For the next question: the first one does not wait for it."""
     for scope in filter(None, (request.scope, request.thoughts)):
         locator = scope.locator
@@ -199,10 +205,12 @@ def _renew_index(service: Service, request: Request) -> None:
             service.later(("index", scope.folders), locator.prepare)
 
 
-def thoughts_of(settings: Settings, stop: Stop) -> Scope | None:
+def thoughts_of(settings: Settings, stop: Stop) -> SearchScope | None:
     if settings.thoughts_dir is None:
         return None
-    return scope_of([Root.at(settings.thoughts_dir)], policy_of(settings), (), stop, index_folder(settings))
+    return search_scope(
+        [Root.at(settings.thoughts_dir)], policy_of(settings), (), stop, index_folder(settings)
+    )
 
 
 def _clean(service: Service, report: Report) -> Report:
@@ -210,7 +218,7 @@ def _clean(service: Service, report: Report) -> Report:
     return Report.from_dict(service.redactor.redact_value(report.as_dict()))
 
 
-def _with_memo(service: Service, report: Report, constraints: Constraints) -> Report:
+def _with_memo(service: Service, report: Report, constraints: ResearchConstraints) -> Report:
     folder = artifact_folder(service.settings)
     path = write_artifact(folder, report, constraints.lines(), service.redactor.redact)
     return replace(report, artifact=str(path))
@@ -229,10 +237,10 @@ def _kept(reports: Reports, report: Report) -> Report:
     return report
 
 
-def _shown(report: Report, constraints: Constraints) -> dict[str, object]:
+def _shown(report: Report, constraints: ResearchConstraints) -> dict[str, object]:
     rest = f"See all: previous={report.id}, an empty question, and more constraints.tokens."
-    return fit(report, constraints.tokens, rest).as_dict()
+    return fit_report(report, constraints.tokens, rest).as_dict()
 
 
-async def _in_thread(work: Callable[[], Result]) -> Result:
+async def _in_thread(work: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(work)

@@ -12,15 +12,15 @@ from retinue.core.executor import Outcome, RunContext
 from retinue.core.ids import RunId
 from retinue.core.json_value import Json
 from retinue.core.model import Model
-from retinue.core.run import Limits, Run, RunStatus
+from retinue.core.run import Run, RunLimits, RunStatus
 from retinue.research.advised import Consult
-from retinue.research.by_model import ByModel
-from retinue.research.constraints import Constraints
-from retinue.research.perform import InThread, Perform
-from retinue.research.pipeline import Request
-from retinue.research.recorded import AsRuns, Performing, spec_of
+from retinue.research.constraints import ResearchConstraints
+from retinue.research.model_advisor import ByModel
+from retinue.research.perform import InThread, PerformRole
+from retinue.research.pipeline import ResearchPlan
+from retinue.research.role_runs import AsRuns, Performing, role_spec
 from retinue.runtime.supervisor import Work
-from retinue.service.runs import Runs
+from retinue.service.runs import RunService
 
 GRACE_S = 5.0
 """Beyond the deadline of the roles: what they found by then is still put together and told."""
@@ -33,7 +33,7 @@ def nobody(run_id: RunId) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResearchAnswer:
     view: dict[str, object]
     said: str
     """The same in a few words, for the record."""
@@ -47,22 +47,22 @@ class Study:
 
     agent: str
     """Who works on it, by the name that its run bears."""
-    request: Request
-    answer: Callable[[Perform, Consult | None], Awaitable[Answer]]
+    request: ResearchPlan
+    answer: Callable[[PerformRole, Consult | None], Awaitable[ResearchAnswer]]
     is_single: bool = False
     """Whether one role alone works on it: then its run is the request's own."""
 
 
 async def answer_in_a_run(
-    runs: Runs, study: Study, on_start: OnStart, model: Callable[[], Model] | None = None
+    runs: RunService, study: Study, on_start: OnStart, model: Callable[[], Model] | None = None
 ) -> dict[str, object]:
     """The answer; or where the run stands, if it takes longer than a host's patience (P9)."""
-    done: list[Answer] = []
+    done: list[ResearchAnswer] = []
     threads = InThread(runs.workers)
     question = study.request.asked.text
 
     async def work(ctx: RunContext) -> Outcome:
-        perform: Perform = replace(threads, charge=ctx.spending.charge)
+        perform: PerformRole = replace(threads, charge=ctx.spending.charge)
         own = RunId.parse(ctx.run_id)
         if not study.is_single:
             perform = AsRuns(runs.supervisor, own, question, ctx.cwd, threads)
@@ -72,7 +72,7 @@ async def answer_in_a_run(
         return Outcome(answer.said, value=cast("Json", answer.view), error=answer.error)
 
     executor = Performing(work)
-    spec = spec_of(study.agent, question, _limits(study.request.constraints))
+    spec = role_spec(study.agent, question, _limits(study.request.constraints))
     run = runs.supervisor.start(Work(spec, executor, runs.cwd))
     on_start(run.id)
     await runs.supervisor.wait(run.id, runs.patience_s)
@@ -86,9 +86,9 @@ async def answer_in_a_run(
     return runs.outcome(run.id)
 
 
-def _limits(given: Constraints) -> Limits:
+def _limits(given: ResearchConstraints) -> RunLimits:
     budget = Budget(files=given.max_files_read, bytes=given.max_bytes_read)
-    return Limits(run_s=given.deadline_ms / 1000 + GRACE_S, budget=budget)
+    return RunLimits(run_s=given.deadline_ms / 1000 + GRACE_S, budget=budget)
 
 
 def _failure(run: Run) -> RetinueError:

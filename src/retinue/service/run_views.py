@@ -27,7 +27,7 @@ def brief(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = 
         "agent": run.spec.agent,
         "status": run.status.value,
         "elapsed_ms": elapsed_ms(run),
-        "task": clipped(redact(run.spec.task), 80),
+        "task": clip_to_tokens(redact(run.spec.task), 80),
     }
     if run.spec.parent is not None:
         view["parent"] = run.spec.parent
@@ -158,7 +158,7 @@ def line(entry: LogLine, *, streams: bool) -> str:
     return f"{entry.stream}: {entry.text}" if streams else entry.text
 
 
-def clipped(text: str, letters: int) -> str:
+def clip_to_tokens(text: str, letters: int) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= letters else flat[: letters - len(CUT)] + CUT
 

@@ -13,18 +13,18 @@ from retinue.core.agent import HOST, Agent
 from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
-from retinue.core.permission import Asked, Verdict
+from retinue.core.permission import ToolRequest, Verdict
 from retinue.core.ports import Executor, Redactor
-from retinue.core.run import Limits, Run, RunSpec, RunStatus
-from retinue.core.words import clip, counted
+from retinue.core.run import Run, RunLimits, RunSpec, RunStatus
+from retinue.core.text import clip, counted
 from retinue.runtime.changes import Changes
 from retinue.runtime.mailroom import Mailroom
 from retinue.runtime.permissions import PermissionBroker
 from retinue.runtime.supervisor import Supervisor, Work
 from retinue.service import run_views
-from retinue.service.agents import Agents
+from retinue.service.agents import AgentService
 from retinue.service.log_pages import log_page
-from retinue.service.waiting import NOBODY, Asker, Mode, Waiting
+from retinue.service.waiting import NOBODY, QuestionPresenter, Waiting, WaitMode
 from retinue.store.store import Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
@@ -38,13 +38,13 @@ PERSON = "person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class RunService:
     store: Store
     changes: Changes
     mailroom: Mailroom
     waiting: Waiting
     supervisor: Supervisor
-    agents: Agents
+    agents: AgentService
     cwd: Path
     """Where commands work."""
     child_env: Callable[[RunId], Mapping[str, str]]
@@ -93,14 +93,14 @@ class Runs:
             parent=parent,
             model=agent.model,
             tools=agent.tools or (),
-            limits=Limits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
+            limits=RunLimits(run_s=agent.timeout_s, budget=replace(agent.budget, spawns=agent.spawns)),
             endpoint=self.agents.endpoint(agent),
             command=agent.program,
         )
         if not self.cwd.is_dir():
             raise RootUnknown("the folder that commands work in is gone", hint="check the roots: list_roots")
 
-        async def permit(run_id: RunId, asked: Asked) -> Verdict:
+        async def permit(run_id: RunId, asked: ToolRequest) -> Verdict:
             return await self.broker.decide(run_id, agent.name, agent.permissions, asked)
 
         return self.supervisor.start(Work(spec, executor, self.cwd, self.child_env, permit))
@@ -114,7 +114,7 @@ class Runs:
         return run_views.spawned(self.outcome(run_id), self.store.runs.get(run_id).usage)
 
     async def finish(
-        self, run_id: RunId, wait_s: float | None = None, asker: Asker = NOBODY
+        self, run_id: RunId, wait_s: float | None = None, asker: QuestionPresenter = NOBODY
     ) -> dict[str, Any]:
         """The result of a run that was started, if it is ready in time, else where it stands."""
         await self.waiting.until([run_id], "all", self.patience(wait_s), asker)
@@ -147,9 +147,9 @@ class Runs:
     async def wait(
         self,
         run_ids: Sequence[str],
-        mode: Mode = "any",
+        mode: WaitMode = "any",
         wait_s: float | None = None,
-        asker: Asker = NOBODY,
+        asker: QuestionPresenter = NOBODY,
     ) -> dict[str, Any]:
         """Return when one run (or each of them) has ended or asks, or when patience ends."""
         if not run_ids:
@@ -215,7 +215,7 @@ class Runs:
         """Whether a run may make a call, in the words of Claude Code's permission prompts."""
         name = self.store.runs.get(own).spec.agent
         rules = self.agents.permissions(name)
-        verdict = await self.broker.decide(own, name, rules, Asked.of(tool, arguments))
+        verdict = await self.broker.decide(own, name, rules, ToolRequest.of(tool, arguments))
         if verdict.allowed:
             return {"behavior": "allow", "updatedInput": dict(arguments)}
         return {"behavior": "deny", "message": verdict.reason}

@@ -13,9 +13,9 @@ from retinue.core.root import Root
 from retinue.core.stop import Stop
 
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
-    from retinue.service.agents import Agents
-    from retinue.service.runs import Runs
-    from retinue.service.workflows import Workflows
+    from retinue.service.agents import AgentService
+    from retinue.service.runs import RunService
+    from retinue.service.workflows import WorkflowService
 
 Later = Callable[[Hashable, Callable[[Stop], object]], object]
 
@@ -40,32 +40,32 @@ class Service:
     index_from: int = 0
     """Files from which on an index is worth making."""
 
-    agents: Agents | None = None
+    agent_service: AgentService | None = None
     """Who can be asked; files are read when somebody looks."""
 
-    runs: Runs | None = None
+    run_service: RunService | None = None
     """There while the server is up."""
 
     @property
-    def running(self) -> Runs:
-        if self.runs is None:
+    def runs(self) -> RunService:
+        if self.run_service is None:
             raise Unavailable("the server is not up yet", hint="try again")
-        return self.runs
+        return self.run_service
 
-    workflows: Callable[[], Workflows] | None = None
+    open_workflows: Callable[[], WorkflowService] | None = None
     """There while the server is up; loaded when somebody asks."""
 
     @property
-    def flows(self) -> Workflows:
-        if self.workflows is None:
+    def workflows(self) -> WorkflowService:
+        if self.open_workflows is None:
             raise Unavailable("the server is not up yet", hint="try again")
-        return self.workflows()
+        return self.open_workflows()
 
     @property
-    def known(self) -> Agents:
-        if self.agents is None:
+    def agents(self) -> AgentService:
+        if self.agent_service is None:
             raise Unavailable("no agents are defined here")
-        return self.agents
+        return self.agent_service
 
     def ping(self) -> str:
         return "pong"

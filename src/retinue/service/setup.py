@@ -11,27 +11,27 @@ from pathlib import Path
 import yaml
 
 from retinue.codebase.ripgrep import find_ripgrep
-from retinue.config.load import load
+from retinue.config.load import load_settings
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid, RetinueError
 from retinue.core.root import Root
-from retinue.service.model_plan import model_plan
-from retinue.setup.change import Change, apply, plan_install, plan_uninstall
-from retinue.setup.checks.check import Check
-from retinue.setup.doctor import Patient, examine
-from retinue.setup.entry import Entry, is_temporary, own_command
-from retinue.setup.hosts import HOSTS, SERVER_NAME, Scope, host_named
+from retinue.service.model_plan import plan_models
+from retinue.setup.change import HostFileChange, apply_change, plan_install, plan_uninstall
+from retinue.setup.checks.check import DoctorCheck
+from retinue.setup.doctor import DoctorSubject, run_doctor
+from retinue.setup.entry import ServerEntry, is_temporary, own_command
+from retinue.setup.hosts import HOSTS, SERVER_NAME, InstallScope, host_named
 from retinue.setup.links import add_link
 from retinue.setup.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InstallOutcome:
     """What was done to one host's file, or would be."""
 
     host: str
     title: str
-    scope: Scope
+    scope: InstallScope
     file: str
     action: str
     """`add`, `update`, `remove`, or `none` when the file is as it should be."""
@@ -43,12 +43,14 @@ class Outcome:
     """What the user should know or still has to do."""
 
 
-def entry_for(roots: Sequence[str], env: Mapping[str, str]) -> Entry:
+def entry_for(roots: Sequence[str], env: Mapping[str, str]) -> ServerEntry:
     """What a host is told to start; roots that do not exist are refused."""
-    return Entry.serving(own_command(), [Root.at(root).path for root in roots], env)
+    return ServerEntry.serving(own_command(), [Root.at(root).path for root in roots], env)
 
 
-def install(host: str, entry: Entry, scope: Scope = "user", *, dry_run: bool = False) -> Outcome:
+def install(
+    host: str, entry: ServerEntry, scope: InstallScope = "user", *, dry_run: bool = False
+) -> InstallOutcome:
     """Add Retinue to the host's file, or bring its entry up to date."""
     machine = Machine.here()
     change = plan_install(host_named(host), entry, scope, machine)
@@ -65,14 +67,14 @@ def install(host: str, entry: Entry, scope: Scope = "user", *, dry_run: bool = F
 
 
 def uninstall(
-    host: str | None = None, scope: Scope | None = None, *, dry_run: bool = False
-) -> tuple[list[Outcome], list[RetinueError]]:
+    host: str | None = None, scope: InstallScope | None = None, *, dry_run: bool = False
+) -> tuple[list[InstallOutcome], list[RetinueError]]:
     """Take Retinue out of one host's files, or of every host's, and of both scopes unless one is named.
 
     A file that cannot be edited does not keep it in the others.
     """
     machine = Machine.here()
-    outcomes: list[Outcome] = []
+    outcomes: list[InstallOutcome] = []
     errors: list[RetinueError] = []
     chosen = HOSTS if host is None else (host_named(host),)
     if host is not None and scope is not None:
@@ -88,7 +90,7 @@ def uninstall(
     return outcomes, errors
 
 
-def snippet(host: str, entry: Entry) -> str:
+def snippet(host: str, entry: ServerEntry) -> str:
     """The host's file as it would be with nothing but our entry in it."""
     chosen = host_named(host)
     whole = {chosen.servers_key: {SERVER_NAME: chosen.filled(entry)}}
@@ -97,39 +99,39 @@ def snippet(host: str, entry: Entry) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def file_of(host: str, scope: Scope = "user") -> str:
+def file_of(host: str, scope: InstallScope = "user") -> str:
     """Where the host's file lies, as a person writes it."""
     machine = Machine.here()
     return machine.shown(host_named(host).file(scope, machine))
 
 
-def link(host: str, entry: Entry) -> str:
+def link(host: str, entry: ServerEntry) -> str:
     """The link that makes the host offer to add Retinue."""
     return add_link(host_named(host), entry)
 
 
-def doctor(roots: Sequence[str] = ()) -> list[Check]:
+def doctor(roots: Sequence[str] = ()) -> list[DoctorCheck]:
     """Everything that could keep Retinue from working; the settings themselves among it."""
     problems: tuple[RetinueError, ...] = ()
     try:
-        settings = load(flags={"roots": tuple(roots)} if roots else {}).settings
+        settings = load_settings(flags={"roots": tuple(roots)} if roots else {}).settings
     except ConfigInvalid as error:
         settings, problems = Settings(roots=tuple(map(Path, roots))), (error,)
-    return examine(
-        Patient(
+    return run_doctor(
+        DoctorSubject(
             machine=Machine.here(),
             data_dir=settings.data_dir,
             find_ripgrep=_find_ripgrep,
             roots=settings.roots,
-            models=model_plan(settings),
+            models=plan_models(settings),
             config_problems=problems,
         )
     )
 
 
-def _carried_out(change: Change, machine: Machine, dry_run: bool, notes: list[str]) -> Outcome:
-    backup = None if dry_run else apply(change)
-    return Outcome(
+def _carried_out(change: HostFileChange, machine: Machine, dry_run: bool, notes: list[str]) -> InstallOutcome:
+    backup = None if dry_run else apply_change(change)
+    return InstallOutcome(
         host=change.host.name,
         title=change.host.title,
         scope=change.scope,

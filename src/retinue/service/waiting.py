@@ -12,10 +12,10 @@ from retinue.core.run import Run, RunStatus
 from retinue.runtime.changes import POLL_S, Changes
 from retinue.store.store import Store
 
-Mode = Literal["any", "all"]
+WaitMode = Literal["any", "all"]
 
 
-class Asker(Protocol):
+class QuestionPresenter(Protocol):
     """Somebody whom questions are put to while a call waits, before its caller hears of them."""
 
     def takes(self, message: Message) -> bool: ...
@@ -45,7 +45,7 @@ class Waiting:
         self._owner = owner
 
     async def until(
-        self, run_ids: Sequence[RunId], mode: Mode, seconds: float, asker: Asker = NOBODY
+        self, run_ids: Sequence[RunId], mode: WaitMode, seconds: float, asker: QuestionPresenter = NOBODY
     ) -> None:
         """Return when one run (or each) has ended or asks what the asker does not take, or in time."""
         enough = any if mode == "any" else all

@@ -10,7 +10,7 @@ from retinue.core.agent import Agent
 from retinue.core.ids import RunId
 from retinue.core.ports import Executor
 from retinue.core.run import Run
-from retinue.service.runs import PERSON, Runs
+from retinue.service.runs import PERSON, RunService
 from retinue.store.confirmed_checks import ConfirmedChecks
 
 Checker = Callable[[Agent], Executor]
@@ -19,7 +19,7 @@ Checker = Callable[[Agent], Executor]
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    runs: Runs
+    runs: RunService
     confirmed: ConfirmedChecks
     check_timeout_s: float
     checker: Checker

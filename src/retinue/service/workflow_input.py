@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from retinue.core.errors import InvalidInput
 from retinue.core.workflow import Assignment, Workflow
-from retinue.definitions.problem import Malformed
+from retinue.definitions.problem import MalformedDefinition
 from retinue.definitions.workflows import read_workflow
 
 MOST_TOLD = 10
 """Mistakes of one spec: whoever made more has written something else."""
 
 
-def assignment(given: str | Mapping[str, Any]) -> Assignment:
+def parse_assignment(given: str | Mapping[str, Any]) -> Assignment:
     """A text, or a table in the words of a handoff's context."""
     if isinstance(given, str):
         return Assignment(feature=given)
@@ -47,6 +47,6 @@ def workflow_in(spec: Mapping[str, Any] | str) -> Workflow:
     """A workflow that is given as YAML, or as a table: JSON is YAML too."""
     try:
         return read_workflow(spec if isinstance(spec, str) else json.dumps(spec), "given", "given")
-    except Malformed as error:
+    except MalformedDefinition as error:
         told = [f"line {problem.line}: {problem}" for problem in error.problems[:MOST_TOLD]]
         raise InvalidInput(f"the spec is broken: {'. '.join(told)}", hint="correct the spec") from None

@@ -10,7 +10,7 @@ from retinue.core.message import Message
 from retinue.core.run import Run, RunStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.core.workflow import steps_of
-from retinue.definitions.workflow_catalog import Found
+from retinue.definitions.workflow_catalog import FoundWorkflow
 from retinue.service.run_views import elapsed_ms, fitted
 from retinue.store.checkpoints import Checkpoint
 
@@ -113,7 +113,7 @@ def savings_table(savings: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [*rows, ("largest", f"{savings['largest_context']:,}", f"{savings['one_context']:,}", "")]
 
 
-def listed(found: Found) -> dict[str, Any]:
+def listed(found: FoundWorkflow) -> dict[str, Any]:
     view: dict[str, Any] = {"name": found.name, "from": found.source}
     if found.workflow is not None:
         view["description"] = found.workflow.description
@@ -125,7 +125,7 @@ def listed(found: Found) -> dict[str, Any]:
     return view
 
 
-def problems(found: Found) -> list[dict[str, Any]]:
+def problems(found: FoundWorkflow) -> list[dict[str, Any]]:
     return [
         {"file": found.source, "line": wrong.line, "message": wrong.message}
         | ({"hint": wrong.hint} if wrong.hint else {})

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, cast
 from retinue.core.errors import ConfigInvalid, Conflict, InvalidInput, Unauthorized
 from retinue.core.ids import RunId
 from retinue.core.run import Run, RunStatus
-from retinue.core.words import counted
+from retinue.core.text import counted
 from retinue.core.workflow import Assignment, Workflow
 from retinue.definitions.problem import did_you_mean
 from retinue.definitions.project_checks import find_checks
-from retinue.definitions.workflow_catalog import Kind, WorkflowCatalog
+from retinue.definitions.workflow_catalog import WorkflowCatalog, WorkflowKind
 from retinue.definitions.workflows import CHECKS
 from retinue.service import workflow_views
-from retinue.service.runs import PERSON, Runs, refuse_unfit_answer
-from retinue.service.waiting import NOBODY, Asker
+from retinue.service.runs import PERSON, RunService, refuse_unfit_answer
+from retinue.service.waiting import NOBODY, QuestionPresenter
 from retinue.service.workflow_children import Checker, Children
 from retinue.service.workflow_input import workflow_in
-from retinue.store.checkpoints import RESULT
+from retinue.store.checkpoints import RESULT_STEP
 from retinue.store.confirmed_checks import ConfirmedChecks
 
 if TYPE_CHECKING:
@@ -42,18 +42,18 @@ LEFT_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workflows:
-    runs: Runs
+class WorkflowService:
+    runs: RunService
     catalog: WorkflowCatalog
     confirmed: ConfirmedChecks
     max_runs: int
     check_timeout_s: float
     checker: Checker
 
-    def listed(self, kind: Kind) -> list[dict[str, Any]]:
+    def listed(self, kind: WorkflowKind) -> list[dict[str, Any]]:
         return [workflow_views.listed(found) for found in self.catalog.found(kind).values()]
 
-    def check(self, kind: Kind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
+    def check(self, kind: WorkflowKind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
         """All that is wrong, by file and line, in these files or in all there are."""
         found = [self.catalog.read(file, kind) for file in files] or self.catalog.everything(kind)
         return [row for each in found for row in workflow_views.problems(each)]
@@ -63,7 +63,7 @@ class Workflows:
         name: str | None,
         assignment: Assignment,
         *,
-        kind: Kind = "workflow",
+        kind: WorkflowKind = "workflow",
         spec: Mapping[str, Any] | str | None = None,
         person: bool = False,
     ) -> Run:
@@ -122,7 +122,7 @@ class Workflows:
         self._engine().resume_all()
 
     async def finish(
-        self, run_id: RunId, wait_s: float | None = None, asker: Asker = NOBODY
+        self, run_id: RunId, wait_s: float | None = None, asker: QuestionPresenter = NOBODY
     ) -> dict[str, Any]:
         """The result, if it is ready in time, else what it asks or where it stands."""
         await self.runs.waiting.until([run_id], "all", self.runs.patience(wait_s), asker)
@@ -214,7 +214,7 @@ class Workflows:
             runs.cwd,
         )
 
-    def _named(self, name: str, kind: Kind) -> Workflow:
+    def _named(self, name: str, kind: WorkflowKind) -> Workflow:
         known = self.catalog.found(kind)
         found = known.get(name)
         if found is None:
@@ -250,7 +250,7 @@ class Workflows:
         return run
 
     def _result(self, run_id: RunId) -> dict[str, Any] | None:
-        kept = self.runs.store.checkpoints.get(run_id, RESULT)
+        kept = self.runs.store.checkpoints.get(run_id, RESULT_STEP)
         return None if kept is None else cast("dict[str, Any]", kept.output)
 
 

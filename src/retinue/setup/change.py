@@ -14,19 +14,19 @@ from retinue.core.errors import ConfigInvalid
 from retinue.setup import files, json_document, yaml_document
 from retinue.setup.diff import unified
 from retinue.setup.document import DocumentUnreadable, Editor
-from retinue.setup.entry import Entry
-from retinue.setup.hosts import SERVER_NAME, Format, Host, Scope
+from retinue.setup.entry import ServerEntry
+from retinue.setup.hosts import SERVER_NAME, Host, HostFileFormat, InstallScope
 from retinue.setup.machine import Machine
 
 Action = Literal["add", "update", "remove", "none"]
 
-EDITORS: dict[Format, Editor] = {"jsonc": json_document, "yaml": yaml_document}
+EDITORS: dict[HostFileFormat, Editor] = {"jsonc": json_document, "yaml": yaml_document}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HostFileChange:
     host: Host
-    scope: Scope
+    scope: InstallScope
     path: Path
     """Where the host looks; perhaps a link."""
     shown: str
@@ -48,7 +48,7 @@ class Change:
         return unified(self.shown, shown[0], shown[1])
 
 
-def plan_install(host: Host, entry: Entry, scope: Scope, machine: Machine) -> Change:
+def plan_install(host: Host, entry: ServerEntry, scope: InstallScope, machine: Machine) -> HostFileChange:
     """Add our entry, or bring it up to date. Nothing is written yet."""
     value = host.filled(entry)
     path, shown, before = _found(host, scope, machine)
@@ -61,14 +61,14 @@ def plan_install(host: Host, entry: Entry, scope: Scope, machine: Machine) -> Ch
     _refuse_unless(same, host, shown)
     action: Action = "none" if previous == value else "add" if previous is None else "update"
     visible = frozenset((entry.command, *entry.args, *_fixed(host), *_program(previous)))
-    return Change(host, scope, path, shown, action, before, mark + after.encode(), visible)
+    return HostFileChange(host, scope, path, shown, action, before, mark + after.encode(), visible)
 
 
-def plan_uninstall(host: Host, scope: Scope, machine: Machine) -> Change:
+def plan_uninstall(host: Host, scope: InstallScope, machine: Machine) -> HostFileChange:
     """Take our entry out. Nothing is written yet."""
     path, shown, before = _found(host, scope, machine)
     if before is None:
-        return Change(host, scope, path, shown, "none", None, None)
+        return HostFileChange(host, scope, path, shown, "none", None, None)
     editor, place = EDITORS[host.format], (host.servers_key, SERVER_NAME)
     with _explained(host, shown):
         mark, text = _text(before)
@@ -78,17 +78,17 @@ def plan_uninstall(host: Host, scope: Scope, machine: Machine) -> Change:
     _refuse_unless(same, host, shown)
     action: Action = "none" if previous is None else "remove"
     visible = frozenset((*_fixed(host), *_program(previous)))
-    return Change(host, scope, path, shown, action, before, mark + after.encode(), visible)
+    return HostFileChange(host, scope, path, shown, action, before, mark + after.encode(), visible)
 
 
-def installed(host: Host, scope: Scope, machine: Machine) -> object:
+def installed(host: Host, scope: InstallScope, machine: Machine) -> object:
     """Our entry in the host's file as it stands, or None."""
     _, shown, before = _found(host, scope, machine)
     with _explained(host, shown):
         return EDITORS[host.format].own(_text(before or b"")[1], (host.servers_key, SERVER_NAME))
 
 
-def apply(change: Change, now: datetime | None = None) -> Path | None:
+def apply_change(change: HostFileChange, now: datetime | None = None) -> Path | None:
     """Write the change and return the copy made of what was there before, if there was anything."""
     if change.action == "none" or change.after is None:
         return None
@@ -97,7 +97,7 @@ def apply(change: Change, now: datetime | None = None) -> Path | None:
     return files.replace(change.path, change.shown, change.before, change.after, moment, private)
 
 
-def _found(host: Host, scope: Scope, machine: Machine) -> tuple[Path, str, bytes | None]:
+def _found(host: Host, scope: InstallScope, machine: Machine) -> tuple[Path, str, bytes | None]:
     path = host.file(scope, machine)
     shown = machine.shown(path)
     return path, shown, files.read(path, shown)

@@ -13,7 +13,7 @@ from pathlib import Path
 from retinue.core.errors import RetinueError
 from retinue.models.tiers import ModelPlan
 from retinue.setup.checks import basics, data_folder, endpoints, installed, programs, sandbox
-from retinue.setup.checks.check import Check
+from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.together import Failure, together
 from retinue.setup.machine import Machine
 
@@ -22,7 +22,7 @@ MAX_SECONDS = 5.9
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class DoctorSubject:
     """What is to be examined, as the configuration gives it."""
 
     machine: Machine
@@ -33,10 +33,10 @@ class Patient:
     config_problems: tuple[RetinueError, ...] = ()
 
 
-def examine(patient: Patient, seconds: float = MAX_SECONDS) -> list[Check]:
+def run_doctor(patient: DoctorSubject, seconds: float = MAX_SECONDS) -> list[DoctorCheck]:
     """Every check at once, in a fixed order. Never raises: a check that fails is itself a finding."""
     machine = patient.machine
-    examinations: dict[str, Callable[[], list[Check]]] = {
+    examinations: dict[str, Callable[[], list[DoctorCheck]]] = {
         "python": basics.python,
         "configuration": partial(basics.configuration, patient.config_problems),
         "roots": partial(basics.roots, patient.roots, machine),
@@ -56,5 +56,5 @@ def examine(patient: Patient, seconds: float = MAX_SECONDS) -> list[Check]:
     ]
 
 
-def _unfinished(name: str, failure: Failure) -> list[Check]:
-    return [Check(name, "warning", f"the check {failure.reason}", "run `retinue doctor` again")]
+def _unfinished(name: str, failure: Failure) -> list[DoctorCheck]:
+    return [DoctorCheck(name, "warning", f"the check {failure.reason}", "run `retinue doctor` again")]

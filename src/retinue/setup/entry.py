@@ -17,7 +17,7 @@ _TEMPORARY_FOLDERS = re.compile(r"(archive|environments|builds)-v\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ServerEntry:
     command: str
     """Absolute: a desktop program does not see the search path of the user's shell."""
     args: tuple[str, ...]
@@ -26,7 +26,7 @@ class Entry:
     @classmethod
     def serving(
         cls, command: Iterable[str], roots: Iterable[Path] = (), env: Mapping[str, str] | None = None
-    ) -> Entry:
+    ) -> ServerEntry:
         """The entry that starts `retinue serve` on these roots."""
         program, *leading = command
         args = [*leading, "serve"]

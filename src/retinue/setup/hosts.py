@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from retinue.core.errors import InvalidInput
-from retinue.setup.entry import Entry
+from retinue.setup.entry import ServerEntry
 from retinue.setup.machine import Machine, System
 
-Scope = Literal["user", "project"]
-Format = Literal["jsonc", "yaml"]
+InstallScope = Literal["user", "project"]
+HostFileFormat = Literal["jsonc", "yaml"]
 
 SERVER_NAME = "retinue"
 """The key under which we stand in every host's file."""
@@ -22,7 +22,7 @@ TEN_MINUTES_MS = 600_000
 TEN_MINUTES_S = 600
 
 
-class Slot(Enum):
+class EntrySlot(Enum):
     """The places in an entry that are filled in at installation."""
 
     COMMAND = "command"
@@ -42,14 +42,14 @@ class Host:
     """The shape of one server's entry, with slots."""
     user_file: Mapping[System, str]
     project_file: str | None = None
-    format: Format = "jsonc"
+    format: HostFileFormat = "jsonc"
     link: Literal["name-config", "whole-entry"] | None = None
     """How the host's one-click link carries the entry, if it has such links."""
     link_base: str = ""
     after_install: str = ""
     """What the user still has to do, in one sentence."""
 
-    def file(self, scope: Scope, machine: Machine) -> Path:
+    def file(self, scope: InstallScope, machine: Machine) -> Path:
         if scope == "user":
             return machine.locate(self.user_file[machine.system])
         if self.project_file is None:
@@ -59,17 +59,19 @@ class Host:
         return machine.locate(self.project_file)
 
     @property
-    def scopes(self) -> tuple[Scope, ...]:
+    def scopes(self) -> tuple[InstallScope, ...]:
         return ("user",) if self.project_file is None else ("user", "project")
 
-    def filled(self, entry: Entry) -> dict[str, object]:
+    def filled(self, entry: ServerEntry) -> dict[str, object]:
         """The entry as this host wants it written; without variables there is no key for them."""
-        values: dict[Slot, object] = {
-            Slot.COMMAND: entry.command,
-            Slot.ARGS: list(entry.args),
-            Slot.ENV: dict(entry.env),
+        values: dict[EntrySlot, object] = {
+            EntrySlot.COMMAND: entry.command,
+            EntrySlot.ARGS: list(entry.args),
+            EntrySlot.ENV: dict(entry.env),
         }
-        filled = {key: values[slot] if isinstance(slot, Slot) else slot for key, slot in self.entry.items()}
+        filled = {
+            key: values[slot] if isinstance(slot, EntrySlot) else slot for key, slot in self.entry.items()
+        }
         return {key: value for key, value in filled.items() if value != {}}
 
 
@@ -77,7 +79,7 @@ def _everywhere(path: str) -> dict[System, str]:
     return {"linux": path, "macos": path, "windows": path}
 
 
-_STDIO = {"type": "stdio", "command": Slot.COMMAND, "args": Slot.ARGS, "env": Slot.ENV}
+_STDIO = {"type": "stdio", "command": EntrySlot.COMMAND, "args": EntrySlot.ARGS, "env": EntrySlot.ENV}
 
 HOSTS: tuple[Host, ...] = (
     Host(
@@ -86,9 +88,9 @@ HOSTS: tuple[Host, ...] = (
         servers_key="mcpServers",
         # Without a timeout of its own an entry gets LM Studio's much shorter one.
         entry={
-            "command": Slot.COMMAND,
-            "args": Slot.ARGS,
-            "env": Slot.ENV,
+            "command": EntrySlot.COMMAND,
+            "args": EntrySlot.ARGS,
+            "env": EntrySlot.ENV,
             "timeout": TEN_MINUTES_MS,
         },
         user_file=_everywhere("$LMSTUDIO_HOME/mcp.json"),
@@ -140,9 +142,9 @@ HOSTS: tuple[Host, ...] = (
             "type": "stdio",
             "name": SERVER_NAME,
             "description": "Subagents: research with checked references, isolated runs, workflows",
-            "cmd": Slot.COMMAND,
-            "args": Slot.ARGS,
-            "envs": Slot.ENV,
+            "cmd": EntrySlot.COMMAND,
+            "args": EntrySlot.ARGS,
+            "envs": EntrySlot.ENV,
             "timeout": TEN_MINUTES_S,
         },
         user_file={

@@ -22,7 +22,7 @@ _WORD = re.compile(r"[-+.\w]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class JsonScalar:
     start: int
     end: int
     value: str | int | float | bool | None
@@ -55,7 +55,7 @@ class Object:
         return next((member for member in self.members if member.key == key), None)
 
 
-Node: TypeAlias = Scalar | Array | Object
+Node: TypeAlias = JsonScalar | Array | Object
 
 
 @lru_cache(maxsize=2)  # planning a change asks several questions about the text before and the text after
@@ -75,7 +75,7 @@ def parse(text: str) -> Node | None:
 def plain(node: Node) -> object:
     """The value as `json.loads` would give it."""
     match node:
-        case Scalar(value=value):
+        case JsonScalar(value=value):
             return value
         case Array(items=items):
             return [plain(item) for item in items]
@@ -104,7 +104,7 @@ class _Reader:
                 return self._array(depth)
             case '"':
                 start, value = self.at, self._string()
-                return Scalar(start, self.at, value)
+                return JsonScalar(start, self.at, value)
             case _:
                 return self._word()
 
@@ -163,13 +163,13 @@ class _Reader:
         assert isinstance(value, str)  # noqa: S101 - the pattern admits nothing else
         return value
 
-    def _word(self) -> Scalar:
+    def _word(self) -> JsonScalar:
         start, end = self.at, self._end(_WORD, self.at)
         if end == start or self.text[start:end] in ("NaN", "Infinity", "-Infinity"):
             raise self.trouble("expected a value")
         value = self._loaded(end)
         assert value is None or isinstance(value, int | float)  # noqa: S101 - words are nothing else
-        return Scalar(start, end, value)
+        return JsonScalar(start, end, value)
 
     def _loaded(self, end: int) -> object:
         try:

@@ -7,11 +7,11 @@ import json
 from urllib.parse import quote
 
 from retinue.core.errors import InvalidInput
-from retinue.setup.entry import Entry
+from retinue.setup.entry import ServerEntry
 from retinue.setup.hosts import HOSTS, SERVER_NAME, Host
 
 
-def add_link(host: Host, entry: Entry) -> str:
+def add_link(host: Host, entry: ServerEntry) -> str:
     """The link that makes the host offer to add us, as its makers document it."""
     if host.link is None:
         with_links = ", ".join(other.name for other in HOSTS if other.link)

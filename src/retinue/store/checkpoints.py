@@ -9,7 +9,7 @@ from retinue.core.ids import RunId
 from retinue.core.json_value import Json
 from retinue.store.database import Database, Row
 
-RESULT = ":result"
+RESULT_STEP = ":result"
 """The key of a workflow's own outcome among its steps."""
 
 
@@ -22,7 +22,7 @@ class Checkpoint:
     output: Json = None
 
 
-class Checkpoints:
+class CheckpointTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -13,7 +13,7 @@ from retinue.store.database import Database, Row
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RunEvent:
     seq: int
     run_id: RunId
     at: float
@@ -21,7 +21,7 @@ class Event:
     data: Mapping[str, Json]
 
 
-class Events:
+class EventTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -33,7 +33,7 @@ class Events:
 
     def of_run(
         self, run_id: RunId, *, after: int = 0, limit: int = 1000, kind: str | None = None
-    ) -> list[Event]:
+    ) -> list[RunEvent]:
         rows = self._database.rows(
             "SELECT * FROM events WHERE run_id = ? AND seq > ? AND kind = coalesce(?, kind)"
             " ORDER BY seq LIMIT ?",
@@ -41,14 +41,14 @@ class Events:
         )
         return [_event(row) for row in rows]
 
-    def latest(self, run_id: RunId, limit: int) -> list[Event]:
+    def latest(self, run_id: RunId, limit: int) -> list[RunEvent]:
         """The last ones, the oldest of them first."""
         rows = self._database.rows(
             "SELECT * FROM events WHERE run_id = ? ORDER BY seq DESC LIMIT ?", (run_id, limit)
         )
         return [_event(row) for row in reversed(rows)]
 
-    def last_of_kind(self, run_id: RunId, kind: str) -> Event | None:
+    def last_of_kind(self, run_id: RunId, kind: str) -> RunEvent | None:
         row = self._database.row(
             "SELECT * FROM events WHERE run_id = ? AND kind = ? ORDER BY seq DESC LIMIT 1", (run_id, kind)
         )
@@ -66,5 +66,5 @@ class Events:
         return (rows[-1]["seq"] if rows else seq), {RunId(row["run_id"]) for row in rows}
 
 
-def _event(row: Row) -> Event:
-    return Event(row["seq"], RunId(row["run_id"]), row["at"], row["kind"], json.loads(row["data"]))
+def _event(row: Row) -> RunEvent:
+    return RunEvent(row["seq"], RunId(row["run_id"]), row["at"], row["kind"], json.loads(row["data"]))

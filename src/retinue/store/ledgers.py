@@ -27,7 +27,7 @@ def open_ledger(tx: Transaction, request: RunId, budget: Budget) -> None:
         tx.insert("ledgers", {"request": request, "kind": kind, "most": limit})
 
 
-class Ledgers:
+class LedgerTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 

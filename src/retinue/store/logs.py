@@ -30,19 +30,19 @@ LAST_LINES = 50
 LAST_LETTERS = 8_000
 
 
-class Stream(StrEnum):
+class LogStream(StrEnum):
     STDOUT = "stdout"
     STDERR = "stderr"
     EVENT = "event"
 
 
-ALL_STREAMS = frozenset(Stream)
+ALL_STREAMS = frozenset(LogStream)
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
     at: str
-    stream: Stream
+    stream: LogStream
     text: str
     complete: bool = True
     """False when the text goes on in a later line of the stream."""
@@ -72,7 +72,7 @@ class LogWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def append(self, stream: Stream, text: str) -> None:
+    def append(self, stream: LogStream, text: str) -> None:
         """Add text as it came: lines and parts of lines."""
         at = iso_time(datetime.now(UTC).timestamp())
         entry = "".join(
@@ -82,7 +82,7 @@ class LogWriter:
             full = not self.dropped
             self.dropped += len(entry)
             if full:
-                self._write(f"{at} {Stream.EVENT} the log is full: what follows is dropped\n".encode())
+                self._write(f"{at} {LogStream.EVENT} the log is full: what follows is dropped\n".encode())
             return
         self._left -= len(entry)
         self._write(entry)
@@ -120,7 +120,7 @@ def end_torn_line(path: Path) -> None:
             log.write(b"\n")
 
 
-def tail(path: Path, lines: int, streams: Collection[Stream] = ALL_STREAMS) -> LogPage:
+def tail_log(path: Path, lines: int, streams: Collection[LogStream] = ALL_STREAMS) -> LogPage:
     """The last lines of the wanted streams; the cursor leads to what comes after them."""
     if lines < 0:
         raise InvalidInput(f"cannot show {lines} lines", hint="give a number of lines, 0 or more")
@@ -138,12 +138,12 @@ def tail(path: Path, lines: int, streams: Collection[Stream] = ALL_STREAMS) -> L
 
 def last_words(path: Path) -> str:
     """What a run that did not succeed is summed up by: the last lines of its log, and no more than a page."""
-    lines = tail(path, LAST_LINES).lines
+    lines = tail_log(path, LAST_LINES).lines
     return "\n".join(line.text for line in lines)[-LAST_LETTERS:]
 
 
-def read(
-    path: Path, cursor: int, max_bytes: int = _BLOCK_BYTES, streams: Collection[Stream] = ALL_STREAMS
+def read_log(
+    path: Path, cursor: int, max_bytes: int = _BLOCK_BYTES, streams: Collection[LogStream] = ALL_STREAMS
 ) -> LogPage:
     """The lines from the cursor on: as many as fit into the bytes, but at least one if there is one."""
     if cursor < 0:
@@ -202,15 +202,15 @@ def _parse(raw: bytes) -> LogLine:
     text = raw.decode("utf-8", "replace")
     match = _LINE.fullmatch(text)
     if match is None:  # the torn end of a writer that died
-        return LogLine("", Stream.EVENT, text)
+        return LogLine("", LogStream.EVENT, text)
     at, stream, goes_on, content = match.groups()
-    return LogLine(at, Stream(stream), content, complete=not goes_on)
+    return LogLine(at, LogStream(stream), content, complete=not goes_on)
 
 
 def _joined(lines: Iterable[LogLine]) -> tuple[LogLine, ...]:
     """Lines whose parts were put together again, each standing where its first part stood."""
     whole: list[LogLine] = []
-    unfinished: dict[Stream, int] = {}
+    unfinished: dict[LogStream, int] = {}
     for line in lines:
         place = unfinished.pop(line.stream, None)
         if place is None:

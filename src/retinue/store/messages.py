@@ -7,14 +7,14 @@ import json
 from retinue.core.errors import Conflict, RunUnknown
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus, PermissionWanted
-from retinue.core.permission import Asked
+from retinue.core.permission import ToolRequest
 from retinue.core.run import RunStatus
 from retinue.store import queue
 from retinue.store.database import Database, Row, Transaction
 from retinue.store.text import storable
 
 
-class Messages:
+class MessageTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -175,5 +175,5 @@ def _to_json(permission: PermissionWanted) -> str:
 
 def _from_json(text: str) -> PermissionWanted:
     kept = json.loads(text)
-    asked = Asked(kept["tool"], kept["subject"], kept["details"])
+    asked = ToolRequest(kept["tool"], kept["subject"], kept["details"])
     return PermissionWanted(asked, kept["rule"], kept["wait_s"])

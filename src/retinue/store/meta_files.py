@@ -23,7 +23,7 @@ from retinue.core.message import Message
 from retinue.core.run import RunStatus
 from retinue.store.database import Database, Row
 from retinue.store.logs import iso_time
-from retinue.store.messages import Messages
+from retinue.store.messages import MessageTable
 
 _log = logging.getLogger(__name__)
 _GATHER_S = 0.2
@@ -31,7 +31,7 @@ _CLOCK_MARGIN_S = 1.0
 
 
 class MetaFiles:
-    def __init__(self, database: Database, messages: Messages) -> None:
+    def __init__(self, database: Database, messages: MessageTable) -> None:
         self._database = database
         self._folder = database.folder
         self._messages = messages

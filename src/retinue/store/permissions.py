@@ -27,7 +27,7 @@ HEADING = """\
 LOCK_SECONDS = 5.0
 
 
-FILE = "permissions.toml"
+PERMISSIONS_FILE = "permissions.toml"
 
 
 class RememberedPermissions:

@@ -23,7 +23,7 @@ _OLD = (
 )
 
 
-def prune(store: Store, before: float, stop: Stop) -> int:
+def prune_runs(store: Store, before: float, stop: Stop) -> int:
     """Remove the trees of runs that had all ended by then (seconds since 1970); how many trees that were."""
     requests = [row["request"] for row in store.database.rows(_OLD, (before,))]
     for first in range(0, len(requests), BATCH):

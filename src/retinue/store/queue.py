@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from retinue.core.errors import RunUnknown, Saturated
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import RunStatus
-from retinue.core.words import counted
+from retinue.core.text import counted
 from retinue.store.database import Database, Transaction
 
 BACK_TO_BACK = 4
@@ -67,7 +67,7 @@ def served_turn(tx: Transaction) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueueStanding:
     """What the owner of a run must know to let it start, go on, or stop."""
 
     status: RunStatus
@@ -78,18 +78,18 @@ class Standing:
     resumable: bool
 
 
-class Queue:
+class RunQueue:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def standing(self, run_id: RunId) -> Standing:
+    def standing(self, run_id: RunId) -> QueueStanding:
         row = self._database.row(
             "SELECT status, turn, slot, deadline_at, cancel_requested_at, resumable FROM runs WHERE id = ?",
             (run_id,),
         )
         if row is None:
             raise RunUnknown(f"no such run: {run_id}", run_id=run_id)
-        return Standing(
+        return QueueStanding(
             RunStatus(row["status"]),
             queueing=row["turn"] is not None,
             holds_slot=bool(row["slot"]),

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from retinue.core.executor import Identity
+from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import ACTIVE, Ending, RunStatus
+from retinue.core.run import ACTIVE_STATUSES, Ending, RunStatus
 from retinue.store import owners
 from retinue.store.logs import end_torn_line, last_words
 from retinue.store.runs import CANCELED, end, park
@@ -30,13 +30,13 @@ class Orphan:
     """A run whose owner died. Its process, if it lives, belongs to nobody any more."""
 
     run_id: RunId
-    process: Identity | None
+    process: ProcessIdentity | None
 
 
 EndProcesses = Callable[[Sequence[Orphan]], None]
 
 
-def recover(store: Store, end_processes: EndProcesses) -> list[Orphan]:
+def recover_dead_owners(store: Store, end_processes: EndProcesses) -> list[Orphan]:
     """End what dead owners left: first the processes, then the runs.
 
     In that order, so that a recovery that dies half-way is done again by the next.
@@ -47,20 +47,23 @@ def recover(store: Store, end_processes: EndProcesses) -> list[Orphan]:
         with owners.dead(store.folder, owner_id) as is_dead:
             if is_dead:
                 end_processes(_orphans(store, owner_id))
-                ended += interrupt(store, owner_id, _DIED)
+                ended += interrupt_owner(store, owner_id, _DIED)
                 _mend_files(store, owner_id)
     return ended
 
 
 def _orphans(store: Store, owner_id: OwnerId) -> list[Orphan]:
-    return [Orphan(run.id, run.process) for run in store.runs.list(statuses=ACTIVE, owner=owner_id, limit=-1)]
+    return [
+        Orphan(run.id, run.process)
+        for run in store.runs.list(statuses=ACTIVE_STATUSES, owner=owner_id, limit=-1)
+    ]
 
 
-def interrupt(store: Store, owner_id: OwnerId, outcome: Ending) -> list[Orphan]:
+def interrupt_owner(store: Store, owner_id: OwnerId, outcome: Ending) -> list[Orphan]:
     """End or park the active runs of one owner: a dead one, or oneself when the server stops."""
     ended: list[Orphan] = []
     with store.database.write() as tx:
-        for run in store.runs.list(statuses=ACTIVE, owner=owner_id, limit=-1):
+        for run in store.runs.list(statuses=ACTIVE_STATUSES, owner=owner_id, limit=-1):
             if run.spec.resumable and not run.cancel_requested:
                 park(tx, run.id)
                 continue

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from retinue.core.budget import Budget, Usage
-from retinue.core.executor import Identity
+from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.json_value import Json
-from retinue.core.run import Endpoint, Limits, Run, RunSpec, RunStatus, Timing
+from retinue.core.run import Endpoint, Run, RunLimits, RunSpec, RunStatus, RunTiming
 from retinue.store.database import Row
 from retinue.store.text import storable
 
@@ -63,7 +63,7 @@ def _spec(row: Row) -> RunSpec:
         parent=None if row["parent"] is None else RunId(row["parent"]),
         model=row["model"],
         tools=tuple(json.loads(row["tools"])),
-        limits=Limits(row["queue_s"], row["run_s"], Budget(**json.loads(row["budget"]))),
+        limits=RunLimits(row["queue_s"], row["run_s"], Budget(**json.loads(row["budget"]))),
         endpoint=None if row["endpoint"] is None else Endpoint(row["endpoint"], row["endpoint_slots"]),
         needs_slot=bool(row["needs_slot"]),
         command=row["command"],
@@ -78,7 +78,7 @@ def run_of(row: Row) -> Run:
         request=RunId(row["request"]),
         spec=_spec(row),
         status=RunStatus(row["status"]),
-        timing=Timing(
+        timing=RunTiming(
             enqueued_at=row["enqueued_at"],
             started_at=row["started_at"],
             ended_at=row["ended_at"],
@@ -88,7 +88,7 @@ def run_of(row: Row) -> Run:
         host=row["host"],
         holds_slot=bool(row["slot"]),
         cancel_requested=row["cancel_requested_at"] is not None,
-        process=None if pid is None else Identity(pid, row["pid_started_at"]),
+        process=None if pid is None else ProcessIdentity(pid, row["pid_started_at"]),
         usage=Usage.of(**json.loads(row["usage"])),
         result=_from_json(row["result"]),
         error=_from_json(row["error"]),

@@ -12,17 +12,17 @@ from typing import Any
 
 from retinue.core.budget import Usage
 from retinue.core.errors import Conflict, RunUnknown
-from retinue.core.executor import Identity
+from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import OwnerId, RunId
 from retinue.core.run import (
-    CHANGES,
-    ENDED,
+    ENDED_STATUSES,
+    STATUS_CHANGES,
     Ending,
     Run,
     RunSpec,
     RunStatus,
-    Timing,
-    check_change,
+    RunTiming,
+    check_status_change,
 )
 from retinue.store import ledgers, queue
 from retinue.store.database import Database, Transaction
@@ -37,7 +37,7 @@ CANCELED = Ending(
 )
 
 
-class Runs:
+class RunTable:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.host = platform.node()
@@ -48,7 +48,7 @@ class Runs:
         with self._database.write() as tx:
             request = run_id if spec.parent is None else _request_of_active(tx, spec.parent)
             queue_s = spec.limits.queue_s
-            timing = Timing(enqueued_at=tx.now, deadline_at=None if queue_s is None else tx.now + queue_s)
+            timing = RunTiming(enqueued_at=tx.now, deadline_at=None if queue_s is None else tx.now + queue_s)
             values = columns(spec) | {
                 "id": run_id,
                 "request": request,
@@ -93,7 +93,7 @@ class Runs:
         if statuses is not None:
             wanted = set(statuses)
             conditions[f"status IN ({', '.join('?' * len(wanted))})"] = [status.value for status in wanted]
-            if not wanted & ENDED:
+            if not wanted & ENDED_STATUSES:
                 conditions["ended_at IS NULL"] = []  # the database has an index for these
         for column, value in (("request", request), ("parent", parent), ("owner", owner)):
             if value is not None:
@@ -109,7 +109,7 @@ class Runs:
         """Begin a run that needs no slot; the others are begun by the queue."""
         with self._database.write() as tx:
             if not queue.start(tx, run_id, slot=False):
-                check_change(run_id, _status(tx, run_id), RunStatus.RUNNING)
+                check_status_change(run_id, _status(tx, run_id), RunStatus.RUNNING)
             tx.touch(run_id)
 
     def finish(self, run_id: RunId, outcome: Ending) -> bool:
@@ -119,7 +119,7 @@ class Runs:
                 return True
             before = _status(tx, run_id)
         if not before.ended:
-            check_change(run_id, before, outcome.status)
+            check_status_change(run_id, before, outcome.status)
         return False
 
     def request_cancel(self, run_id: RunId) -> Run:
@@ -189,7 +189,7 @@ class Runs:
         with self._database.write() as tx:
             _set(tx, run_id, usage=json.dumps(usage.as_dict()))
 
-    def set_process(self, run_id: RunId, process: Identity) -> None:
+    def set_process(self, run_id: RunId, process: ProcessIdentity) -> None:
         """Remember the run's child process, so that it can be ended even after our death."""
         with self._database.write() as tx:
             _set(tx, run_id, pid=process.pid, pid_started_at=process.started)
@@ -207,7 +207,7 @@ def _set(tx: Transaction, run_id: RunId, **values: Any) -> None:
 
 def _may_become(status: RunStatus) -> str:
     """The condition for a run that may go to this status."""
-    return " OR ".join(f"status = '{before}'" for before in RunStatus if status in CHANGES[before])
+    return " OR ".join(f"status = '{before}'" for before in RunStatus if status in STATUS_CHANGES[before])
 
 
 _END = {
@@ -215,7 +215,7 @@ _END = {
     " slot = 0, turn = NULL, waiting_since = NULL, result = :result, error = :error, exit_code = :exit_code,"
     " summary = coalesce(:summary, summary), usage = coalesce(:usage, usage) WHERE id = :id"
     f" AND ({_may_become(ending)})"
-    for ending in ENDED
+    for ending in ENDED_STATUSES
 }
 
 

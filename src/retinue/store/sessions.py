@@ -19,7 +19,7 @@ from retinue.core.errors import Conflict
 from retinue.core.executor import Resumed
 from retinue.store.file_lock import FileLock
 
-SUFFIX = ".sessions"
+SESSION_SUFFIX = ".sessions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class SessionNote:
     @property
     def key(self) -> str:
         """The same for every run of the agent in the folder, and for no other."""
-        return f"{self.file.parent.name.removesuffix(SUFFIX)}-{self.file.stem}"
+        return f"{self.file.parent.name.removesuffix(SESSION_SUFFIX)}-{self.file.stem}"
 
     @property
     def lock(self) -> Path:
@@ -86,21 +86,21 @@ def kept_sessions(state_folder: Path) -> list[KeptSession]:
     """All there are, the one used last first."""
     found = [
         KeptSession(
-            agent=str(values.get("agent") or file.parent.name.removesuffix(SUFFIX)),
+            agent=str(values.get("agent") or file.parent.name.removesuffix(SESSION_SUFFIX)),
             executor=file.parent.parent.name,
             folder=values.get("folder"),
             session=session,
             used_at=file.stat().st_mtime,
             note=note,
         )
-        for file in state_folder.glob(f"*/*{SUFFIX}/*.json")
+        for file in state_folder.glob(f"*/*{SESSION_SUFFIX}/*.json")
         if (session := (note := SessionNote(file)).read()) is not None
         for values in [note.values()]
     ]
     return sorted(found, key=lambda each: -each.used_at)
 
 
-def forget(sessions: list[KeptSession]) -> None:
+def forget_sessions(sessions: list[KeptSession]) -> None:
     """All of them, or none: `Conflict` while a run uses one, for it would write its note again."""
     with ExitStack() as scope:
         for each in sessions:

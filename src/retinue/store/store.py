@@ -6,18 +6,18 @@ import time
 from pathlib import Path
 from typing import Self
 
-from retinue.store.checkpoints import Checkpoints
+from retinue.store.checkpoints import CheckpointTable
 from retinue.store.child_tokens import ChildTokens
 from retinue.store.database import Clock, Database
-from retinue.store.events import Events
+from retinue.store.events import EventTable
 from retinue.store.folder import DataFolder
-from retinue.store.ledgers import Ledgers
-from retinue.store.messages import Messages
+from retinue.store.ledgers import LedgerTable
+from retinue.store.messages import MessageTable
 from retinue.store.meta_files import MetaFiles
-from retinue.store.permissions import FILE, RememberedPermissions
-from retinue.store.queue import Queue
-from retinue.store.runs import Runs
-from retinue.store.workflows import Workflows
+from retinue.store.permissions import PERMISSIONS_FILE, RememberedPermissions
+from retinue.store.queue import RunQueue
+from retinue.store.runs import RunTable
+from retinue.store.workflows import WorkflowTable
 
 
 class Store:
@@ -26,15 +26,15 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.folder = database.folder
-        self.runs = Runs(database)
-        self.queue = Queue(database)
-        self.messages = Messages(database)
-        self.events = Events(database)
-        self.ledgers = Ledgers(database)
+        self.runs = RunTable(database)
+        self.queue = RunQueue(database)
+        self.messages = MessageTable(database)
+        self.events = EventTable(database)
+        self.ledgers = LedgerTable(database)
         self.child_tokens = ChildTokens(database)
-        self.workflows = Workflows(database)
-        self.checkpoints = Checkpoints(database)
-        self.permissions = RememberedPermissions(self.folder.path / FILE)
+        self.workflows = WorkflowTable(database)
+        self.checkpoints = CheckpointTable(database)
+        self.permissions = RememberedPermissions(self.folder.path / PERMISSIONS_FILE)
         self.meta_files = MetaFiles(database, self.messages)
         database.listen(self.meta_files.mark)
 

@@ -23,7 +23,7 @@ class WorkflowRecord:
     cwd: str
 
 
-class Workflows:
+class WorkflowTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retinue.codebase.entry import Entry
+from retinue.codebase.entry import FileEntry
 from retinue.codebase.opener import Opener
 from retinue.codebase.read import split_lines
 from retinue.core.ports import Redactor
@@ -19,9 +19,9 @@ class CleanLines:
     def __init__(self, opener: Opener, redactor: Redactor) -> None:
         self._opener = opener
         self._redactor = redactor
-        self._files: dict[Entry, list[str]] = {}
+        self._files: dict[FileEntry, list[str]] = {}
 
-    def between(self, entry: Entry, first: int, last: int) -> Sequence[str]:
+    def between(self, entry: FileEntry, first: int, last: int) -> Sequence[str]:
         """Lines `first` to `last`, as far as there are any.
 
         A line within a private key shows nothing by itself, so reading begins above what is asked for.
@@ -31,7 +31,7 @@ class CleanLines:
         clean = self._redactor.lines()
         return [clean(line) for line in lines[above:last]][first - 1 - above :]
 
-    def whole(self, entry: Entry) -> list[str]:
+    def whole(self, entry: FileEntry) -> list[str]:
         """All lines, secrets and all: for counting and cutting, not for showing."""
         if entry not in self._files:
             self._files[entry] = split_lines(self._opener.text(entry).utf8.decode())

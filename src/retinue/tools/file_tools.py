@@ -11,17 +11,17 @@ from typing import TypeVar
 
 from retinue.codebase.bounds import Bounds
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import Entry
-from retinue.codebase.outline import outline
-from retinue.codebase.pattern import Pattern
-from retinue.codebase.search import Match
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.outline import outline_text
+from retinue.codebase.pattern import SearchPattern
+from retinue.codebase.search import LineMatch
 from retinue.core.budget import BudgetKind
 from retinue.core.errors import DeadlineExceeded, InvalidInput, Unavailable
 from retinue.core.model import ToolSpec
 from retinue.core.ports import Redactor
 from retinue.core.spending import UNMETERED, Spending
 from retinue.core.stop import Stop
-from retinue.core.words import clip, counted
+from retinue.core.text import clip, counted
 from retinue.tools.bounded import bounded, lines_that_fit
 from retinue.tools.clean_lines import CleanLines
 from retinue.tools.threads import in_thread
@@ -36,7 +36,7 @@ LONGEST_LINE = 300
 MATCHES = Bounds(max_matches=60, max_matches_per_file=10, max_line_chars=LONGEST_LINE)
 NAMES = Bounds(max_entries=300)
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class FileTools:
             with self.codebase.opener(stop) as opener:
                 clean = CleanLines(opener, self.redactor)
                 whole = clean.whole(entry)
-                chunks = outline(entry.path, "\n".join(whole).encode()).chunks
+                chunks = outline_text(entry.path, "\n".join(whole).encode()).chunks
                 named = {
                     chunk.line: chunk.name for chunk in chunks if chunk.name and chunk.line <= len(whole)
                 }
@@ -213,7 +213,7 @@ class FileTools:
             opened.settle(len(files))
             read.settle(size)
 
-    async def _beside(self, work: Callable[[Stop], Result]) -> Result:
+    async def _beside(self, work: Callable[[Stop], T]) -> T:
         try:
             return await in_thread(work, self.seconds)
         except DeadlineExceeded:
@@ -222,18 +222,20 @@ class FileTools:
             ) from None
 
 
-def _pattern(text: str) -> tuple[Pattern, str]:
+def _pattern(text: str) -> tuple[SearchPattern, str]:
     """Whatever its case, unless it has capitals; as plain text, if it is no regular expression."""
     ignore_case = text == text.lower()
-    pattern = Pattern(text, ignore_case=ignore_case)
+    pattern = SearchPattern(text, ignore_case=ignore_case)
     try:
         pattern.regex()
     except InvalidInput:
-        return Pattern(text, fixed=True, ignore_case=ignore_case), "Not a regular expression: taken as text."
+        return SearchPattern(
+            text, fixed=True, ignore_case=ignore_case
+        ), "Not a regular expression: taken as text."
     return pattern, ""
 
 
-def _matching(match: Match, clean: CleanLines) -> str:
+def _matching(match: LineMatch, clean: CleanLines) -> str:
     raw = "".join(clean.whole(match.entry)[match.line - 1 : match.line])  # changed since, perhaps
     safe = "".join(clean.between(match.entry, match.line, match.line))
     # The search cut long lines around the match, but does not know of secrets.
@@ -241,8 +243,8 @@ def _matching(match: Match, clean: CleanLines) -> str:
     return f"{match.entry.path}:{match.line}: {text.strip()}"
 
 
-def _by_file(matches: Sequence[Match], shown: Sequence[str]) -> Sequence[Sequence[str]]:
-    files: dict[Entry, list[str]] = {}
+def _by_file(matches: Sequence[LineMatch], shown: Sequence[str]) -> Sequence[Sequence[str]]:
+    files: dict[FileEntry, list[str]] = {}
     for match, line in zip(matches, shown, strict=False):
         files.setdefault(match.entry, []).append(line)
     return list(files.values())

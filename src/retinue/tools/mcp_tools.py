@@ -19,9 +19,9 @@ import anyio.abc
 from retinue.core.agent import McpServer
 from retinue.core.errors import InvalidInput, RetinueError, Unavailable
 from retinue.core.model import ToolSpec
-from retinue.core.tool_names import MCP
-from retinue.core.words import clip, counted
-from retinue.tools.tool import Act, Arguments, Tool
+from retinue.core.text import clip, counted
+from retinue.core.tool_names import MCP_PREFIX
+from retinue.tools.tool import Arguments, Tool, ToolAction
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -39,7 +39,7 @@ MOST_PAGES = 10
 LONGEST_DESCRIPTION = 240
 LONGEST_NAME = 64
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 Connect = Callable[[McpServer], "Transport"]
 """Starts or reaches a server; leaving it ends the server with everything it started."""
 
@@ -128,7 +128,7 @@ class _Connection:
         spec = ToolSpec(name_of(self.server.name, offered.name), about, offered.input_schema)
         return Tool(spec, self._act(client, offered.name))
 
-    def _act(self, client: Client, name: str) -> Act:
+    def _act(self, client: Client, name: str) -> ToolAction:
         async def act(given: Arguments, tokens: int) -> str:
             async def call() -> CallToolResult:
                 with anyio.fail_after(self.call_s):
@@ -144,7 +144,7 @@ def name_of(server: str, tool: str) -> str:
     plain = "".join(
         letter if letter.isascii() and letter.isalnum() else "_" for letter in f"{server}__{tool}"
     )
-    return f"{MCP}{plain}"[:LONGEST_NAME]
+    return f"{MCP_PREFIX}{plain}"[:LONGEST_NAME]
 
 
 async def _offered(client: Client) -> Sequence[Offered]:
@@ -174,7 +174,7 @@ def _said(result: CallToolResult) -> str:
     return text
 
 
-async def _foreign(work: Callable[[], Awaitable[Result]], whose: str) -> Result:
+async def _foreign(work: Callable[[], Awaitable[T]], whose: str) -> T:
     """Somebody else's server through somebody else's library: whatever it raises is one kind of failure."""
     try:
         return await work()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from retinue.core.tool_names import ELSEWHERE, MCP, SYNONYMS
+from retinue.core.tool_names import FOREIGN_TOOLS, MCP_PREFIX, TOOL_SYNONYMS
 
 FALLBACK = "read_file"
 """What an agent may call when nothing of its own list is left."""
@@ -36,15 +36,17 @@ class Selection:
 def own_name(asked: str) -> str:
     """Our name for a tool, whatever it was called."""
     asked = asked.strip()
-    return asked if asked.startswith(MCP) else SYNONYMS.get(asked.lower(), asked.lower())
+    return asked if asked.startswith(MCP_PREFIX) else TOOL_SYNONYMS.get(asked.lower(), asked.lower())
 
 
-def everything(name: str) -> bool:
+def allow_all(name: str) -> bool:
     """Allows any tool."""
     return True
 
 
-def select(asked: Iterable[str] | None, existing: Collection[str], allows: Allows = everything) -> Selection:
+def select_tools(
+    asked: Iterable[str] | None, existing: Collection[str], allows: Allows = allow_all
+) -> Selection:
     """The tools that are asked for, exist and are allowed. None asks for all that exist.
 
     An agent without any could only guess, so it is given `read_file`, unless that is not allowed.
@@ -62,14 +64,14 @@ def select(asked: Iterable[str] | None, existing: Collection[str], allows: Allow
     return Selection(tuple(names), tuple(withheld))
 
 
-def with_servers(asked: Sequence[str] | None, offered: Sequence[str]) -> Sequence[str] | None:
+def add_server_tools(asked: Sequence[str] | None, offered: Sequence[str]) -> Sequence[str] | None:
     """The tools an agent asks for once its own MCP servers have said what they offer.
 
     Servers are the agent's own, so all they offer is asked for, unless its list names some of it.
     """
     if asked is None:
         return None
-    if not any(name.startswith(MCP) for name in asked):
+    if not any(name.startswith(MCP_PREFIX) for name in asked):
         return [*asked, *offered]
     wanted: list[str] = []
     for name in asked:
@@ -81,7 +83,7 @@ def with_servers(asked: Sequence[str] | None, offered: Sequence[str]) -> Sequenc
 def _obstacle(name: str, existing: Collection[str], allows: Allows) -> str | None:
     if "(" in name:
         return "permissions for a part of a tool are not known here, and the whole was not asked for"
-    if name in ELSEWHERE:
+    if name in FOREIGN_TOOLS:
         return "agents of the local executor cannot do this"
     if name not in existing:
         return "there is no such tool"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retinue.core.executor import Ask
+from retinue.core.executor import AskParent
 from retinue.core.message import NO_ANSWER
 from retinue.core.model import ToolSpec
 from retinue.core.tool_names import ASK_PARENT
@@ -13,12 +13,12 @@ PATIENCE_S = 600.0
 """An answer later than this finds an agent that has gone on without it (P7)."""
 
 
-async def answer_of(ask: Ask, question: str, patience_s: float = PATIENCE_S) -> str:
+async def answer_of(ask: AskParent, question: str, patience_s: float = PATIENCE_S) -> str:
     """The answer, or that none came in time."""
     return (await ask(question, patience_s)).answer or NO_ANSWER
 
 
-def ask_parent_tool(ask: Ask, patience_s: float = PATIENCE_S) -> Tool:
+def ask_parent_tool(ask: AskParent, patience_s: float = PATIENCE_S) -> Tool:
     async def act(given: Arguments, tokens: int) -> str:
         answer = await answer_of(ask, given.text("question", "message", "text"), patience_s)
         return bounded(answer, tokens, "ask for the part you need")

@@ -11,13 +11,13 @@ import anyio.to_thread
 
 from retinue.core.stop import Stop
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[Stop], Result], seconds: float | None) -> Result:
+async def in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
     """A cancel reaches the work through its stop and is waited for: no thread reads on for nobody."""
     stop = Stop(seconds)
-    done: list[Result] = []
+    done: list[T] = []
     failed: list[Exception] = []
 
     def attempt() -> None:

@@ -49,14 +49,14 @@ class Arguments:
         return next((self.given[name] for name in names if self.given.get(name) is not None), None)
 
 
-Act = Callable[[Arguments, int], Awaitable[str]]
+ToolAction = Callable[[Arguments, int], Awaitable[str]]
 """Given the arguments and the tokens that the answer may have. Our errors are told to the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
     spec: ToolSpec
-    act: Act
+    act: ToolAction
 
     @property
     def name(self) -> str:

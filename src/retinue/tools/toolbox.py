@@ -14,7 +14,7 @@ from retinue.core.json_value import Json
 from retinue.core.model import ToolSpec
 from retinue.core.ports import Redactor
 from retinue.tools.bounded import bounded
-from retinue.tools.names import Allows, everything, own_name
+from retinue.tools.names import Allows, allow_all, own_name
 from retinue.tools.tool import Arguments, Tool
 
 
@@ -27,7 +27,7 @@ class ToolAnswer:
 
 
 class Toolbox:
-    def __init__(self, tools: Iterable[Tool], redactor: Redactor, allows: Allows = everything) -> None:
+    def __init__(self, tools: Iterable[Tool], redactor: Redactor, allows: Allows = allow_all) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._redactor = redactor
         self._allows = allows

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from retinue.config.load import CHILD_TOKEN, Loaded
+from retinue.config.load import CHILD_TOKEN, LoadedSettings
 from retinue.core.errors import Unauthorized
 from retinue.core.run import Run
 
 
-def own_run(loaded: Loaded) -> Run:
+def own_run(loaded: LoadedSettings) -> Run:
     """The run that this process belongs to, proved by its token."""
     from retinue.store.store import Store
 

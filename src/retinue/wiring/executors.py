@@ -15,12 +15,12 @@ from retinue.core.ports import Executor, Redactor
 from retinue.core.root import Root
 
 if TYPE_CHECKING:
-    from retinue.executors.acp_process import AcpCli
-    from retinue.executors.cli_job import Cli
-    from retinue.executors.cli_setting import CliSetting, Launches
+    from retinue.executors.cli.acp_process import AcpCli
+    from retinue.executors.cli.cli_job import Cli
+    from retinue.executors.cli.cli_launch import CliLauncher, Launches
     from retinue.executors.command import CommandExecutor
-    from retinue.executors.contained import Contained
-    from retinue.executors.enclosure import Sandbox
+    from retinue.executors.sandbox.in_container import InContainer
+    from retinue.executors.sandbox.sandbox import Sandbox
     from retinue.models.tiers import Models
 
 NATIVE = ("claude", "codex")
@@ -41,14 +41,14 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
     """What runs a project's own checks: in a sandbox where there is one, unless the user wants none."""
 
     def of(agent: Agent) -> Executor:
-        from retinue.executors.bubblewrap import find_bubblewrap
-        from retinue.executors.checking import enclosed_check
-        from retinue.executors.command import Command, CommandExecutor
-        from retinue.executors.template import Template
+        from retinue.executors.command import CommandConfig, CommandExecutor
+        from retinue.executors.process.template import Template
+        from retinue.executors.sandbox.bubblewrap import find_bubblewrap
+        from retinue.executors.sandbox.project_checks import sandboxed_check
 
         sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
-        enclosed = sandbox and partial(enclosed_check, sandbox, Path.home(), settings.data_dir.resolve())
-        return CommandExecutor(Command(Template(agent.command)), os.environ, enclosed)
+        enclosed = sandbox and partial(sandboxed_check, sandbox, Path.home(), settings.data_dir.resolve())
+        return CommandExecutor(CommandConfig(Template(agent.command)), os.environ, enclosed)
 
     return of
 
@@ -61,44 +61,44 @@ def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
     """What performs the agent's tasks, and holds its answers to what it promises."""
     if not agent.answers_json:
         return perform(agent)
-    from retinue.executors.validated import Validated
+    from retinue.executors.wrappers.validation import WithValidation
 
-    return Validated(perform, agent)
+    return WithValidation(perform, agent)
 
 
 def _command(data_dir: Path, agent: Agent) -> Executor:
-    from retinue.executors.preamble import Preamble
+    from retinue.executors.wrappers.preamble import WithPreamble
 
-    return Preamble(agent.prompt, command_of(data_dir, agent))
+    return WithPreamble(agent.prompt, command_of(data_dir, agent))
 
 
-def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | Contained:
+def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | InContainer:
     """What starts an agent's own program."""
-    from retinue.executors.command import Command, CommandExecutor
-    from retinue.executors.contained import Contained
-    from retinue.executors.template import Template
+    from retinue.executors.command import CommandConfig, CommandExecutor
+    from retinue.executors.process.template import Template
+    from retinue.executors.sandbox.in_container import InContainer
 
-    make = partial(CommandExecutor, Command(Template(agent.command), env=agent.env), os.environ)
-    return Contained(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
+    make = partial(CommandExecutor, CommandConfig(Template(agent.command), env=agent.env), os.environ)
+    return InContainer(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
 
 
 def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
-    from retinue.executors.acceptance import Accepted
-    from retinue.executors.cli_session import InSession
-    from retinue.executors.cli_state import session_folder
-    from retinue.executors.worktree import InWorktree
+    from retinue.executors.cli.cli_state import session_folder
+    from retinue.executors.wrappers.acceptance import WithAcceptance
+    from retinue.executors.wrappers.session import WithSession
+    from retinue.executors.wrappers.worktree import WithWorktree
 
     setting = cli_setting(data_dir, agent)
     sessions = session_folder(setting.state_folder, agent.executor, agent.name)
     executor = _validated(partial(_cli, setting), agent)
     if agent.acceptance:
         commands = partial(setting.command, agent)
-        executor = Accepted(executor, agent.acceptance, commands, setting.sandbox.clear)
+        executor = WithAcceptance(executor, agent.acceptance, commands, setting.sandbox.clear)
     if agent.isolation == "worktree":
         name = partial(_session_name, sessions) if agent.session else None
-        executor = InWorktree(executor, data_dir.resolve() / "worktrees", os.environ, name)
-    return InSession(executor, sessions) if agent.session else executor
+        executor = WithWorktree(executor, data_dir.resolve() / "worktrees", os.environ, name)
+    return WithSession(executor, sessions) if agent.session else executor
 
 
 def _session_name(sessions: Path, ctx: RunContext) -> str:
@@ -108,11 +108,11 @@ def _session_name(sessions: Path, ctx: RunContext) -> str:
     return SessionNote.of(sessions, ctx.cwd).key
 
 
-def cli_setting(data_dir: Path, agent: Agent) -> CliSetting:
+def cli_setting(data_dir: Path, agent: Agent) -> CliLauncher:
     """The surroundings of an agent's coding CLI."""
-    from retinue.executors.cli_setting import CliSetting
+    from retinue.executors.cli.cli_launch import CliLauncher
 
-    return CliSetting(os.environ, cli_state_folder(data_dir), (data_dir.resolve(),), _sandbox(agent))
+    return CliLauncher(os.environ, cli_state_folder(data_dir), (data_dir.resolve(),), _sandbox(agent))
 
 
 def cli_state_folder(data_dir: Path) -> Path:
@@ -120,11 +120,11 @@ def cli_state_folder(data_dir: Path) -> Path:
     return data_dir.resolve() / "clis"
 
 
-def _cli(setting: CliSetting, agent: Agent) -> Executor:
-    from retinue.executors.acp_process import AcpExecutor
-    from retinue.executors.cli_process import CliExecutor
-    from retinue.executors.preamble import Preamble
-    from retinue.executors.validated import JSON_ALONE
+def _cli(setting: CliLauncher, agent: Agent) -> Executor:
+    from retinue.executors.cli.acp_process import AcpExecutor
+    from retinue.executors.cli.cli_process import CliExecutor
+    from retinue.executors.wrappers.preamble import WithPreamble
+    from retinue.executors.wrappers.validation import JSON_ALONE
 
     executor: Executor
     if agent.executor in NATIVE:
@@ -132,7 +132,7 @@ def _cli(setting: CliSetting, agent: Agent) -> Executor:
     else:
         executor = AcpExecutor(_spoken(agent), agent, setting)
     is_told = agent.output_schema is not None or not agent.answers_json
-    return executor if is_told else Preamble(JSON_ALONE, executor)
+    return executor if is_told else WithPreamble(JSON_ALONE, executor)
 
 
 def cli_of(agent: Agent) -> Launches:
@@ -141,26 +141,26 @@ def cli_of(agent: Agent) -> Launches:
 
 
 def _native(agent: Agent) -> Cli:
-    from retinue.executors.claude import ClaudeCli
-    from retinue.executors.codex import CodexCli
+    from retinue.executors.cli.claude import ClaudeCli
+    from retinue.executors.cli.codex import CodexCli
 
     return ClaudeCli() if agent.executor == "claude" else CodexCli()
 
 
 def _spoken(agent: Agent) -> AcpCli:
-    from retinue.executors.acp_clis import AcpProgram, GeminiCli, OpencodeCli
+    from retinue.executors.cli.acp_clis import AcpProgram, GeminiCli, OpencodeCli
 
     return {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)()
 
 
 def _sandbox(agent: Agent) -> Sandbox:
     """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
-    from retinue.executors.bubblewrap import demand_bubblewrap, find_bubblewrap
-    from retinue.executors.container import find_engine
-    from retinue.executors.enclosure import NoSandbox
+    from retinue.executors.sandbox.bubblewrap import demand_bubblewrap, find_bubblewrap
+    from retinue.executors.sandbox.container import find_container_engine
+    from retinue.executors.sandbox.sandbox import NoSandbox
 
     if agent.container:
-        return find_engine(agent.container, os.environ)
+        return find_container_engine(agent.container, os.environ)
     if agent.sandbox == "bwrap":
         return demand_bubblewrap(os.environ)
     found = None if agent.sandbox == "none" else find_bubblewrap(os.environ)

@@ -11,46 +11,50 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, Loaded
+from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings
 from retinue.core.ids import RunId
-from retinue.core.words import counted
+from retinue.core.text import counted
 from retinue.service.service import Later, Service
 from retinue.wiring.executors import check_executor
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
-    from retinue.service.runs import Runs
-    from retinue.service.workflows import Workflows
+    from retinue.service.runs import RunService
+    from retinue.service.workflows import WorkflowService
     from retinue.store.recovery import Orphan
     from retinue.store.store import Store
 
 
 @asynccontextmanager
-async def running(loaded: Loaded, service: Service, *, takes_over: bool = False) -> AsyncGenerator[Service]:
+async def running(
+    loaded: LoadedSettings, service: Service, *, takes_over: bool = False
+) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up.
 
     A server takes over the workflows that others leave; a command minds its own business.
     """
     # Imported here because `retinue config` and its like need neither a database nor processes.
     from retinue.runtime.background import Background
-    from retinue.runtime.recovery import recovering
-    from retinue.service.taking_over import taking_over
+    from retinue.runtime.recovery import recover_in_background
+    from retinue.service.adoption import adopt_workflows
     from retinue.store.store import Store
 
     with Store.open(loaded.settings.data_dir) as store:
         async with (
-            recovering(store, _end_orphans),
+            recover_in_background(store, _end_orphans),
             _performing(loaded, service, store) as runs,
             Background() as background,
         ):
             workflows = cache(partial(_workflows, loaded, service, runs))
-            async with taking_over(runs, workflows) if takes_over else nullcontext():
-                yield replace(service, runs=runs, workflows=workflows, later=background.later)
+            async with adopt_workflows(runs, workflows) if takes_over else nullcontext():
+                yield replace(service, run_service=runs, open_workflows=workflows, later=background.later)
 
 
 @asynccontextmanager
-async def recording(loaded: Loaded, service: Service, later: Later | None = None) -> AsyncGenerator[Service]:
+async def recording(
+    loaded: LoadedSettings, service: Service, later: Later | None = None
+) -> AsyncGenerator[Service]:
     """The service with runs and nothing else: no recovery, no work behind the answer but what `later` takes.
 
     For a command that ends in a moment and would spend much of it on the rest.
@@ -59,39 +63,39 @@ async def recording(loaded: Loaded, service: Service, later: Later | None = None
 
     with Store.open(loaded.settings.data_dir) as store:
         async with _performing(loaded, service, store) as runs:
-            yield replace(service, runs=runs, later=later)
+            yield replace(service, run_service=runs, later=later)
 
 
 def lifetime(
-    loaded: Loaded, *, takes_over: bool = True
+    loaded: LoadedSettings, *, takes_over: bool = True
 ) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
     """`running` for a server that takes the service alone; old runs go meanwhile."""
 
     @asynccontextmanager
     async def of(service: Service) -> AsyncGenerator[Service]:
-        from retinue.store.pruning import prune
+        from retinue.store.pruning import prune_runs
 
         days = loaded.settings.runtime.keep_runs_days
         async with running(loaded, service, takes_over=takes_over) as up:
             if days and up.later is not None:
-                up.later("prune", partial(prune, up.running.store, time.time() - days * 86_400))
+                up.later("prune", partial(prune_runs, up.runs.store, time.time() - days * 86_400))
             yield up
 
     return of
 
 
 @asynccontextmanager
-async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGenerator[Runs]:
+async def _performing(loaded: LoadedSettings, service: Service, store: Store) -> AsyncGenerator[RunService]:
     from anyio import CapacityLimiter
 
-    from retinue.executors.keepers import keepers
+    from retinue.executors.process.reaper_client import reapers
     from retinue.runtime.changes import Changes
-    from retinue.runtime.child_socket import child_socket
+    from retinue.runtime.child_socket import open_child_socket
     from retinue.runtime.mailroom import Mailroom
     from retinue.runtime.permissions import PermissionBroker
     from retinue.runtime.pool import Pool
     from retinue.runtime.supervisor import Supervisor
-    from retinue.service.runs import Runs
+    from retinue.service.runs import RunService
     from retinue.service.waiting import Waiting
     from retinue.store.owners import Owner
     from retinue.store.queue import Capacity
@@ -105,22 +109,22 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Owner.register(store.folder) as owner, keepers.shared():
+    with Owner.register(store.folder) as owner, reapers.shared():
         async with (
-            service.known.models,
+            service.agents.models,
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
             Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask_once) as supervisor,
-            child_socket(store.child_tokens.run_of, serve_child) as socket,
+            open_child_socket(store.child_tokens.run_of, serve_child) as socket,
         ):
             mailroom = Mailroom(store, changes)
-            runs = Runs(
+            runs = RunService(
                 store=store,
                 changes=changes,
                 mailroom=mailroom,
                 waiting=Waiting(store, changes, owner.id),
                 supervisor=supervisor,
-                agents=service.known,
+                agents=service.agents,
                 cwd=service.roots[0].path if service.roots else Path.cwd(),
                 child_env=lambda run_id: {
                     CHILD_TOKEN: store.child_tokens.issue(run_id),
@@ -135,19 +139,19 @@ async def _performing(loaded: Loaded, service: Service, store: Store) -> AsyncGe
                 ),
                 redactor=service.redactor,
             )
-            up.append(replace(service, runs=runs))
+            up.append(replace(service, run_service=runs))
             yield runs
 
 
-def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
+def _workflows(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:
     from retinue.definitions.workflow_catalog import WorkflowCatalog
-    from retinue.service.workflows import Workflows
+    from retinue.service.workflows import WorkflowService
     from retinue.store.confirmed_checks import ConfirmedChecks
 
     settings = loaded.settings
-    return Workflows(
+    return WorkflowService(
         runs=runs,
-        catalog=WorkflowCatalog(service.known.catalog.sources),
+        catalog=WorkflowCatalog(service.agents.catalog.sources),
         confirmed=ConfirmedChecks(settings.data_dir),
         max_runs=settings.workflows.max_runs,
         check_timeout_s=settings.workflows.check_timeout_ms / 1000,
@@ -158,7 +162,7 @@ def _workflows(loaded: Loaded, service: Service, runs: Runs) -> Workflows:
 def _end_orphans(orphans: Sequence[Orphan]) -> None:
     if not orphans:
         return
-    from retinue.executors.process_tree import end_processes
+    from retinue.executors.process.process_tree import end_processes
 
     known = [orphan.process for orphan in orphans if orphan.process is not None]
     survivors = end_processes(known, [str(orphan.run_id) for orphan in orphans], 1.0)

@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.config.load import CHILD_TOKEN, Loaded, load, user_file
+from retinue.config.load import CHILD_TOKEN, LoadedSettings, load_settings, user_settings_file
 from retinue.config.settings import Settings
 from retinue.core.agent import HOST, Agent
 from retinue.core.errors import ConfigInvalid
 from retinue.core.root import Root
-from retinue.definitions.catalog import Catalog, Sources
-from retinue.definitions.definition import Definition
-from retinue.definitions.places import around, tilde
+from retinue.definitions.catalog import AgentSources, Catalog
+from retinue.definitions.definition import AgentDefinition
+from retinue.definitions.places import home_relative, working_folders
 from retinue.redaction import Redactor
-from retinue.service.agents import Agents
-from retinue.service.kept import Kept
+from retinue.service.agent_state import AgentState
+from retinue.service.agents import AgentService
 from retinue.service.service import Service
 from retinue.store.agent_memory import AgentMemory
-from retinue.store.permissions import FILE, RememberedPermissions
+from retinue.store.permissions import PERMISSIONS_FILE, RememberedPermissions
 from retinue.store.token import new_token, token_of
 from retinue.store.trust import TrustedProjects
 from retinue.wiring.executors import cli_state_folder, executors
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from retinue.models.tiers import Models
 
 
-def read_settings(flags: Mapping[str, Any]) -> Loaded:
+def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
     """The settings in force for this process; flags that were not given are None."""
-    return load(flags={key: value for key, value in flags.items() if value not in (None, ())})
+    return load_settings(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
 def redactor(settings: Settings | None = None) -> Redactor:
@@ -44,7 +44,7 @@ def redactor(settings: Settings | None = None) -> Redactor:
     return Redactor([value for name, value in os.environ.items() if name in secret and value])
 
 
-def build_service(loaded: Loaded, *, at_hand: bool = False) -> Service:
+def build_service(loaded: LoadedSettings, *, at_hand: bool = False) -> Service:
     """`at_hand` for a person at a terminal: without a root, their agents may read where they stand."""
     settings = loaded.settings
     roots, clean = _roots(loaded), redactor(settings)
@@ -53,40 +53,40 @@ def build_service(loaded: Loaded, *, at_hand: bool = False) -> Service:
         redactor=clean,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agents=_agents(loaded, roots, clean, open_models(loaded), at_hand=at_hand),
+        agent_service=_agents(loaded, roots, clean, open_models(loaded), at_hand=at_hand),
     )
 
 
-def open_models(loaded: Loaded) -> Models:
+def open_models(loaded: LoadedSettings) -> Models:
     """The models that the settings lead to: `async with`, for the lines to their servers."""
     from retinue.models.tiers import Models
-    from retinue.service.model_plan import model_plan
+    from retinue.service.model_plan import plan_models
 
-    return Models(model_plan(loaded.settings), os.environ)
+    return Models(plan_models(loaded.settings), os.environ)
 
 
-def token(loaded: Loaded, *, new: bool = False) -> str:
+def token(loaded: LoadedSettings, *, new: bool = False) -> str:
     """The bearer token of the data folder."""
     return (new_token if new else token_of)(loaded.settings.data_dir)
 
 
 def _agents(
-    loaded: Loaded, roots: Sequence[Root], clean: Redactor, models: Models, *, at_hand: bool
-) -> Agents:
+    loaded: LoadedSettings, roots: Sequence[Root], clean: Redactor, models: Models, *, at_hand: bool
+) -> AgentService:
     settings = loaded.settings
     home, trusted = Path.home(), TrustedProjects(settings.data_dir)
-    projects = tuple(root.path for root in roots) or around(Path.cwd(), home)
+    projects = tuple(root.path for root in roots) or working_folders(Path.cwd(), home)
     readable = roots or ((Root.at(Path.cwd()),) if at_hand else ())
-    sources = Sources(
+    sources = AgentSources(
         projects=projects,
-        config=user_file().parent,
+        config=user_settings_file().parent,
         home=home,
         given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
         is_trusted=lambda project: project in trusted,
         executor=settings.agents.executor,
         reserved=frozenset({HOST, settings.agents.caller}),
     )
-    return Agents(
+    return AgentService(
         catalog=Catalog(sources),
         executors=executors(settings, readable, clean, models),
         models=models,
@@ -95,17 +95,17 @@ def _agents(
         start=starts(settings.data_dir, roots[0].path if roots else Path.cwd(), clean, models),
         is_installed=lambda program: shutil.which(program) is not None,
         tokens=settings.limits.max_response_tokens,
-        kept=Kept(
+        kept=AgentState(
             cli_state_folder(settings.data_dir),
             AgentMemory(settings.data_dir / "memory"),
-            RememberedPermissions(settings.data_dir / FILE),
+            RememberedPermissions(settings.data_dir / PERMISSIONS_FILE),
             clean,
         ),
         host=settings.agents.caller,
     )
 
 
-def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
+def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefinition:
     """A `[commands.NAME]` table as a definition among the others."""
     given = loaded.settings.commands[name]
     fields = {"argv": "command", "timeout_ms": "timeout_s"}
@@ -125,11 +125,13 @@ def _command_agent(loaded: Loaded, name: str, home: Path) -> Definition:
         spawns=given.spawns,
         source=f"commands.{name}",
     )
-    source = f"{tilde(Path(file), home)} [commands.{name}]"
-    return Definition(name=name, scope="settings", source=source, file=file, agent=agent, origins=origins)
+    source = f"{home_relative(Path(file), home)} [commands.{name}]"
+    return AgentDefinition(
+        name=name, scope="settings", source=source, file=file, agent=agent, origins=origins
+    )
 
 
-def _roots(loaded: Loaded) -> tuple[Root, ...]:
+def _roots(loaded: LoadedSettings) -> tuple[Root, ...]:
     roots: list[Root] = []
     for path in loaded.settings.roots:
         try:

@@ -15,7 +15,7 @@ from retinue.executors.local.caps import CONTEXT_SHARE, MAX_STEPS, MAX_TOKENS
 from retinue.wiring.executors import CLIS, NATIVE, cli_of, cli_setting, cli_state_folder, command_of
 
 if TYPE_CHECKING:
-    from retinue.executors.starting import Start
+    from retinue.executors.launch_preview import LaunchPreview
     from retinue.models.tiers import Models
 
 IN_WORKTREE = "each run works in a git worktree of its own instead of this folder"
@@ -26,31 +26,36 @@ LOCAL_LIMITS = (
 )
 
 
-def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callable[[Agent], Start]:
+def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callable[[Agent], LaunchPreview]:
     ways = {DATA_DIR: str(data_dir)}
 
-    def of(agent: Agent) -> Start:
-        from retinue.executors.starting import Start, imagined, start_of_cli, start_of_command
+    def of(agent: Agent) -> LaunchPreview:
+        from retinue.executors.launch_preview import (
+            LaunchPreview,
+            preview_cli,
+            preview_command,
+            preview_context,
+        )
 
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # as before any run: sandboxes hide it
         if agent.executor in CLIS:
-            from retinue.executors.cli_state import session_folder
+            from retinue.executors.cli.cli_state import session_folder
             from retinue.store.sessions import SessionNote
 
             notes = session_folder(cli_state_folder(data_dir), agent.executor, agent.name)
             resume = SessionNote.of(notes, cwd).read() if agent.session else None
             task = "on stdin" if agent.executor in NATIVE else "through ACP, on stdin"
-            with imagined(cwd, ways, clean.hide, resume) as ctx:
-                start = start_of_cli(cli_setting(data_dir, agent), cli_of(agent), agent, ctx, task)
+            with preview_context(cwd, ways, clean.hide, resume) as ctx:
+                start = preview_cli(cli_setting(data_dir, agent), cli_of(agent), agent, ctx, task)
             worktree = (IN_WORKTREE,) if agent.isolation == "worktree" else ()
             return replace(start, notes=(*start.notes, *worktree))
         if agent.executor == "command":
-            with imagined(cwd, ways, clean.hide) as ctx:
-                return start_of_command(command_of(data_dir, agent), ctx)
+            with preview_context(cwd, ways, clean.hide) as ctx:
+                return preview_command(command_of(data_dir, agent), ctx)
         if agent.executor != "local":
             raise Unavailable(f"nothing starts for the executor {agent.executor}")
         server, model = models.plan.choose(agent.model or "default")
         where = f"in requests to {server.url}"
-        return Start(folder=str(cwd), model=model, task=where, notes=(IN_PROCESS, LOCAL_LIMITS))
+        return LaunchPreview(folder=str(cwd), model=model, task=where, notes=(IN_PROCESS, LOCAL_LIMITS))
 
     return of

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision, Progress
+from retinue.core.phase import Decision, PhaseStatus
 from retinue.core.workflow import Step
 from retinue.workflows.replies import shortened
 from retinue.workflows.steps import CheckResult, Steps
@@ -39,7 +39,7 @@ async def accept(steps: Steps, step: Step, path: str) -> HandoffResponse:
     return HandoffResponse(
         task_id=path,
         phase=step.phase,
-        status=Progress.BLOCKED if failed else Progress.COMPLETE,
+        status=PhaseStatus.BLOCKED if failed else PhaseStatus.COMPLETE,
         decision=decision,
         findings={"checks": {name: finding(name, result) for name, result in results.items()}},
         context_summary="; ".join(["Checks run by the server", *told] if told else ["No check was run"]),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from retinue.core.phase import Decision, Progress
+from retinue.core.phase import Decision, PhaseStatus
 from retinue.core.workflow import Branch
-from retinue.workflows.handing import Done, Given, Perform
+from retinue.workflows.step_io import Done, Given, PerformNode
 from retinue.workflows.steps import Steps
 
 
 async def run_branch(
-    steps: Steps, branch: Branch, path: str, given: Given, before: Done, perform: Perform
+    steps: Steps, branch: Branch, path: str, given: Given, before: Done, perform: PerformNode
 ) -> Done:
     value = before.response.findings.get(branch.on)
     name = str(value).lower() if isinstance(value, bool) else str(value)
@@ -25,7 +25,7 @@ async def run_branch(
     stopped = before.response.model_copy(
         update={
             "task_id": path,
-            "status": Progress.BLOCKED,
+            "status": PhaseStatus.BLOCKED,
             "decision": Decision.STOP,
             "findings": {"reason": reason},
             "issues": (reason,),

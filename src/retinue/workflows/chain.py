@@ -7,23 +7,23 @@ user is asked.
 from __future__ import annotations
 
 from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision, Phase, Progress
-from retinue.core.words import counted
-from retinue.core.workflow import Branch, Chain, Node, steps_of
+from retinue.core.phase import Decision, Phase, PhaseStatus
+from retinue.core.text import counted
+from retinue.core.workflow import Branch, Chain, WorkflowNode, steps_of
 from retinue.workflows.acceptance import failures
 from retinue.workflows.branch import run_branch
-from retinue.workflows.handing import Done, Given, Perform, Seen, after
 from retinue.workflows.phase import is_stop
+from retinue.workflows.step_io import ContextSeen, Done, Given, PerformNode, after
 from retinue.workflows.steps import Steps
 
 MOST_MENDINGS = 2
 
 
-async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform: Perform) -> Done:
+async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform: PerformNode) -> Done:
     told: list[Given] = [given]
     """What the step at each place was told, for when it must be told again."""
     first_told: dict[int, Given] = {}
-    seen: list[Seen] = []
+    seen: list[ContextSeen] = []
     visits = [0] * len(chain.steps)
     mendings = 0
     done = _nothing(chain, path)
@@ -75,7 +75,7 @@ def _nothing(chain: Chain, path: str) -> Done:
     response = HandoffResponse(
         task_id=path,
         phase=Phase.RESEARCH,
-        status=Progress.COMPLETE,
+        status=PhaseStatus.COMPLETE,
         decision=Decision.PROCEED,
         findings={},
         context_summary=f"{chain.id} has no steps",
@@ -84,7 +84,7 @@ def _nothing(chain: Chain, path: str) -> Done:
     return Done(response, "")
 
 
-def _validates(node: Node) -> bool:
+def _validates(node: WorkflowNode) -> bool:
     return all(step.phase is Phase.VALIDATE for step in steps_of(node))
 
 

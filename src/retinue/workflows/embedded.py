@@ -15,16 +15,16 @@ from retinue.core.errors import Conflict, Halted, RetinueError
 from retinue.core.executor import Emit, Outcome, OutputLine, RunContext, Task
 from retinue.core.ids import RunId
 from retinue.core.ports import Redactor
-from retinue.core.run import Limits, Run, RunSpec
+from retinue.core.run import Run, RunLimits, RunSpec
 from retinue.core.workflow import Assignment, Workflow
-from retinue.definitions.problem import Malformed
+from retinue.definitions.problem import MalformedDefinition
 from retinue.definitions.workflows import read_team, read_workflow
 from retinue.runtime.changes import Changes
 from retinue.runtime.supervisor import Parked, Supervisor, Work
-from retinue.store.checkpoints import RESULT
+from retinue.store.checkpoints import RESULT_STEP
 from retinue.store.store import Store
 from retinue.store.workflows import WorkflowRecord
-from retinue.workflows.embedded_steps import Asked, EmbeddedSteps, Starter
+from retinue.workflows.embedded_steps import AwaitingAnswer, EmbeddedSteps, Starter
 from retinue.workflows.perform import run_workflow
 
 LONGEST_LINE = 1_000
@@ -54,7 +54,7 @@ class Embedded:
             task=assignment.feature,
             executor="workflow",
             caller=caller,
-            limits=Limits(budget=budget),
+            limits=RunLimits(budget=budget),
             needs_slot=False,
             resumable=True,
         )
@@ -114,7 +114,7 @@ class WorkflowExecutor:
         while True:
             try:
                 result = await run_workflow(steps, workflow, assignment)
-            except Asked:
+            except AwaitingAnswer:
                 if self._store.runs.park(run_id):
                     raise Parked from None
                 continue  # the answer came while others were still at work
@@ -130,8 +130,8 @@ class WorkflowExecutor:
     ) -> Outcome:
         """Kept whole, and in the log too: what an answer cuts can be read there."""
         clean = self._redactor.redact_value(result)
-        if self._store.checkpoints.get(run_id, RESULT) is None:
-            self._store.checkpoints.finish(run_id, RESULT, clean)
+        if self._store.checkpoints.get(run_id, RESULT_STEP) is None:
+            self._store.checkpoints.finish(run_id, RESULT_STEP, clean)
         for line in _lines("result", clean):
             await emit(OutputLine("stdout", line))
         return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
@@ -170,7 +170,7 @@ def workflow_of(record: WorkflowRecord, name: str) -> Workflow:
     """As it was when it began; a later version of ours may read fewer things than it was written for."""
     try:
         return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
-    except Malformed as error:
+    except MalformedDefinition as error:
         raise Halted(f"its text cannot be read any more: {error.problem}", hint="run it again") from None
 
 

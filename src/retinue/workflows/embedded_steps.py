@@ -48,7 +48,7 @@ class Starter(Protocol):
         ...
 
 
-class Asked(Exception):
+class AwaitingAnswer(Exception):
     """The workflow cannot go on before the user has answered."""
 
 
@@ -96,7 +96,7 @@ class EmbeddedSteps:
                 self._store.checkpoints.finish(self._run_id, f"{key}:asked", asked)
         messages = [self._store.messages.get(MessageId(each)) for each in asked]
         if any(message.status is MessageStatus.PENDING for message in messages):
-            raise Asked
+            raise AwaitingAnswer
         with self._store.database.write():
             answers = [str(message.answer) for message in messages]
             self._store.checkpoints.finish(self._run_id, key, answers)
@@ -109,13 +109,13 @@ class EmbeddedSteps:
         """A question in one job does not keep the others from finishing; then it is asked for all of them."""
         waiting = enumerate(jobs)
         results: dict[int, T] = {}
-        asked: list[Asked] = []
+        asked: list[AwaitingAnswer] = []
 
         async def work() -> None:
             for place, job in waiting:
                 try:
                     results[place] = await job()
-                except Asked as question:
+                except AwaitingAnswer as question:
                     asked.append(question)
 
         try:

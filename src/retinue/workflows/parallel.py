@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision, Progress
-from retinue.core.workflow import Parallel, Rule
-from retinue.workflows.handing import Done, Given, Perform
+from retinue.core.phase import Decision, PhaseStatus
+from retinue.core.workflow import Parallel, QuorumRule
 from retinue.workflows.replies import with_short_summary
+from retinue.workflows.step_io import Done, Given, PerformNode
 from retinue.workflows.steps import Steps
 
 
-async def run_parallel(steps: Steps, parallel: Parallel, path: str, given: Given, perform: Perform) -> Done:
+async def run_parallel(
+    steps: Steps, parallel: Parallel, path: str, given: Given, perform: PerformNode
+) -> Done:
     jobs = (partial(perform, steps, node, f"{path}/{node.id}", given) for node in parallel.steps)
     done = await steps.gather(jobs, parallel.at_once)
     response = aggregate(
@@ -36,7 +38,7 @@ async def run_parallel(steps: Steps, parallel: Parallel, path: str, given: Given
 
 
 def aggregate(
-    path: str, names: Sequence[str], responses: Sequence[HandoffResponse], rule: Rule
+    path: str, names: Sequence[str], responses: Sequence[HandoffResponse], rule: QuorumRule
 ) -> HandoffResponse:
     """One response for all: issues one after another, findings by the name of their step.
 
@@ -49,7 +51,7 @@ def aggregate(
         HandoffResponse(
             task_id=path,
             phase=responses[0].phase,
-            status=Progress.COMPLETE if proceeding == len(responses) else Progress.PARTIAL,
+            status=PhaseStatus.COMPLETE if proceeding == len(responses) else PhaseStatus.PARTIAL,
             decision=Decision.PROCEED if proceeds else Decision.STOP,
             findings={"checks": {name: _finding(name, each) for name, each in pairs}},
             context_summary="\n".join(f"{name}: {each.context_summary}" for name, each in pairs),
@@ -59,7 +61,7 @@ def aggregate(
     )
 
 
-def enough(rule: Rule, proceeding: int, all_of_them: int) -> bool:
+def enough(rule: QuorumRule, proceeding: int, all_of_them: int) -> bool:
     match rule:
         case "all":
             return proceeding == all_of_them

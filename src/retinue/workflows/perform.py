@@ -6,16 +6,16 @@ from typing import Any, cast
 
 from retinue.core.handoff import HandoffResponse
 from retinue.core.phase import Decision
-from retinue.core.workflow import Assignment, Branch, Chain, Node, Parallel, Step, Workflow
+from retinue.core.workflow import Assignment, Branch, Chain, Parallel, Step, Workflow, WorkflowNode
 from retinue.workflows.chain import run_chain
-from retinue.workflows.handing import Done, Given
 from retinue.workflows.parallel import run_parallel
 from retinue.workflows.phase import run_step
 from retinue.workflows.savings import savings
+from retinue.workflows.step_io import Done, Given
 from retinue.workflows.steps import Steps
 
 
-async def perform(steps: Steps, node: Node, path: str, given: Given) -> Done:
+async def perform(steps: Steps, node: WorkflowNode, path: str, given: Given) -> Done:
     match node:
         case Step():
             return await run_step(steps, node, path, given)

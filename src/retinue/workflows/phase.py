@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from retinue.core.handoff import HandoffRequest, HandoffResponse
-from retinue.core.phase import Decision, Progress
+from retinue.core.phase import Decision, PhaseStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.core.workflow import Step
 from retinue.workflows.acceptance import accept
-from retinue.workflows.handing import Done, Given, Seen
 from retinue.workflows.prompts import plain_task, prompt_again, prompt_for, request_for, simplified
 from retinue.workflows.replies import Unreadable, read_reply, shortened, with_short_summary
+from retinue.workflows.step_io import ContextSeen, Done, Given
 from retinue.workflows.steps import AgentCall, AgentResult, Steps
 
 MOST_CLARIFICATIONS = 3
@@ -61,7 +61,7 @@ class _Visit:
     agent: str
     path: str
     numbers: count[int] = field(default_factory=lambda: count(1))
-    seen: list[Seen] = field(default_factory=list[Seen])
+    seen: list[ContextSeen] = field(default_factory=list[ContextSeen])
 
     async def settle(self, given: Given) -> Done:
         """Try until there is a response that needs nobody's help."""
@@ -116,7 +116,7 @@ class _Visit:
         response = HandoffResponse(
             task_id=self.path,
             phase=self.step.phase,
-            status=Progress.COMPLETE,
+            status=PhaseStatus.COMPLETE,
             decision=Decision.PROCEED,
             findings={},
             context_summary=result.output,
@@ -151,7 +151,7 @@ class _Visit:
             idempotent=self.step.idempotent,
         )
         result = await self.steps.agent(key, call)
-        self.seen.append(Seen(key, result.tokens, estimate_tokens(handed or ""), result.metered))
+        self.seen.append(ContextSeen(key, result.tokens, estimate_tokens(handed or ""), result.metered))
         return result
 
     def _refuse_late(self, result: AgentResult) -> None:
@@ -180,7 +180,7 @@ class _Visit:
         return HandoffResponse(
             task_id=self.path,
             phase=self.step.phase,
-            status=Progress.BLOCKED,
+            status=PhaseStatus.BLOCKED,
             decision=Decision.STOP,
             findings={"reason": reason},
             context_summary=shortened(summary, PARTIAL_TOKENS),

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 
-from retinue.core.handoff import SUMMARY_TOKENS, HandoffContext, HandoffRequest
-from retinue.core.phase import Expected
+from retinue.core.handoff import HANDOFF_SUMMARY_TOKENS, HandoffContext, HandoffRequest
+from retinue.core.phase import ExpectedFindings
 from retinue.core.workflow import Step
-from retinue.workflows.handing import Given
 from retinue.workflows.replies import said, shortened
+from retinue.workflows.step_io import Given
 
 LAST_REPLY_TOKENS = 1_500
 SIMPLE_SUMMARY_TOKENS = 150
 SIMPLE_FILES = 5
 DEFAULT_INSTRUCTIONS = {
-    Expected.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
-    Expected.FILES: "Implement the feature as the project does such things, with tests.",
-    Expected.VALIDATION: "Judge whether the change does what was asked.",
+    ExpectedFindings.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
+    ExpectedFindings.FILES: "Implement the feature as the project does such things, with tests.",
+    ExpectedFindings.VALIDATION: "Judge whether the change does what was asked.",
 }
 _HOLDS = {
-    Expected.FINDINGS: "what was found, by name",
-    Expected.FILES: '"files_changed" and "tests_written", lists of paths',
-    Expected.VALIDATION: "what was looked at and how it was",
+    ExpectedFindings.FINDINGS: "what was found, by name",
+    ExpectedFindings.FILES: '"files_changed" and "tests_written", lists of paths',
+    ExpectedFindings.VALIDATION: "what was looked at and how it was",
 }
 
 
@@ -71,7 +71,7 @@ def prompt_for(request: HandoffRequest, step: Step) -> str:
         "status": "complete | partial | blocked",
         "decision": "PROCEED | STOP | CLARIFY",
         "findings": {},
-        "context_summary": f"all that the next phase is told, at most {SUMMARY_TOKENS} tokens",
+        "context_summary": f"all that the next phase is told, at most {HANDOFF_SUMMARY_TOKENS} tokens",
         "issues": [],
     }
     return (

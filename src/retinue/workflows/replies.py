@@ -8,20 +8,23 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from retinue.core.handoff import SUMMARY_TOKENS, HandoffRequest, HandoffResponse
-from retinue.core.phase import Decision, Expected, Progress
-from retinue.core.spoken_json import objects_in
+from retinue.core.handoff import HANDOFF_SUMMARY_TOKENS, HandoffRequest, HandoffResponse
+from retinue.core.lenient_json import objects_in
+from retinue.core.phase import Decision, ExpectedFindings, PhaseStatus
 from retinue.core.tokens import estimate_tokens
 from retinue.core.workflow import FieldType
 
-CUT = f" […] (cut to {SUMMARY_TOKENS} tokens by the server)"
+CUT = f" […] (cut to {HANDOFF_SUMMARY_TOKENS} tokens by the server)"
 _FIELDS = frozenset(HandoffResponse.model_fields)
 _TELLING = frozenset({"decision", "status", "context_summary"})
-_DECISION_OF = {Progress.COMPLETE.value: Decision.PROCEED.value, Progress.BLOCKED.value: Decision.STOP.value}
+_DECISION_OF = {
+    PhaseStatus.COMPLETE.value: Decision.PROCEED.value,
+    PhaseStatus.BLOCKED.value: Decision.STOP.value,
+}
 _STATUS_OF = {
-    Decision.PROCEED.value: Progress.COMPLETE.value,
-    Decision.STOP.value: Progress.BLOCKED.value,
-    Decision.CLARIFY.value: Progress.BLOCKED.value,
+    Decision.PROCEED.value: PhaseStatus.COMPLETE.value,
+    Decision.STOP.value: PhaseStatus.BLOCKED.value,
+    Decision.CLARIFY.value: PhaseStatus.BLOCKED.value,
 }
 
 
@@ -55,12 +58,12 @@ def with_short_summary(response: HandoffResponse) -> HandoffResponse:
     """Within the tokens that a summary may have; a cut is said, in it and among the issues."""
     summary = response.context_summary
     tokens = estimate_tokens(summary)
-    if tokens <= SUMMARY_TOKENS:
+    if tokens <= HANDOFF_SUMMARY_TOKENS:
         return response
-    issue = f"context_summary had {tokens} tokens and was cut to {SUMMARY_TOKENS}"
+    issue = f"context_summary had {tokens} tokens and was cut to {HANDOFF_SUMMARY_TOKENS}"
     return response.model_copy(
         update={
-            "context_summary": shortened(summary, SUMMARY_TOKENS, CUT),
+            "context_summary": shortened(summary, HANDOFF_SUMMARY_TOKENS, CUT),
             "issues": (*response.issues, issue),
         }
     )
@@ -106,13 +109,13 @@ def _completed(given: dict[str, Any], request: HandoffRequest) -> dict[str, Any]
     return values
 
 
-def _hold_to(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: Expected) -> None:
+def _hold_to(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: ExpectedFindings) -> None:
     for name, kind in types.items():
         if name not in findings:
             raise Unreadable(f"findings.{name} is missing; it must be {said(kind)}")
         if not _is(findings[name], kind):
             raise Unreadable(f"findings.{name} must be {said(kind)}")
-    if expected is Expected.FILES and not isinstance(findings.get("files_changed"), list):
+    if expected is ExpectedFindings.FILES and not isinstance(findings.get("files_changed"), list):
         raise Unreadable("findings.files_changed must be a list of paths, empty if nothing was changed")
 
 

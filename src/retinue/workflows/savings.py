@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from retinue.workflows.handing import Seen
+from retinue.workflows.step_io import ContextSeen
 
 
-def savings(seen: Sequence[Seen]) -> dict[str, Any]:
+def savings(seen: Sequence[ContextSeen]) -> dict[str, Any]:
     """A row for each call of an agent.
 
     One context would keep everything from before, and would not have to be handed a summary of it.

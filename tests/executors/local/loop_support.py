@@ -8,7 +8,7 @@ from pathlib import Path
 
 from retinue.codebase.codebase import Codebase
 from retinue.core.agent import Agent, McpServer, OutputFormat
-from retinue.core.executor import Ask, Identity, Outcome, OutputLine, RunContext, Task
+from retinue.core.executor import AskParent, Outcome, OutputLine, ProcessIdentity, RunContext, Task
 from retinue.core.json_value import Json
 from retinue.core.model import Model, Prompt
 from retinue.core.spending import UNMETERED, Spending
@@ -16,7 +16,7 @@ from retinue.executors.local.executor import LocalExecutor
 from retinue.models.scripted import FACTS, Line, Scripted
 from retinue.models.tokens import Calibrated
 from retinue.redaction import Redactor
-from retinue.tools.names import Allows, everything
+from retinue.tools.names import Allows, allow_all
 from tests.codebase.planting import plant
 
 FILES: Mapping[str, str | bytes] = {
@@ -42,8 +42,8 @@ class Trial:
     takes_tools: bool = True
     seconds: float | None = 30.0
     spending: Spending = UNMETERED
-    ask: Ask | None = None
-    allows: Allows = everything
+    ask: AskParent | None = None
+    allows: Allows = allow_all
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     lines: list[OutputLine] = field(default_factory=list[OutputLine])
     hidden: list[str] = field(default_factory=list[str])
@@ -108,5 +108,5 @@ class Trial:
         return self.prompts[request].turns[-1].text
 
 
-async def _started(identity: Identity) -> None:
+async def _started(identity: ProcessIdentity) -> None:
     raise AssertionError("the loop starts no process of its own")

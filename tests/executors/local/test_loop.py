@@ -13,7 +13,7 @@ from retinue.core.agent import McpServer
 from retinue.core.errors import BudgetExceeded, DeadlineExceeded, LimitExceeded, Unavailable
 from retinue.core.ids import MessageId, RunId
 from retinue.core.message import Message, MessageStatus
-from retinue.core.model import ModelFacts, Piece, Prompt, Reply, ToolCall
+from retinue.core.model import ModelFacts, Prompt, Reply, ReplyPiece, ToolCall
 from retinue.core.tokens import estimate_tokens
 from retinue.executors.local.system_prompt import CUT, system_prompt
 from retinue.models.scripted import calls, says, together
@@ -207,7 +207,7 @@ class Halting:
 
         return FACTS
 
-    async def reply(self, prompt: Prompt, on_text: Piece | None = None) -> Reply:
+    async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
         assert on_text is not None
         await on_text("Half of ")
         await on_text("the answer")

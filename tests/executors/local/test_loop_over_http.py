@@ -12,7 +12,7 @@ import pytest
 from retinue.core.executor import Outcome
 from retinue.core.json_value import Json
 from retinue.core.model import Prompt
-from retinue.models.fake_profiles import State
+from retinue.models.fake_profiles import FakeServerState
 from retinue.models.scripted import Line, calls, says
 from scripts.hostile_models import ANSWER, SCHEMA, VALID
 from tests.executors.local.loop_support import TASK, Trial
@@ -27,7 +27,7 @@ async def perform(
     folder: Path,
     kind: str,
     script: Iterable[Line],
-    state: State | None = None,
+    state: FakeServerState | None = None,
     schema: Mapping[str, Json] | None = None,
 ) -> tuple[Outcome, list[Prompt]]:
     async with served(kind, script, state) as here:
@@ -59,7 +59,7 @@ async def test_broken_arguments_and_empty_replies_are_survived(tmp_path: Path, k
 
 async def test_calls_that_a_server_passes_through_as_text_are_made(tmp_path: Path) -> None:
     script = [calls("read_file", path="src/app.py"), ANSWER]
-    outcome, prompts = await perform(tmp_path, "lmstudio", script, State(calls_as_text=True))
+    outcome, prompts = await perform(tmp_path, "lmstudio", script, FakeServerState(calls_as_text=True))
     assert outcome.output == ANSWER
     assert "def retry(times):" in prompts[1].turns[-1].text
 

@@ -11,30 +11,30 @@ from typing import NamedTuple
 
 from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, OutputInvalid
 from retinue.core.json_value import Json
+from retinue.core.lenient_json import NotJson, any_value, first_value, parse_lenient
 from retinue.core.model import Reply
-from retinue.core.spoken_json import NotJson, any_value, first_value, parse
-from retinue.core.words import clip, counted
-from retinue.executors.answered_references import Verdict, corrected
-from retinue.executors.local.asker import Asker, Request, Tell
+from retinue.core.text import clip, counted
+from retinue.executors.local.asker import ModelRequester, RequestOptions, Tell
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.moves import without_thoughts
-from retinue.executors.output_schema import OutputSchema
+from retinue.executors.wrappers.answered_references import ReferenceVerdict, corrected
+from retinue.executors.wrappers.output_schema import OutputSchema
 
 KEPT_OF_A_TRY = 800
 """Characters of an answer that was not valid, for the model to see what it wrote."""
 
-Judge = Callable[[str], Awaitable[Verdict]]
+Judge = Callable[[str], Awaitable[ReferenceVerdict]]
 """Which references of a text hold."""
 
 
 class Structured(NamedTuple):
     output: str
-    verdict: Verdict
+    verdict: ReferenceVerdict
 
 
 class Answers:
     def __init__(
-        self, asker: Asker, schema: OutputSchema | None, judge: Judge, tell: Tell, tries: int
+        self, asker: ModelRequester, schema: OutputSchema | None, judge: Judge, tell: Tell, tries: int
     ) -> None:
         """Without a schema any JSON is an answer."""
         self._asker = asker
@@ -71,7 +71,7 @@ class Answers:
         enforced = schema is not None
         problem = ""
         for _ in range(min(self._tries, self._asker.steps_left)):
-            request = Request(schema=schema if enforced else None, as_text=True, then=self._then)
+            request = RequestOptions(schema=schema if enforced else None, as_text=True, then=self._then)
             try:
                 reply = await self._asker.ask(conversation, request)
             except ContextOverflow:
@@ -104,7 +104,7 @@ class Answers:
 
 def _value(text: str) -> Json:
     try:
-        return parse(text)
+        return parse_lenient(text)
     except NotJson:
         found = first_value(text)
         if found is None:

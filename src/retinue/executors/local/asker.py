@@ -22,7 +22,7 @@ MOST_OVERFLOWS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RequestOptions:
     """What is sent beside the conversation."""
 
     tools: tuple[ToolSpec, ...] = ()
@@ -33,7 +33,7 @@ class Request:
     """What is said last."""
 
 
-class Asker:
+class ModelRequester:
     def __init__(
         self,
         model: Model,
@@ -68,7 +68,7 @@ class Asker:
     def steps_left(self) -> int:
         return self._caps.steps - self.steps
 
-    async def ask(self, conversation: Conversation, request: Request) -> Reply:
+    async def ask(self, conversation: Conversation, request: RequestOptions) -> Reply:
         """Raises `LimitExceeded` before a limit is crossed, `BudgetExceeded` for a tree's, or the model's."""
         overflows: list[ContextOverflow] = []
         while True:
@@ -89,7 +89,7 @@ class Asker:
     def _reply(self) -> int:
         return min(self._caps.reply, self._cap // 4)
 
-    def _fitted(self, conversation: Conversation, request: Request) -> tuple[Prompt, int]:
+    def _fitted(self, conversation: Conversation, request: RequestOptions) -> tuple[Prompt, int]:
         """A prompt that leaves room for the reply, older things forgotten where need be."""
         prompt, size = self._prompt(conversation, request)
         allowed = self._cap
@@ -108,7 +108,7 @@ class Asker:
         self.free = self._cap - size - 2 * self._reply
         return replace(prompt, max_tokens=min(MAX_REPLY, self._cap - size)), size
 
-    def _prompt(self, conversation: Conversation, request: Request) -> tuple[Prompt, int]:
+    def _prompt(self, conversation: Conversation, request: RequestOptions) -> tuple[Prompt, int]:
         """As it stands, and how many tokens it has."""
         prompt = Prompt(
             turns=conversation.turns(as_text=request.as_text, then=request.then),

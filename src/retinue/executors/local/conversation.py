@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from retinue.core.model import ToolCall, Turn
-from retinue.core.words import clip, counted
+from retinue.core.text import clip, counted
 from retinue.executors.local.evidence import shortened, words_of
 
 SHORT_TOKENS = 90

@@ -19,20 +19,20 @@ from retinue.core.executor import Outcome, OutputLine, RunContext, Task
 from retinue.core.model import Estimator, Model, ModelFacts
 from retinue.core.ports import Redactor
 from retinue.core.stop import Stop
-from retinue.core.words import counted
-from retinue.executors.answered_references import Verdict, judge
-from retinue.executors.environment import secrets_of, templates_of
+from retinue.core.text import counted
 from retinue.executors.local.answers import Answers
-from retinue.executors.local.asker import Asker
+from retinue.executors.local.asker import ModelRequester
 from retinue.executors.local.caps import Caps
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.loop import Loop, LoopResult
 from retinue.executors.local.system_prompt import system_prompt
 from retinue.executors.mcp_transport import McpDoor
-from retinue.executors.output_schema import OutputSchema
+from retinue.executors.process.environment import secrets_of, templates_of
+from retinue.executors.wrappers.answered_references import ReferenceVerdict, judge
+from retinue.executors.wrappers.output_schema import OutputSchema
 from retinue.tools.file_tools import FileTools
 from retinue.tools.mcp_tools import McpTools
-from retinue.tools.names import Allows, everything, select, with_servers
+from retinue.tools.names import Allows, add_server_tools, allow_all, select_tools
 from retinue.tools.parent_tools import ask_parent_tool
 from retinue.tools.threads import in_thread
 from retinue.tools.tool import Tool
@@ -53,7 +53,7 @@ class LocalExecutor:
     """Of the model; it knows what the server counted before."""
     environment: Mapping[str, str] = field(repr=False)
     """The server's own, of which MCP servers see only what is allowed."""
-    allows: Allows = everything
+    allows: Allows = allow_all
     """Asked when tools are listed, and again at every call."""
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
@@ -92,7 +92,7 @@ class _Work:
         self._ctx = ctx
         self._loop: Loop | None = None
         self._notes: list[str] = []
-        self._asker: Asker | None = None
+        self._asker: ModelRequester | None = None
 
     @property
     def model(self) -> str | None:
@@ -122,7 +122,7 @@ class _Work:
         caps = Caps.of(facts.context)
         await self._announce(facts, caps, tools)
         toolbox = Toolbox(tools, of.redactor, of.allows)
-        self._asker = asker = Asker(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
+        self._asker = asker = ModelRequester(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
         promised = of.agent.answers_json
         answers = Answers(asker, schema, self._judge, self._tell, caps.tries) if promised else None
         loop = Loop(
@@ -146,8 +146,8 @@ class _Work:
             own.append(ask_parent_tool(ctx.ask))
         offered = await self._offered(scope)
         tools = {tool.name: tool for tool in (*own, *offered)}
-        asked = with_servers(of.agent.tools, [tool.name for tool in offered])
-        chosen = select(asked, tools, of.allows)
+        asked = add_server_tools(of.agent.tools, [tool.name for tool in offered])
+        chosen = select_tools(asked, tools, of.allows)
         if chosen.withheld:
             self._notes.append(chosen.sentence())
         return [tools[name] for name in chosen.names]
@@ -172,10 +172,10 @@ class _Work:
         for note in self._notes:
             await self._tell(note)
 
-    async def _judge(self, text: str) -> Verdict:
+    async def _judge(self, text: str) -> ReferenceVerdict:
         """P3: every place that the answer names is opened again."""
 
-        def look(stop: Stop) -> Verdict:
+        def look(stop: Stop) -> ReferenceVerdict:
             return judge(text, self._of.codebase, self._ctx.spending, stop)
 
         return await in_thread(look, JUDGE_S)

@@ -19,18 +19,18 @@ from retinue.core.errors import (
     RetinueError,
     ToolsUnsupported,
 )
+from retinue.core.lenient_json import NotJson, parse_lenient_object
 from retinue.core.model import ToolCall
-from retinue.core.spoken_json import NotJson, parse_object
+from retinue.core.text import clip, counted
 from retinue.core.tokens import estimate_tokens
-from retinue.core.words import clip, counted
-from retinue.executors.answered_references import corrected
 from retinue.executors.local.answers import Answers, Judge
-from retinue.executors.local.asker import Asker, Request, Tell
+from retinue.executors.local.asker import ModelRequester, RequestOptions, Tell
 from retinue.executors.local.caps import MAX_CALLS, Caps
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.modes import Actions, Mode, ToolCalls
+from retinue.executors.local.modes import Actions, StepMode, ToolCalls
 from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
-from retinue.executors.placeholders import is_placeholder
+from retinue.executors.wrappers.answered_references import corrected
+from retinue.executors.wrappers.placeholders import is_placeholder
 from retinue.tools.toolbox import Toolbox
 
 CLOSING = (
@@ -64,7 +64,7 @@ class Loop:
     def __init__(
         self,
         *,
-        asker: Asker,
+        asker: ModelRequester,
         conversation: Conversation,
         toolbox: Toolbox,
         caps: Caps,
@@ -81,7 +81,7 @@ class Loop:
         self._judge = judge
         self._tell = tell
         self._answers = answers
-        self._mode: Mode = ToolCalls(toolbox) if native else Actions(toolbox)
+        self._mode: StepMode = ToolCalls(toolbox) if native else Actions(toolbox)
         self._native = native
         self._strikes = 0
         self._looked = False
@@ -167,7 +167,7 @@ class Loop:
             judged = await self._answers.ask(self._conversation)
             self._note(judged.verdict.note())
             return judged.output
-        request = Request(as_text=True, then=CLOSING if self._toolbox.names else "")
+        request = RequestOptions(as_text=True, then=CLOSING if self._toolbox.names else "")
         for _ in range(min(2, self._asker.steps_left)):
             try:
                 reply = await self._asker.ask(self._conversation, request)
@@ -218,7 +218,7 @@ class Loop:
     async def _one(self, call: ToolCall, room: int) -> tuple[str, bool, BudgetExceeded | None]:
         """What a call answers, whether it was broken, and the budget that ran out, if one did."""
         try:
-            arguments = parse_object(call.arguments or "{}")
+            arguments = parse_lenient_object(call.arguments or "{}")
         except NotJson as error:
             return f"error: the arguments are not JSON: {error}. Send one object.", True, None
         if not self._toolbox.knows(call.name):
@@ -283,7 +283,7 @@ class Loop:
 def _sendable(call: ToolCall) -> ToolCall:
     """As it may stand in the history: some servers refuse arguments that are not JSON."""
     try:
-        parse_object(call.arguments or "{}")
+        parse_lenient_object(call.arguments or "{}")
     except NotJson:
         return replace(call, arguments="{}")
     return call

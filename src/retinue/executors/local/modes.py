@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from typing import Protocol, cast
 
 from retinue.core.json_value import Json
+from retinue.core.lenient_json import NotJson, first_value, parse_lenient
 from retinue.core.model import Reply, ToolCall, ToolSpec
-from retinue.core.spoken_json import NotJson, first_value, parse
-from retinue.executors.local.asker import Request
+from retinue.executors.local.asker import RequestOptions
 from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
 from retinue.tools.toolbox import Toolbox
 
 ANSWER = "answer"
 
 
-class Mode(Protocol):
+class StepMode(Protocol):
     """How the next step is asked for, and read."""
 
-    def request(self) -> Request: ...
+    def request(self) -> RequestOptions: ...
 
     def read(self, reply: Reply, step: int) -> Move: ...
 
@@ -32,8 +32,8 @@ class ToolCalls:
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
 
-    def request(self) -> Request:
-        return Request(tools=self._toolbox.specs)
+    def request(self) -> RequestOptions:
+        return RequestOptions(tools=self._toolbox.specs)
 
     def read(self, reply: Reply, step: int) -> Move:
         return read(reply, self._toolbox.knows, step)
@@ -52,8 +52,8 @@ class Actions:
             ]
         )
 
-    def request(self) -> Request:
-        return Request(schema=self._schema, as_text=True, then=self._then)
+    def request(self) -> RequestOptions:
+        return RequestOptions(schema=self._schema, as_text=True, then=self._then)
 
     def read(self, reply: Reply, step: int) -> Move:
         text = without_thoughts(reply.text)
@@ -96,7 +96,7 @@ def _described(spec: ToolSpec) -> str:
 
 def _action(text: str) -> Mapping[str, Json] | None:
     try:
-        value = parse(text)
+        value = parse_lenient(text)
     except NotJson:
         found = first_value(text)
         value = found[0] if found else None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, cast
 
 from retinue.core.json_value import Json
-from retinue.core.spoken_json import LONGEST, NotJson, first_value, parse, unfenced
+from retinue.core.lenient_json import MAX_JSON_CHARS, NotJson, first_value, parse_lenient, unfenced
 
 Knows = Callable[[str], bool]
 
@@ -25,7 +25,7 @@ class Printed(NamedTuple):
     """As JSON."""
 
 
-class Found(NamedTuple):
+class PrintedCalls(NamedTuple):
     calls: tuple[Printed, ...]
     broken: bool = False
     """Whether something was meant as a call and cannot be read."""
@@ -53,17 +53,17 @@ _NAMES = ("name", "tool", "tool_name", "function", "action", "function_name")
 _ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input")
 
 
-def printed_calls(text: str, knows: Knows) -> Found:
-    text = text[:LONGEST]
+def printed_calls(text: str, knows: Knows) -> PrintedCalls:
+    text = text[:MAX_JSON_CHARS]
     marked = list(_MARKED.finditer(text))
     if marked:
         calls = [call for match in marked for call in _marked(match)]
-        return Found(tuple(calls), broken=not calls)
+        return PrintedCalls(tuple(calls), broken=not calls)
     for reading in (_react, _whole, _fenced, _styled):
         calls = [call for call in reading(text) if knows(call.name)]
         if calls:
-            return Found(tuple(calls))
-    return Found((), broken=_begins_like_a_call(text, knows))
+            return PrintedCalls(tuple(calls))
+    return PrintedCalls((), broken=_begins_like_a_call(text, knows))
 
 
 def _marked(match: re.Match[str]) -> Iterator[Printed]:
@@ -119,7 +119,7 @@ def _fenced(text: str) -> Iterator[Printed]:
 
 def _from_loose(text: str) -> list[Printed]:
     try:
-        return list(_from_json(parse(text)))
+        return list(_from_json(parse_lenient(text)))
     except NotJson:
         value = first_value(text)
         return list(_from_json(value[0])) if value and text.find("{") in (0, 1) else []

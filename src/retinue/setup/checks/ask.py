@@ -30,7 +30,7 @@ _VERSION = re.compile(rb"\d+(?:\.\d+)+(?:[-+][0-9A-Za-z.]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProgramAnswer:
     code: int | None
     """None when it could not be started or had to be stopped."""
     output: bytes
@@ -48,7 +48,7 @@ def find(program: str, machine: Machine) -> str | None:
     return shutil.which(program, path=machine.environment.get("PATH", ""))
 
 
-def ask(command: list[str], machine: Machine, seconds: float) -> Answer:
+def ask(command: list[str], machine: Machine, seconds: float) -> ProgramAnswer:
     """What it says with its input closed; it and all it started are stopped when the time is up."""
     environment = {
         name: machine.environment[name] for name in PASSED_VARIABLES if name in machine.environment
@@ -63,7 +63,7 @@ def ask(command: list[str], machine: Machine, seconds: float) -> Answer:
             start_new_session=True,
         )
     except OSError:
-        return Answer(None, b"")
+        return ProgramAnswer(None, b"")
     heard: list[bytes] = []
     # A thread, for a grandchild may hold the pipe open long after the program itself has ended.
     listener = threading.Thread(target=_listen, args=(process, heard), daemon=True)
@@ -74,7 +74,7 @@ def ask(command: list[str], machine: Machine, seconds: float) -> Answer:
         _stop(process)
         code = None
     listener.join(0.5)
-    return Answer(code, b"".join(heard), late=code is None)
+    return ProgramAnswer(code, b"".join(heard), late=code is None)
 
 
 def _listen(process: subprocess.Popen[bytes], heard: list[bytes]) -> None:

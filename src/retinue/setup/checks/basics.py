@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from retinue.core.errors import RetinueError
-from retinue.setup.checks.check import Check
+from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.machine import Machine
 
 OLDEST_PYTHON = (3, 11)
@@ -20,44 +20,48 @@ ADD_A_ROOT = (
 )
 
 
-def python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Check]:
+def python(version: tuple[int, ...] = sys.version_info[:3]) -> list[DoctorCheck]:
     shown = f"{platform.python_implementation()} {'.'.join(map(str, version))}"
     if version < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
-        return [Check("python", "problem", f"{shown} is too old", f"install Python {wanted} or newer")]
-    return [Check("python", "ok", shown)]
+        return [DoctorCheck("python", "problem", f"{shown} is too old", f"install Python {wanted} or newer")]
+    return [DoctorCheck("python", "ok", shown)]
 
 
-def configuration(problems: Iterable[RetinueError]) -> list[Check]:
-    found = [Check("configuration", "problem", each.message, each.hint or "correct it") for each in problems]
-    return found or [Check("configuration", "ok", "no problem found")]
+def configuration(problems: Iterable[RetinueError]) -> list[DoctorCheck]:
+    found = [
+        DoctorCheck("configuration", "problem", each.message, each.hint or "correct it") for each in problems
+    ]
+    return found or [DoctorCheck("configuration", "ok", "no problem found")]
 
 
-def roots(given: Iterable[str | Path], machine: Machine) -> list[Check]:
+def roots(given: Iterable[str | Path], machine: Machine) -> list[DoctorCheck]:
     found = [_root(str(each), machine) for each in given]
-    return found or [Check("roots", "warning", "no root is configured: nothing can be read", ADD_A_ROOT)]
+    return found or [
+        DoctorCheck("roots", "warning", "no root is configured: nothing can be read", ADD_A_ROOT)
+    ]
 
 
-def _root(given: str, machine: Machine) -> Check:
+def _root(given: str, machine: Machine) -> DoctorCheck:
     try:
         path = Path(given).expanduser().resolve(strict=True)
         with os.scandir(path) as entries:
             next(entries, None)
     except FileNotFoundError:
-        return Check("roots", "problem", f"{given} does not exist", "create it, or correct the path")
+        return DoctorCheck("roots", "problem", f"{given} does not exist", "create it, or correct the path")
     except NotADirectoryError:
-        return Check("roots", "problem", f"{given} is not a folder", "name the folder it lies in")
+        return DoctorCheck("roots", "problem", f"{given} is not a folder", "name the folder it lies in")
     except (OSError, RuntimeError, ValueError):
-        return Check("roots", "problem", f"{given} cannot be read", "check its permissions")
+        return DoctorCheck("roots", "problem", f"{given} cannot be read", "check its permissions")
     if path == Path(path.anchor):
-        return Check(
+        return DoctorCheck(
             "roots", "problem", f"{given} is the whole filesystem", "name the project's own folder instead"
         )
     if machine.home.resolve().is_relative_to(path):
-        return Check(
+        return DoctorCheck(
             "roots",
             "warning",
             f"{given} holds your whole home folder, with keys and private files",
             "name the project's own folder instead",
         )
-    return Check("roots", "ok", f"{given} can be read")
+    return DoctorCheck("roots", "ok", f"{given} can be read")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Status = Literal["ok", "warning", "problem"]
+CheckStatus = Literal["ok", "warning", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     name: str
-    status: Status
+    status: CheckStatus
     """`problem`: something will not work. `warning`: it works, but see `fix`. `ok`: nothing to do."""
     finding: str
     fix: str = ""

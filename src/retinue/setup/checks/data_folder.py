@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from retinue.setup.checks.check import Check
+from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.machine import Machine
 
 FIXED_SQLITE = (3, 51, 3)
@@ -47,27 +47,27 @@ def filesystem_type(path: Path) -> str:
 
 def data_folder(
     folder: Path, machine: Machine, kind_of: Callable[[Path], str] = filesystem_type
-) -> list[Check]:
+) -> list[DoctorCheck]:
     shown = machine.shown(folder)
     move = "set RETINUE_DATA_DIR to a folder on a local disk that you may write to"
     if folder.exists() and not folder.is_dir():
-        return [Check("data folder", "problem", f"{shown} is not a folder", move)]
+        return [DoctorCheck("data folder", "problem", f"{shown} is not a folder", move)]
     existing = _nearest_existing(folder)
     if not _can_be_written_to(existing):
-        return [Check("data folder", "problem", f"{shown} cannot be written to", move)]
+        return [DoctorCheck("data folder", "problem", f"{shown} cannot be written to", move)]
     kind = kind_of(existing.resolve())
     if kind in NETWORK_FILESYSTEMS:
         finding = f"{shown} lies on a network filesystem ({kind}), where SQLite cannot lock reliably"
-        return [Check("data folder", "problem", finding, move)]
+        return [DoctorCheck("data folder", "problem", finding, move)]
     if not folder.exists():
-        return [Check("data folder", "ok", f"{shown} will be made on first use")]
+        return [DoctorCheck("data folder", "ok", f"{shown} will be made on first use")]
     in_the_way = [name for name in FOLDERS if (folder / name).exists() and not (folder / name).is_dir()]
     return [*(_blocked(name, shown) for name in in_the_way), _privacy(folder, shown)]
 
 
-def _blocked(name: str, shown: str) -> Check:
+def _blocked(name: str, shown: str) -> DoctorCheck:
     finding = f"{name} in {shown} is a file where a folder must be: no run can be recorded"
-    return Check("data folder", "problem", finding, f"move {name} away; it is made anew on first use")
+    return DoctorCheck("data folder", "problem", finding, f"move {name} away; it is made anew on first use")
 
 
 def _can_be_written_to(folder: Path) -> bool:
@@ -79,20 +79,22 @@ def _can_be_written_to(folder: Path) -> bool:
         return False
 
 
-def _privacy(folder: Path, shown: str) -> Check:
+def _privacy(folder: Path, shown: str) -> DoctorCheck:
     name, found = "data folder", folder.stat()
     if sys.platform != "win32":
         if found.st_uid != os.geteuid():
-            return Check(name, "warning", f"{shown} belongs to another user", "use a folder of your own")
+            return DoctorCheck(
+                name, "warning", f"{shown} belongs to another user", "use a folder of your own"
+            )
         if found.st_mode & 0o077:
             finding = (
                 f"other users of this machine can enter {shown} (mode {stat.S_IMODE(found.st_mode):03o})"
             )
-            return Check(name, "warning", finding, "chmod 700 " + shown.replace(" ", "\\ "))
-    return Check(name, "ok", f"{shown} is writable and private")
+            return DoctorCheck(name, "warning", finding, "chmod 700 " + shown.replace(" ", "\\ "))
+    return DoctorCheck(name, "ok", f"{shown} is writable and private")
 
 
-def database(folder: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -> list[Check]:
+def database(folder: Path, version: tuple[int, ...] = sqlite3.sqlite_version_info) -> list[DoctorCheck]:
     """Writes through one connection and reads through another, in a passing folder beside the data."""
     shown = f"SQLite {'.'.join(map(str, version))}"
     wanted = ".".join(map(str, FIXED_SQLITE))
@@ -102,22 +104,22 @@ def database(folder: Path, version: tuple[int, ...] = sqlite3.sqlite_version_inf
             mode = _try_wal(Path(scratch) / "try.db")
     except (OSError, sqlite3.Error) as error:
         finding = f"{shown} cannot keep a database in the data folder ({type(error).__name__})"
-        return [Check("database", "problem", finding, move)]
+        return [DoctorCheck("database", "problem", finding, move)]
     if mode != "wal":
         finding = f"{shown} cannot use write-ahead logging in the data folder"
-        return [Check("database", "problem", finding, move)]
+        return [DoctorCheck("database", "problem", finding, move)]
     if damage := _damage(folder / DATABASE):
         finding = f"{DATABASE} in the data folder is damaged ({damage}): no run can be recorded"
         fix = f"move it away, with {DATABASE}-wal and {DATABASE}-shm; a new one is made, and the logs stay"
-        return [Check("database", "problem", finding, fix)]
+        return [DoctorCheck("database", "problem", finding, fix)]
     if version < FIXED_SQLITE:
         finding = (
             f"{shown} works, but is older than {wanted}: in rare cases two connections that write and "
             "checkpoint at the same moment damage the database (SQLite's WAL-reset bug)"
         )
         fix = f"use a Python that comes with SQLite {wanted} or newer"
-        return [Check("database", "warning", finding, fix)]
-    return [Check("database", "ok", f"{shown} works with write-ahead logging")]
+        return [DoctorCheck("database", "warning", finding, fix)]
+    return [DoctorCheck("database", "ok", f"{shown} works with write-ahead logging")]
 
 
 def _damage(file: Path) -> str:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping
 
 from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
-from retinue.core.words import counted
+from retinue.core.text import counted
 from retinue.models import names
-from retinue.models.address import Address
-from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, key_of
-from retinue.setup.checks.check import Check
+from retinue.models.address import EndpointAddress
+from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, endpoint_key
+from retinue.setup.checks.check import DoctorCheck
 
 WELL_KNOWN = (1234, 11434, 8080, 8000)
 """The ports of LM Studio, Ollama, llama.cpp and vLLM."""
@@ -23,17 +23,17 @@ ROOMY = 8_192
 """Agents get 30 % of the context: with less than this, hardly a page."""
 
 
-def endpoints(plan: ModelPlan, environment: Mapping[str, str], seconds: float = 4.0) -> list[Check]:
+def endpoints(plan: ModelPlan, environment: Mapping[str, str], seconds: float = 4.0) -> list[DoctorCheck]:
     """Every configured endpoint; without one, whatever listens on the well-known ports."""
     try:
         servers = plan.servers()
         wanted = _wanted(plan)
     except ConfigInvalid as error:
-        return [Check(NAME, "problem", error.message, error.hint or "")]
+        return [DoctorCheck(NAME, "problem", error.message, error.hint or "")]
     if not servers:
         return [asyncio.run(_around(min(seconds, 0.8)))]
 
-    async def all_of_them() -> list[Check]:
+    async def all_of_them() -> list[DoctorCheck]:
         asked = [
             _examine(_titled(name), endpoint, wanted.get(endpoint, [None]), environment, seconds)
             for name, endpoint in servers.items()
@@ -67,46 +67,48 @@ async def _examine(
     models: list[str | None],
     environment: Mapping[str, str],
     seconds: float,
-) -> Check:
+) -> DoctorCheck:
     try:
-        address = Address.parse(endpoint.url)
+        address = EndpointAddress.parse(endpoint.url)
         if not address.loopback:
             finding = f"{address.base} is not on this machine and was not contacted"
-            return Check(title, "warning", finding, f"try it yourself: curl {address.base}/models")
+            return DoctorCheck(title, "warning", finding, f"try it yourself: curl {address.base}/models")
         async with asyncio.timeout(seconds):
             return await _ask(title, address, endpoint, models, environment)
     except TimeoutError:
-        return Check(title, "problem", f"{endpoint.url} does not answer in time", START_IT)
+        return DoctorCheck(title, "problem", f"{endpoint.url} does not answer in time", START_IT)
     except RetinueError as error:
-        return Check(title, "problem", error.message, error.hint or START_IT)
+        return DoctorCheck(title, "problem", error.message, error.hint or START_IT)
 
 
 async def _ask(
     title: str,
-    address: Address,
+    address: EndpointAddress,
     endpoint: EndpointPlan,
     models: list[str | None],
     environment: Mapping[str, str],
-) -> Check:
+) -> DoctorCheck:
     # Imported here because only a configured endpoint needs httpx2.
-    from retinue.models.line import Gone, Line
-    from retinue.models.server import Server
+    from retinue.models.line import ConnectionLost, ServerConnection
+    from retinue.models.server import ModelServer
 
-    line = Line(address, key_of(endpoint, environment))
+    line = ServerConnection(address, endpoint_key(endpoint, environment))
     try:
-        server = Server(line, slots=endpoint.slots, context=endpoint.context)
+        server = ModelServer(line, slots=endpoint.slots, context=endpoint.context)
         survey = await server.survey()
         had = _listed([offer.name for offer in survey.offers])
         if not survey.offers:
             finding = f"{address.base} answers ({survey.kind.title}), but has no model"
-            return Check(title, "problem", finding, "download or load one there")
+            return DoctorCheck(title, "problem", finding, "download or load one there")
         found: list[str] = []
         advice = ""
         for model in models:
             if model is not None and not survey.has(model):
                 if not survey.kind.any_name:
                     finding = f"{address.base} ({survey.kind.title}) does not have {model}"
-                    return Check(title, "problem", finding, f"load or download it, or name one it has: {had}")
+                    return DoctorCheck(
+                        title, "problem", finding, f"load or download it, or name one it has: {had}"
+                    )
                 advice = f"it answers to every name with what it has: {had}"
             served = await server.served(model)
             facts = served.facts
@@ -118,9 +120,11 @@ async def _ask(
             if facts.context < ROOMY:
                 advice = advice or f"load it with a context of {ROOMY:,} or more: agents get 30 % of it"
         status = "warning" if advice.startswith("it answers") else "ok"
-        return Check(title, status, f"{address.base} is {survey.kind.title} with {', '.join(found)}", advice)
-    except Gone as error:
-        return Check(title, "problem", error.message, START_IT)
+        return DoctorCheck(
+            title, status, f"{address.base} is {survey.kind.title} with {', '.join(found)}", advice
+        )
+    except ConnectionLost as error:
+        return DoctorCheck(title, "problem", error.message, START_IT)
     finally:
         await line.aclose()
 
@@ -129,25 +133,25 @@ def _counted(slots: int) -> str:
     return counted(slots, "slot")
 
 
-async def _around(seconds: float) -> Check:
-    addresses = [Address.parse(f"http://127.0.0.1:{port}") for port in WELL_KNOWN]
+async def _around(seconds: float) -> DoctorCheck:
+    addresses = [EndpointAddress.parse(f"http://127.0.0.1:{port}") for port in WELL_KNOWN]
     found = [words for words in await asyncio.gather(*(_heard(each, seconds) for each in addresses)) if words]
     if found:
         fix = "name it in the configuration if agents shall use it; `retinue config` shows how"
-        return Check(NAME, "ok", f"none is configured; {'; '.join(found)}", fix)
+        return DoctorCheck(NAME, "ok", f"none is configured; {'; '.join(found)}", fix)
     finding = "none is configured and none was found; research works without one"
-    return Check(NAME, "ok", finding, f"to start one: {START_ONE}")
+    return DoctorCheck(NAME, "ok", finding, f"to start one: {START_ONE}")
 
 
-async def _heard(address: Address, seconds: float) -> str:
+async def _heard(address: EndpointAddress, seconds: float) -> str:
     """What answers there, in words; empty if nothing does."""
-    from retinue.models.line import Line
-    from retinue.models.server import Server
+    from retinue.models.line import ServerConnection
+    from retinue.models.server import ModelServer
 
-    line = Line(address)
+    line = ServerConnection(address)
     try:
         async with asyncio.timeout(seconds):
-            survey = await Server(line).survey()
+            survey = await ModelServer(line).survey()
     except (TimeoutError, RetinueError):
         return ""
     finally:

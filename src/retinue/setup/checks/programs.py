@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from retinue.setup.checks.ask import Answer, ask, find
-from retinue.setup.checks.check import Check
+from retinue.setup.checks.ask import ProgramAnswer, ask, find
+from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.together import Failure, together
 from retinue.setup.machine import Machine
 
@@ -20,19 +20,21 @@ GET_RIPGREP = (
 )
 
 
-def ripgrep(finder: Callable[[], str | Path | None], machine: Machine, seconds: float = 3.0) -> list[Check]:
+def ripgrep(
+    finder: Callable[[], str | Path | None], machine: Machine, seconds: float = 3.0
+) -> list[DoctorCheck]:
     found = finder()
     if found is None:
         finding = "not found: searches fall back to Python, which gives the same results more slowly"
-        return [Check("ripgrep", "warning", finding, GET_RIPGREP)]
+        return [DoctorCheck("ripgrep", "warning", finding, GET_RIPGREP)]
     shown = machine.shown(Path(os.path.normpath(found)))
     answer = ask([str(found), "--version"], machine, seconds)
     if answer.code != 0:
-        return [Check("ripgrep", "warning", f"{shown} does not run", GET_RIPGREP)]
-    return [Check("ripgrep", "ok", f"{shown}, version {answer.version or 'unknown'}")]
+        return [DoctorCheck("ripgrep", "warning", f"{shown} does not run", GET_RIPGREP)]
+    return [DoctorCheck("ripgrep", "ok", f"{shown}, version {answer.version or 'unknown'}")]
 
 
-def clis(machine: Machine, seconds: float = 5.0) -> list[Check]:
+def clis(machine: Machine, seconds: float = 5.0) -> list[DoctorCheck]:
     """Which coding CLIs can be run as subagents; having none is nothing to worry about."""
     found = {name: path for name in CLIS if (path := find(name, machine))}
     questions = [partial(ask, [path, "--version"], machine, seconds) for path in found.values()]
@@ -41,26 +43,28 @@ def clis(machine: Machine, seconds: float = 5.0) -> list[Check]:
     working = [
         f"{name} {answer.version}".strip()
         for name, answer in answers.items()
-        if isinstance(answer, Answer) and _works(answer)
+        if isinstance(answer, ProgramAnswer) and _works(answer)
     ]
     missing = [name for name in CLIS if name not in found]
-    checks: list[Check] = []
+    checks: list[DoctorCheck] = []
     if working or not silent:
         finding = f"{', '.join(working) or 'none found'}" + (
             f"; not installed: {', '.join(missing)}" if working and missing else ""
         )
         fix = "" if working else f"to run one as a subagent, install any of: {', '.join(CLIS)}"
-        checks.append(Check("CLIs", "ok", finding, fix))
+        checks.append(DoctorCheck("CLIs", "ok", finding, fix))
     for name in silent:
         how = f"did not answer within {seconds:g} seconds" if _late(answers[name]) else "does not run"
-        checks.append(Check("CLIs", "warning", f"{name} is installed but {how}", f"try `{name} --version`"))
+        checks.append(
+            DoctorCheck("CLIs", "warning", f"{name} is installed but {how}", f"try `{name} --version`")
+        )
     return checks
 
 
-def _works(answer: Answer | Failure) -> bool:
-    return isinstance(answer, Answer) and answer.code == 0
+def _works(answer: ProgramAnswer | Failure) -> bool:
+    return isinstance(answer, ProgramAnswer) and answer.code == 0
 
 
-def _late(answer: Answer | Failure) -> bool:
+def _late(answer: ProgramAnswer | Failure) -> bool:
     """A slow machine is no broken program."""
-    return not isinstance(answer, Answer) or answer.late
+    return not isinstance(answer, ProgramAnswer) or answer.late

@@ -1,0 +1,101 @@
+"""References in an answer, opened again before anybody relies on them (P3). Knows nothing of who answered.
+
+One that does not hold is taken out where it stands alone, and marked where it stands within a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.entry import FileEntry
+from retinue.codebase.references import Claim, check_claims
+from retinue.core.budget import BudgetKind
+from retinue.core.errors import InvalidInput, LimitExceeded, PathDenied, PathMissing
+from retinue.core.json_value import Json
+from retinue.core.spending import Spending
+from retinue.core.stop import Stop
+
+MOST = 200
+"""References of one answer that are looked at; the rest counts as unchecked."""
+MARK = " [not there]"
+
+_REFERENCE = re.compile(
+    r"(?<![\w/:@.-])(?P<path>(?:\./|/)?(?:[\w.@+-]{1,120}/){0,40}[\w.@+-]{0,120}\.[A-Za-z]\w{0,9})"
+    r":(?P<line>[1-9]\d{0,6})(?:-(?P<last>[1-9]\d{0,6}))?"
+)
+_HOSTS = frozenset({"com", "org", "net", "io", "dev", "local", "localhost", "internal", "ai", "app"})
+"""What a name without a folder ends with when it is a server's, with a port behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceVerdict:
+    held: int
+    wrong: frozenset[str]
+    """As they were written."""
+
+    def note(self) -> str | None:
+        if not self.wrong:
+            return None
+        total = self.held + len(self.wrong)
+        some = ", ".join(sorted(self.wrong)[:5])
+        return f"references that do not hold: {len(self.wrong)} of {total} ({some})"
+
+
+def judge(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
+    """Which references of a text hold. What a budget leaves no room to check does not (P2)."""
+    claims: dict[str, tuple[Claim, ...]] = {}
+    wrong: set[str] = set()
+    for place, match in enumerate(_references(text)):
+        entry = _entry(codebase, match["path"], stop) if place < MOST else None
+        if entry is None:
+            wrong.add(match[0])
+        else:
+            claims[match[0]] = tuple(Claim(entry, int(line)) for line in match.group("line", "last") if line)
+    every = [claim for several in claims.values() for claim in several]
+    held = frozenset(check_claims(codebase, every, stop, _charge(spending)).held)
+    wrong |= {written for written, several in claims.items() if not held.issuperset(several)}
+    return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong))
+
+
+def corrected(value: Json, wrong: frozenset[str]) -> Json:
+    """The value without what is wrong: taken out of lists, marked within texts."""
+    if not wrong:
+        return value
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: found[0] + MARK if found[0] in wrong else found[0], value)
+    if isinstance(value, list):
+        return [
+            corrected(item, wrong) for item in value if not (isinstance(item, str) and item.strip() in wrong)
+        ]
+    if isinstance(value, Mapping):
+        return {name: corrected(item, wrong) for name, item in value.items()}
+    return value
+
+
+def _references(text: str) -> Iterator[re.Match[str]]:
+    seen: set[str] = set()
+    for match in _REFERENCE.finditer(text):
+        path = PurePosixPath(match["path"])
+        is_host = len(path.parts) == 1 and path.suffix[1:].lower() in _HOSTS
+        if match[0] not in seen and not is_host:
+            seen.add(match[0])
+            yield match
+
+
+def _entry(codebase: Codebase, path: str, stop: Stop) -> FileEntry | None:
+    try:
+        return codebase.read(path, stop, lines=1).entry
+    except (PathDenied, PathMissing, LimitExceeded, InvalidInput):
+        return None
+
+
+def _charge(spending: Spending) -> Callable[[FileEntry, int], None]:
+    def charge(entry: FileEntry, size: int) -> None:
+        with spending.reserve(BudgetKind.BYTES, size) as read:
+            read.settle(size)
+
+    return charge
