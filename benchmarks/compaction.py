@@ -25,7 +25,7 @@ from retinue.core.stop import Stop
 from retinue.core.tokens import estimate_tokens
 from retinue.redaction import Redactor
 from retinue.service.indexing import make_indexes
-from retinue.service.research import ResearchRequest, research
+from retinue.service.research import ResearchRequest, research_codebase
 from retinue.service.service import Service
 
 READ = 5
@@ -55,7 +55,7 @@ def tokens_below(tree: Path, paths: Iterable[str]) -> int:
 
 async def measured(service: Service, tree: Path, query: Query) -> Measured:
     before = cpu()
-    report: dict[str, Any] = await research(service, ResearchRequest(question=query.question))
+    report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=query.question))
     spent = cpu() - before
     found = paths_of(report, "locator")
     named = {*found, *paths_of(report, "analyzer"), *paths_of(report, "patterns")}

@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core.stop import Stop
 from retinue.dashboard import live
-from retinue.service import overview
+from retinue.service.overview import run_news
 from retinue.store.pruning import prune_runs
 from tests.dashboard.conftest import Visit, visiting
 
@@ -52,7 +52,7 @@ async def test_output_of_the_run_that_is_watched_is_told() -> None:
         run_id = await visit.started()
         while visit.service.runs.store.runs.get(run_id).process is None:
             await visit.service.runs.next_change(0.05)
-        news = overview.news(visit.service.runs, run_id, 0.01)
+        news = run_news(visit.service.runs, run_id, 0.01)
         async with aclosing(news):
             assert await anext(news) is False
             with visit.service.runs.store.folder.log(run_id).open("a") as log:

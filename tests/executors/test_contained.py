@@ -82,9 +82,7 @@ async def test_program_in_a_container_works_in_the_workspace_and_sees_no_more_P1
 async def test_program_in_a_container_asks_and_hears_the_answer_P7(tmp_path: Path) -> None:
     agent(ASKING)
     async with server(tmp_path) as up:
-        run_id = up.runs.start(
-            "worker", "".join(f"{json.dumps(call)}\n" for call in CALLS), person=True
-        ).id
+        run_id = up.runs.start("worker", "".join(f"{json.dumps(call)}\n" for call in CALLS), person=True).id
         asked = await up.runs.finish(run_id, 60.0)
         [question] = asked["questions"]
         assert question["question"] == "which colour?"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from retinue.core.errors import ConfigInvalid
-from retinue.models import names
 from retinue.models.address import EndpointAddress
+from retinue.models.names import display_name, same_model
 from retinue.models.tokens import MAX_FACTOR, MIN_FACTOR, Calibrated
 from tests.models.served import ask
 
@@ -64,17 +64,17 @@ def test_what_is_no_plain_url_is_refused_and_not_repeated(url: str) -> None:
     ],
 )
 def test_names_of_one_model_are_the_same(one: str, other: str) -> None:
-    assert names.same(one, other)
+    assert same_model(one, other)
 
 
 @pytest.mark.parametrize(("one", "other"), [("qwen3:4b", "qwen3:8b"), ("qwen3-4b", "qwen3-8b"), ("a", "")])
 def test_names_of_two_models_are_not(one: str, other: str) -> None:
-    assert not names.same(one, other)
+    assert not same_model(one, other)
 
 
 def test_of_a_file_only_its_name_is_shown() -> None:
     """P6"""
-    shown = [names.shown(name) for name in ("/home/me/m.gguf", "C:\\Users\\me\\m.gguf", "qwen/qwen3\x1b[0m")]
+    shown = [display_name(name) for name in ("/home/me/m.gguf", "C:\\Users\\me\\m.gguf", "qwen/qwen3\x1b[0m")]
     assert shown == ["m.gguf", "m.gguf", "qwen/qwen3[0m"]
 
 

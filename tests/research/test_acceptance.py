@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core.reference import Reference
 from retinue.core.tokens import estimate_tokens
-from retinue.service.research import ResearchRequest, research
+from retinue.service.research import ResearchRequest, research_codebase
 from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 
@@ -21,7 +21,7 @@ TOKEN = "ghp_" + "Zk3vQ9xW2mT7bN5cR8dY1fH4jL6pS0aUeGi2"
 
 
 async def ask(service: Service, question: str, **more: Any) -> dict[str, Any]:
-    return await research(service, ResearchRequest(question=question, **more))
+    return await research_codebase(service, ResearchRequest(question=question, **more))
 
 
 def references(report: dict[str, Any]) -> Iterator[Reference]:

@@ -12,7 +12,7 @@ from retinue.core.errors import Unavailable
 from retinue.core.reference import Reference
 from retinue.core.report import Report, ReportId, RoleOutcome, RoleResult
 from retinue.research.artifact import memo, write_artifact
-from retinue.service.research import ResearchRequest, research
+from retinue.service.research import ResearchRequest, research_codebase
 from retinue.service.service import Service
 from tests.research.conftest import service_for
 
@@ -129,7 +129,9 @@ def test_folder_that_cannot_be_used_is_said_without_a_trace(tmp_path: Path) -> N
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_memo_is_written_only_when_asked_for(service: Service, own_folders: Path, wanted: bool) -> None:
     """Phase 4, artifact writing: the path that is returned is inside the artifact folder."""
-    answer = await research(service, ResearchRequest(question="Where is with_retry?", artifact=wanted))
+    answer = await research_codebase(
+        service, ResearchRequest(question="Where is with_retry?", artifact=wanted)
+    )
     assert memos_in(own_folders / "artifacts") == ([answer["artifactPath"]] if wanted else [])
     assert ("artifactPath" in answer) is wanted
 
@@ -137,7 +139,7 @@ async def test_memo_is_written_only_when_asked_for(service: Service, own_folders
 @pytest.mark.anyio
 async def test_memo_goes_to_the_configured_folder(project: Path, own_folders: Path, tmp_path: Path) -> None:
     service = service_for(project, data_dir=own_folders, artifact_dir=tmp_path / "memos")
-    answer = await research(service, ResearchRequest(question="Where is with_retry?", artifact=True))
+    answer = await research_codebase(service, ResearchRequest(question="Where is with_retry?", artifact=True))
     assert memos_in(tmp_path / "memos") == [answer["artifactPath"]]
     text = Path(str(answer["artifactPath"])).read_text()  # noqa: ASYNC240 - nothing else runs here
     assert headings(text)[:6] == HEADINGS[:6]

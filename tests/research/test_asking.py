@@ -15,12 +15,21 @@ from retinue.core.errors import ConfigInvalid, InvalidInput, PathDenied, Retinue
 from retinue.core.stop import Stop
 from retinue.core.tokens import estimate_tokens
 from retinue.research.constraints import MOST_TOKENS, ResearchConstraints
-from retinue.service.research import ResearchRequest, analyze, find_patterns, locate, policy_of, research
+from retinue.service.research import (
+    ResearchRequest,
+    analyze_component,
+    find_patterns,
+    locate_in_codebase,
+    policy_of,
+    research_codebase,
+)
 from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 
 pytestmark = pytest.mark.anyio
-VERBS = pytest.mark.parametrize("verb", [research, locate, analyze, find_patterns])
+VERBS = pytest.mark.parametrize(
+    "verb", [research_codebase, locate_in_codebase, analyze_component, find_patterns]
+)
 
 
 @VERBS
@@ -32,7 +41,9 @@ async def test_question_that_is_none_is_refused(service: Service, verb: Any, que
 
 @pytest.mark.parametrize("noise", ["\0", "\x1b]8;;http://evil\x1b\\", "\ud800", "\r", "\x07"])
 async def test_control_characters_are_taken_out_of_the_question(service: Service, noise: str) -> None:
-    answer: dict[str, Any] = await research(service, ResearchRequest(question=f"where is{noise} with_retry?"))
+    answer: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question=f"where is{noise} with_retry?")
+    )
     assert answer["locator"]["value"]["references"]
     assert not set(str(answer["question"])) & set("\0\x1b\ud800\r\x07")
 
@@ -59,8 +70,10 @@ async def test_hidden_folder_cannot_be_made_a_root(project: Path, own_folders: P
     policy = PolicySettings(deny=("/private", "src/private"))
     service = service_for(project, data_dir=own_folders, policy=policy)
     with pytest.raises(RootUnknown):
-        await research(service, ResearchRequest(question="with_retry", roots=[hidden]))
-    answer: dict[str, Any] = await locate(service, ResearchRequest(question="with_retry", roots=["src"]))
+        await research_codebase(service, ResearchRequest(question="with_retry", roots=[hidden]))
+    answer: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="with_retry", roots=["src"])
+    )
     assert "private" not in str(answer)
 
 
@@ -75,7 +88,7 @@ async def test_folders_inside_roots_may_be_named_in_several_ways(
         "whole": [str(project)],
         "twice": ["src/shop", "src", str(project / "src")],
     }[named]
-    answer: dict[str, Any] = await locate(
+    answer: dict[str, Any] = await locate_in_codebase(
         service, ResearchRequest(question="where is with_retry?", roots=roots)
     )
     searched = {"absolute": "src/shop", "relative": "src/shop", "whole": "", "twice": "src"}[named]
@@ -89,21 +102,23 @@ async def test_several_roots_say_where_each_reference_belongs(
 ) -> None:
     other = write(tmp_path / "other", {"again.py": "def with_retry():\n    pass\n"}).resolve()
     service = service_for(project, other, data_dir=own_folders)
-    answer: dict[str, Any] = await locate(service, ResearchRequest(question="where is with_retry?"))
+    answer: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="where is with_retry?")
+    )
     assert answer["rootsSearched"] == [str(project), str(other)]
     assert answer["rootOf"] == {"again.py:1": 1}
 
 
 async def test_without_roots_the_answer_tells_how_to_add_one(own_folders: Path) -> None:
     with pytest.raises(RootUnknown) as caught:
-        await research(service_for(data_dir=own_folders), ResearchRequest(question="with_retry"))
+        await research_codebase(service_for(data_dir=own_folders), ResearchRequest(question="with_retry"))
     assert "--root DIR" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201, -(2**70)])
 async def test_impossible_limit_is_refused(service: Service, limit: int) -> None:
     with pytest.raises(InvalidInput, match="limit"):
-        await locate(service, ResearchRequest(question="with_retry", limit=limit))
+        await locate_in_codebase(service, ResearchRequest(question="with_retry", limit=limit))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +136,7 @@ async def test_impossible_constraint_is_refused(
     service: Service, constraints: dict[str, int], complaint: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        await research(service, ResearchRequest(question="with_retry", constraints=constraints))
+        await research_codebase(service, ResearchRequest(question="with_retry", constraints=constraints))
     assert complaint in f"{caught.value} {caught.value.hint}"
 
 
@@ -136,20 +151,22 @@ def test_caller_may_ask_for_less_than_the_settings_allow_and_not_for_more() -> N
 
 
 async def test_deadline_ends_a_report_in_time_with_what_there_is(service: Service) -> None:
-    answer: dict[str, Any] = await research(
+    answer: dict[str, Any] = await research_codebase(
         limited(service, deadline_ms=1), ResearchRequest(question="how does with_retry work?")
     )
     statuses = [answer[role]["status"] for role in ("locator", "analyzer") if role in answer]
     assert "timeout" in statuses
-    alone: dict[str, Any] = await locate(
+    alone: dict[str, Any] = await locate_in_codebase(
         limited(service, deadline_ms=1), ResearchRequest(question="with_retry")
     )
     assert alone["status"] in ("ok", "timeout")
 
 
 async def test_follow_up_refines_an_earlier_report(service: Service) -> None:
-    first: dict[str, Any] = await research(service, ResearchRequest(question="how does with_retry work?"))
-    second: dict[str, Any] = await research(
+    first: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question="how does with_retry work?")
+    )
+    second: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question="and where is the delay computed?", previous=str(first["id"]))
     )
     assert f"Refines the report {first['id']}." in str(second["notes"])
@@ -161,13 +178,13 @@ async def test_what_was_cut_is_fetched_by_the_report_id(service: Service, projec
     """P4: the whole is fetchable by its handle."""
     write(project, {f"src/many/module_{n}.py": f"def use_{n}():\n    with_retry({n})\n" for n in range(30)})
     question = "where is with_retry used?"
-    small: dict[str, Any] = await research(
+    small: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question=question, constraints={"tokens": 500})
     )
     assert estimate_tokens(str(small)) <= 500
     assert "Cut to fit: " in small["notes"][-1]
     assert f"previous={small['id']}" in small["notes"][-1]
-    whole: dict[str, Any] = await research(
+    whole: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question="", previous=small["id"], constraints={"tokens": 9_000})
     )
     assert whole["id"] == small["id"]
@@ -177,12 +194,12 @@ async def test_what_was_cut_is_fetched_by_the_report_id(service: Service, projec
 @pytest.mark.parametrize("previous", ["../../x", "zzz", "1k09mhp54ymrz78"])
 async def test_unknown_report_is_refused(service: Service, previous: str) -> None:
     with pytest.raises(InvalidInput):
-        await research(service, ResearchRequest(question="with_retry", previous=previous))
+        await research_codebase(service, ResearchRequest(question="with_retry", previous=previous))
 
 
 async def test_report_that_cannot_be_kept_is_still_an_answer(service: Service, own_folders: Path) -> None:
     write(own_folders, {"reports": "in the way"})
-    answer: dict[str, Any] = await research(service, ResearchRequest(question="with_retry"))
+    answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question="with_retry"))
     assert answer["locator"]["status"] == "ok"
     assert "cannot be kept" in str(answer["notes"])
 
@@ -190,13 +207,13 @@ async def test_report_that_cannot_be_kept_is_still_an_answer(service: Service, o
 async def test_missing_thoughts_folder_is_a_wrong_setting(project: Path, own_folders: Path) -> None:
     service = service_for(project, data_dir=own_folders, thoughts_dir=project / "gone")
     with pytest.raises(ConfigInvalid):
-        await research(service, ResearchRequest(question="with_retry"))
+        await research_codebase(service, ResearchRequest(question="with_retry"))
 
 
 async def test_root_that_vanished_is_told_as_an_error_of_ours(project: Path, service: Service) -> None:
     project.rename(project.with_name("moved"))  # noqa: ASYNC240 - nothing else runs here
     try:
-        answer: dict[str, Any] = await research(service, ResearchRequest(question="with_retry"))
+        answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question="with_retry"))
     except RetinueError as error:
         assert error.code in ("path_missing", "root_unknown")
     else:
@@ -209,7 +226,9 @@ async def test_same_path_in_two_roots_is_two_references(
     """P3: whoever resolves a reference finds the file it speaks of, never its namesake."""
     other = write(tmp_path / "other", {"src/shop/retry.py": "# again\n\ndef with_retry():\n    pass\n"})
     service = service_for(project, other.resolve(), data_dir=own_folders)
-    answer: dict[str, Any] = await research(service, ResearchRequest(question="where is with_retry defined?"))
+    answer: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question="where is with_retry defined?")
+    )
     found: list[str] = answer["locator"]["value"]["references"]
     assert {"src/shop/retry.py:18", "../other/src/shop/retry.py:3"} <= set(found)
     roots, root_of = answer["rootsSearched"], answer.get("rootOf", {})
@@ -217,7 +236,9 @@ async def test_same_path_in_two_roots_is_two_references(
         path, line = reference.rsplit(":", 1)
         text = Path(roots[root_of.get(reference, 0)], path).read_text()  # noqa: ASYNC240 - nothing else runs
         assert "retry" in "\n".join(text.split("\n")[int(line) - 1 :])
-    again: dict[str, Any] = await research(service, ResearchRequest(question="where is with_retry defined?"))
+    again: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question="where is with_retry defined?")
+    )
     assert again["locator"]["value"]["references"] == found
 
 
@@ -226,7 +247,7 @@ async def test_historical_document_with_the_path_of_a_file_of_the_code_is_told_a
 ) -> None:
     thoughts = write(tmp_path / "thoughts", {"docs/retry.md": "# with_retry\n\nWhy we retry.\n"}).resolve()
     service = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
-    answer: dict[str, Any] = await research(
+    answer: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question="where is with_retry described?")
     )
     assert answer["thoughtsLocator"]["value"]["references"] == ["../thoughts/docs/retry.md:1"]
@@ -243,10 +264,12 @@ async def test_data_folder_inside_a_root_is_never_searched(project: Path, index:
 
     service = replace(service_for(project, data_dir=own, index=index), later=at_once)
     for _ in range(2):
-        answer = await locate(service, ResearchRequest(question="where is with_retry?"))
+        answer = await locate_in_codebase(service, ResearchRequest(question="where is with_retry?"))
         assert answer["references"]
         assert "var/" not in str(answer["references"])
     with pytest.raises(RootUnknown):
-        await locate(service, ResearchRequest(question="where is with_retry?", roots=["var/artifacts"]))
+        await locate_in_codebase(
+            service, ResearchRequest(question="where is with_retry?", roots=["var/artifacts"])
+        )
     with pytest.raises(PathDenied):
         CodebaseView(service.roots, policy_of(service.settings)).read("var/artifacts/with_retry.md", Stop())

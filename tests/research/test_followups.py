@@ -12,7 +12,7 @@ from retinue.core.errors import RootUnknown
 from retinue.research.followup import Narrowing, subject
 from retinue.research.question import check_question
 from retinue.service.handoff_documents import Draft, create_handoff
-from retinue.service.research import ResearchRequest, research
+from retinue.service.research import ResearchRequest, research_codebase
 from retinue.service.service import Service
 from tests.research.conftest import service_for, write
 
@@ -21,8 +21,10 @@ HERE = Path(__file__).parent.parent.parent
 
 
 async def first_and_then(service: Service, first: str, then: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    before: dict[str, Any] = await research(service, ResearchRequest(question=first))
-    after: dict[str, Any] = await research(service, ResearchRequest(question=then, previous=before["id"]))
+    before: dict[str, Any] = await research_codebase(service, ResearchRequest(question=first))
+    after: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question=then, previous=before["id"])
+    )
     return before, after
 
 
@@ -91,9 +93,11 @@ async def test_earlier_files_are_known_by_their_root_too(
     """The same path in two roots: only the file that the earlier report named is favoured."""
     other = write(tmp_path / "other", {"src/shop/retry.py": "def unrelated():\n    with_retry()\n"})
     only_one = service_for(project, data_dir=own_folders)
-    before: dict[str, Any] = await research(only_one, ResearchRequest(question="how does with_retry work?"))
+    before: dict[str, Any] = await research_codebase(
+        only_one, ResearchRequest(question="how does with_retry work?")
+    )
     both = service_for(project, other, data_dir=own_folders)
-    after: dict[str, Any] = await research(
+    after: dict[str, Any] = await research_codebase(
         both, ResearchRequest(question="where is with_retry called?", previous=before["id"])
     )
     told = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
@@ -138,15 +142,17 @@ async def test_report_about_other_roots_is_neither_shown_nor_refined(
     """P6: servers with other roots share the data folder."""
     thoughts = write(tmp_path / "thoughts", {"why.md": "# with_retry\n\nWhy we retry.\n"})
     whole = service_for(project, data_dir=own_folders, thoughts_dir=thoughts)
-    before: dict[str, Any] = await research(whole, ResearchRequest(question="with_retry", roots=["src"]))
+    before: dict[str, Any] = await research_codebase(
+        whole, ResearchRequest(question="with_retry", roots=["src"])
+    )
     ask = ResearchRequest(question=question, previous=before["id"])
-    assert await research(whole, ask)
+    assert await research_codebase(whole, ask)
     for narrower in (
         service_for(project / "docs", data_dir=own_folders, thoughts_dir=thoughts),
         service_for(project, data_dir=own_folders),
     ):
         with pytest.raises(RootUnknown) as refused:
-            await research(narrower, ask)
+            await research_codebase(narrower, ask)
         assert "src" not in refused.value.message
         with pytest.raises(RootUnknown):
             await create_handoff(narrower, Draft(report=before["id"]))

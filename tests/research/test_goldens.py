@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retinue.core.tokens import estimate_tokens
-from retinue.service.research import ResearchRequest, research
+from retinue.service.research import ResearchRequest, research_codebase
 from retinue.service.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 async def test_prompt_gets_its_answer_in_few_tokens(
     service: Service, question: str, first: str, told: list[str]
 ) -> None:
-    report: dict[str, Any] = await research(service, ResearchRequest(question=question))
+    report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=question))
     assert report["locator"]["value"]["references"][0].startswith(first)
     findings = [
         finding

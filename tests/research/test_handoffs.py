@@ -18,7 +18,7 @@ from retinue.core.reference import Reference
 from retinue.core.tokens import estimate_tokens
 from retinue.research.handoff_document import HandoffDocument, KeptReference
 from retinue.service.handoff_documents import LONGEST_ITEM, MOST_ITEMS, Draft, create_handoff, resume_handoff
-from retinue.service.research import ResearchRequest, research
+from retinue.service.research import ResearchRequest, research_codebase
 from retinue.service.service import Service
 from tests.research.conftest import service_for, write
 from tests.research.test_artifact import SECRET, headings
@@ -127,7 +127,9 @@ async def test_references_are_looked_at_again(service: Service, project: Path) -
 
 @pytest.mark.anyio
 async def test_report_is_taken_in_with_findings_and_references(service: Service) -> None:
-    report: dict[str, Any] = await research(service, ResearchRequest(question="how does with_retry work?"))
+    report: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question="how does with_retry work?")
+    )
     await create(service, Draft(report=report["id"], lists={"open": ["the delay"]}))
     view = await resume(service)
     assert view["question"] == "how does with_retry work?"

@@ -19,7 +19,7 @@ from retinue.research.ledger import Books, Ledger
 from retinue.research.locator import AT_ONCE, find
 from retinue.research.role_context import Inquiry
 from retinue.research.similar_names import near_names
-from retinue.service.research import ResearchRequest, locate
+from retinue.service.research import ResearchRequest, locate_in_codebase
 from retinue.service.service import Service
 from tests.research.conftest import write
 
@@ -29,7 +29,7 @@ Inquire = Callable[..., Inquiry]
 @pytest.mark.anyio
 @pytest.mark.parametrize("question", ["x", "the the", "???a", "is it?"])
 async def test_question_without_words_is_quoted(service: Service, question: str) -> None:
-    answer: dict[str, Any] = await locate(service, ResearchRequest(question=question))
+    answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=question))
     assert (answer["references"], answer["confidence"]) == ([], "low")
     assert f"9 files of 1 root fits `{question}`" in answer["summary"]
 
@@ -46,7 +46,7 @@ async def test_question_without_words_is_quoted(service: Service, question: str)
     ],
 )
 async def test_mistyped_name_gets_the_names_that_exist(service: Service, question: str, near: str) -> None:
-    answer: dict[str, Any] = await locate(service, ResearchRequest(question=question))
+    answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=question))
     assert answer["references"] == []
     assert f"Near names: {near}" in answer["summary"]
 
@@ -57,17 +57,23 @@ async def test_files_too_large_to_be_read_are_told_where_nothing_was_found(
 ) -> None:
     """P8: it may stand in one of them."""
     said = "1 file larger than 500 kB was not read."
-    before: dict[str, Any] = await locate(service, ResearchRequest(question="where is quuxinator_zyzzy?"))
+    before: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="where is quuxinator_zyzzy?")
+    )
     assert before["notes"] is None
     (project / "made.py").write_text("quuxinator_zyzzy = 1\n" * 30_000)
-    after: dict[str, Any] = await locate(service, ResearchRequest(question="where is quuxinator_zyzzy?"))
+    after: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="where is quuxinator_zyzzy?")
+    )
     assert "Not found" in after["summary"]
     assert after["notes"] == said
 
 
 @pytest.mark.anyio
 async def test_name_like_no_other_gets_no_near_names(service: Service) -> None:
-    answer: dict[str, Any] = await locate(service, ResearchRequest(question="where is quuxinator_zyzzy?"))
+    answer: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="where is quuxinator_zyzzy?")
+    )
     assert "Not found" in answer["summary"]
     assert "Near names" not in str(answer)
 

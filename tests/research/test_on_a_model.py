@@ -17,7 +17,13 @@ from retinue.core.run import RunStatus
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES
 from retinue.models.scripted import Line, Scripted, says
-from retinue.service.research import ResearchRequest, analyze, find_patterns, locate, research
+from retinue.service.research import (
+    ResearchRequest,
+    analyze_component,
+    find_patterns,
+    locate_in_codebase,
+    research_codebase,
+)
 from retinue.service.service import Service
 from retinue.wiring import build_service, read_settings, recording
 
@@ -47,7 +53,7 @@ async def with_model(
 async def without_model(project: Path, question: str) -> dict[str, Any]:
     loaded = read_settings({"roots": (str(project),)})
     async with recording(loaded, build_service(loaded)) as service:
-        return await locate(service, ResearchRequest(question=question))
+        return await locate_in_codebase(service, ResearchRequest(question=question))
 
 
 async def test_the_model_orders_and_explains_what_was_found_and_adds_nothing_P3(project: Path) -> None:
@@ -56,7 +62,7 @@ async def test_the_model_orders_and_explains_what_was_found_and_adds_nothing_P3(
     assert count >= 2
     assert before["confidence"] != "high"
     async with with_model(project, [word([count], "The delay doubles.", "See `made_up()`.")]) as (service, _):
-        after: dict[str, Any] = await locate(service, ResearchRequest(question=VAGUE))
+        after: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=VAGUE))
     assert after["references"] == [before["references"][-1], *before["references"][:-1]]
     assert after["summary"].startswith("The delay doubles.")
     assert "made_up" not in json.dumps(after)
@@ -67,7 +73,7 @@ async def test_what_the_search_is_sure_of_stays_first(project: Path) -> None:
     before = await without_model(project, SURE)
     assert before["confidence"] == "high"
     async with with_model(project, [word([2, 1])]) as (service, _):
-        after: dict[str, Any] = await locate(service, ResearchRequest(question=SURE))
+        after: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=SURE))
     assert after["references"][0] == before["references"][0]
 
 
@@ -84,7 +90,7 @@ async def test_nonsense_leaves_the_answer_as_it_was_and_is_told_P8(
 ) -> None:
     before = await without_model(project, VAGUE)
     async with with_model(project, [line]) as (service, _):
-        after: dict[str, Any] = await locate(service, ResearchRequest(question=VAGUE))
+        after: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=VAGUE))
     assert after["references"] == before["references"]
     assert after["summary"] == before["summary"]
     assert why in after["notes"]
@@ -97,7 +103,7 @@ async def test_a_server_that_is_not_there_leaves_a_whole_report_that_says_so_P10
     flags = {"roots": (str(project),), "models.endpoint": endpoint}
     loaded = read_settings(flags)
     async with recording(loaded, build_service(loaded)) as service:
-        report: dict[str, Any] = await research(service, ResearchRequest(question=VAGUE))
+        report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=VAGUE))
     assert report["locator"]["value"]["references"]
     assert "Without the model" in report["locator"]["value"]["notes"]
     assert report["analyzer"]["status"] == "ok"
@@ -110,7 +116,7 @@ async def test_a_slow_model_is_not_waited_for_beyond_its_share_P2(project: Path)
 
     async with with_model(project, [never] * 3) as (service, scripted):
         ask = ResearchRequest(question=VAGUE, constraints={"deadline_ms": 3_000})
-        report: dict[str, Any] = await research(service, ask)
+        report: dict[str, Any] = await research_codebase(service, ask)
         left = service.runs.list(active=True)["runs"]
     assert "it did not answer within" in report["locator"]["value"]["notes"]
     assert report["analyzer"]["status"] == "ok"
@@ -120,7 +126,7 @@ async def test_a_slow_model_is_not_waited_for_beyond_its_share_P2(project: Path)
 
 async def test_the_models_part_is_a_run_with_its_model_its_endpoint_and_its_tokens(project: Path) -> None:
     async with with_model(project, [word([1])] * 3) as (service, _):
-        await research(service, ResearchRequest(question=VAGUE))
+        await research_codebase(service, ResearchRequest(question=VAGUE))
         asked = [run for run in service.runs.store.runs.list() if run.spec.executor == "local"]
     assert {run.spec.agent for run in asked} >= {"locator"}
     for run in asked:
@@ -133,7 +139,9 @@ async def test_the_models_part_is_a_run_with_its_model_its_endpoint_and_its_toke
 
 async def test_analyzer_and_pattern_finder_are_explained_too(project: Path) -> None:
     async with with_model(project, [word([1]), word([2], "It waits longer each time.")]) as (service, _):
-        traced: dict[str, Any] = await analyze(service, ResearchRequest(question="how does with_retry wait?"))
+        traced: dict[str, Any] = await analyze_component(
+            service, ResearchRequest(question="how does with_retry wait?")
+        )
     assert traced["summary"].startswith("It waits longer each time.")
     assert "Explained by scripted." in traced["notes"]
     async with with_model(project, [word([1]), word([1], "All of them are alike.")]) as (service, _):
@@ -145,6 +153,6 @@ async def test_analyzer_and_pattern_finder_are_explained_too(project: Path) -> N
 
 async def test_the_user_can_keep_the_model_out_of_research(project: Path) -> None:
     async with with_model(project, [word([2])], **{"models.research": False}) as (service, scripted):
-        after: dict[str, Any] = await locate(service, ResearchRequest(question=VAGUE))
+        after: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=VAGUE))
     assert scripted.prompts == []
     assert "model" not in str(after["notes"])

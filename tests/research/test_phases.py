@@ -16,7 +16,13 @@ from retinue.config.load import load_settings
 from retinue.config.settings import Settings
 from retinue.core.errors import ConfigInvalid
 from retinue.server.logs import start_logging
-from retinue.service.research import ResearchRequest, analyze, find_patterns, locate, research
+from retinue.service.research import (
+    ResearchRequest,
+    analyze_component,
+    find_patterns,
+    locate_in_codebase,
+    research_codebase,
+)
 from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 from tests.research.test_surfaces import QUESTION, cli, connected
@@ -139,7 +145,7 @@ async def test_log_level_changes_what_is_logged_and_no_answer(service: Service) 
         for level in ("debug", "error"):
             start_logging(level, "text", str)
             enabled.append(logging.getLogger("retinue.research").isEnabledFor(logging.INFO))
-            answers.append(await locate(service, ResearchRequest(question=QUESTION)))
+            answers.append(await locate_in_codebase(service, ResearchRequest(question=QUESTION)))
     finally:
         logging.captureWarnings(False)
         root.setLevel(before)
@@ -159,8 +165,8 @@ async def test_every_answer_conforms_to_its_schema(
     """Phase 3, schema validation: no extra and no missing fields, whatever happens to the roles."""
     ask = ResearchRequest(question=question)
     asked = limited(service, **limits)
-    assert problems(REPORT, await research(asked, ask)) == []
-    for verb in (locate, analyze, find_patterns):
+    assert problems(REPORT, await research_codebase(asked, ask)) == []
+    for verb in (locate_in_codebase, analyze_component, find_patterns):
         assert problems(SINGLE, await verb(asked, ask)) == []
 
 
@@ -172,13 +178,13 @@ async def test_answer_with_everything_in_it_conforms_too(
     other = write(tmp_path / "other", {"again.py": "def with_retry():\n    pass\n"})
     thoughts = write(tmp_path / "thoughts", {"why.md": "# with_retry\n\nWhy we retry.\n"})
     service = service_for(project, other, data_dir=own_folders, thoughts_dir=thoughts)
-    first: dict[str, Any] = await research(
+    first: dict[str, Any] = await research_codebase(
         service,
         ResearchRequest(question="show examples of with_retry", artifact=True, constraints={"tokens": 900}),
     )
     assert problems(REPORT, first) == []
     assert {"artifactPath", "patterns", "notes"} <= set(first)
-    again: dict[str, Any] = await research(
+    again: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question="and the tests?", previous=first["id"])
     )
     assert problems(REPORT, again) == []
@@ -187,7 +193,9 @@ async def test_answer_with_everything_in_it_conforms_too(
 @pytest.mark.anyio
 async def test_references_are_lines_where_known_and_never_dumps(service: Service) -> None:
     """Phase 3, reference formatting."""
-    report: dict[str, Any] = await research(service, ResearchRequest(question="how does with_retry work?"))
+    report: dict[str, Any] = await research_codebase(
+        service, ResearchRequest(question="how does with_retry work?")
+    )
     named: list[str] = [
         one for role in ("locator", "analyzer") for one in report[role]["value"]["references"]
     ]

@@ -24,7 +24,7 @@ from retinue.core.run import Run, RunStatus
 from retinue.core.stop import Stop
 from retinue.research.advised import Consult
 from retinue.research.perform import InThread, PerformRole, RoleWork
-from retinue.service.research import ResearchRequest, analyze, locate, research
+from retinue.service.research import ResearchRequest, analyze_component, locate_in_codebase, research_codebase
 from retinue.service.research_runs import ResearchAnswer, Study, answer_in_a_run
 from retinue.service.runs import RunService
 from retinue.service.service import Service
@@ -83,7 +83,7 @@ async def _perform(perform: PerformRole, role: str, work: RoleWork) -> RoleOutco
 
 async def test_each_role_is_a_run_below_that_of_the_question(project: Path) -> None:
     async with up(project) as (service, runs):
-        answer: dict[str, Any] = await research(service, ResearchRequest(question=QUESTION))
+        answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
         found = by_agent(runs)
         request_run = found["research"]
         assert set(found) == {"research", "locator", "analyzer"}
@@ -103,7 +103,7 @@ async def test_each_role_is_a_run_below_that_of_the_question(project: Path) -> N
 async def test_what_the_roles_read_is_on_their_meters_and_on_the_tree(project: Path) -> None:
     """P2: reserved before it is spent, within the budget of the whole tree."""
     async with up(project) as (service, runs):
-        answer: dict[str, Any] = await research(
+        answer: dict[str, Any] = await research_codebase(
             service, ResearchRequest(question=QUESTION, constraints={"maxFilesRead": 5})
         )
         found = by_agent(runs)
@@ -120,7 +120,7 @@ async def test_what_the_roles_read_is_on_their_meters_and_on_the_tree(project: P
 
 async def test_locator_alone_is_one_run_with_what_it_read(project: Path) -> None:
     async with up(project) as (service, runs):
-        answer: dict[str, Any] = await locate(service, ResearchRequest(question=QUESTION))
+        answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=QUESTION))
         [run] = runs.store.runs.list()
     assert (run.spec.agent, run.spec.parent, run.status) == ("locator", None, RunStatus.SUCCESS)
     assert run.usage.as_dict()["files"] == len(answer["references"])
@@ -128,22 +128,24 @@ async def test_locator_alone_is_one_run_with_what_it_read(project: Path) -> None
 
 async def test_answers_are_the_same_with_and_without_runs(project: Path) -> None:
     async with up(project) as (service, _):
-        recorded: dict[str, Any] = await analyze(service, ResearchRequest(question=QUESTION))
-        plain: dict[str, Any] = await analyze(replace(service, run_service=None), ResearchRequest(question=QUESTION))
+        recorded: dict[str, Any] = await analyze_component(service, ResearchRequest(question=QUESTION))
+        plain: dict[str, Any] = await analyze_component(
+            replace(service, run_service=None), ResearchRequest(question=QUESTION)
+        )
     assert recorded | {"timing": 0} == plain | {"timing": 0}
 
 
 async def test_wrong_question_leaves_no_run(project: Path) -> None:
     async with up(project) as (service, runs):
         with pytest.raises(InvalidInput):
-            await research(service, ResearchRequest(question="?"))
+            await research_codebase(service, ResearchRequest(question="?"))
         assert runs.store.runs.list() == []
 
 
 async def test_late_locator_is_a_run_that_timed_out(project: Path) -> None:
     """P8: the answer and the run say the same."""
     async with up(project) as (service, runs):
-        answer: dict[str, Any] = await locate(
+        answer: dict[str, Any] = await locate_in_codebase(
             service, ResearchRequest(question=QUESTION, constraints={"deadlineMs": 1})
         )
         [run] = runs.store.runs.list()

@@ -29,7 +29,9 @@ async def host_of(*projects: Path, scripted: Scripted | None = None) -> AsyncGen
     """A host of a server whose executor `local` is scripted."""
     loaded = read_settings({"roots": tuple(map(str, projects))})
     built = build_service(loaded)
-    known = replace(built.agents, executors={**built.agents.executors, "local": (scripted or Scripted()).make})
+    known = replace(
+        built.agents, executors={**built.agents.executors, "local": (scripted or Scripted()).make}
+    )
     service = replace(built, agents=known)
     async with Client(build_server(service, loaded.settings.tools.groups, lifetime(loaded))) as client:
         yield client

@@ -23,7 +23,7 @@ from retinue.core.errors import RootUnknown, Unavailable
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 from retinue.service.indexing import can_index, make_indexes
-from retinue.service.research import ResearchRequest, locate, policy_of, research
+from retinue.service.research import ResearchRequest, locate_in_codebase, policy_of, research_codebase
 from retinue.service.service import Service
 from retinue.store.file_lock import FileLock
 from tests.research.conftest import service_for
@@ -63,7 +63,7 @@ def large(tmp_path: Path) -> Path:
 
 @pytest.mark.anyio
 async def test_a_question_leaves_no_empty_index(small: Path, own_folders: Path) -> None:
-    await locate(service_for(small, data_dir=own_folders), ResearchRequest(question=QUESTION))
+    await locate_in_codebase(service_for(small, data_dir=own_folders), ResearchRequest(question=QUESTION))
     assert index_files(own_folders) == []
 
 
@@ -91,7 +91,7 @@ async def test_the_index_of_historical_documents_is_renewed_behind_answers(
         asked_for.append(key)
 
     service = service_for(small, data_dir=own_folders, thoughts_dir=tree(tmp_path / "thoughts", 1))
-    await research(replace(service, later=later), ResearchRequest(question=QUESTION))
+    await research_codebase(replace(service, later=later), ResearchRequest(question=QUESTION))
     assert len(asked_for) == 2
 
 
@@ -136,7 +136,9 @@ async def test_only_a_large_tree_is_worth_an_index_of_a_command(
     small: Path, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def wants_index(root: Path, *, index: bool = True) -> bool:
-        _, wanted = await answered(locate, ResearchRequest(question=QUESTION), (str(root),), index=index)
+        _, wanted = await answered(
+            locate_in_codebase, ResearchRequest(question=QUESTION), (str(root),), index=index
+        )
         return wanted
 
     assert await wants_index(large)
@@ -152,7 +154,7 @@ def test_a_large_tree_is_indexed_behind_the_answer_and_once(large: Path, own_fol
     assert first.exit_code == 0
     await_that(lambda: has_index(service) and can_index(service.settings))
     ask = ResearchRequest(question=QUESTION)
-    answer, wants_more = asyncio.run(answered(locate, ask, (str(large),), index=True))
+    answer, wants_more = asyncio.run(answered(locate_in_codebase, ask, (str(large),), index=True))
     assert not wants_more
     assert answer["references"] == json.loads(first.output)["references"]
 
@@ -166,7 +168,7 @@ async def test_indexes_that_nobody_uses_go_after_a_while(
         make_indexes(service, Stop())
     for file in index_files(own_folders):
         os.utime(file, (0, 0))
-    await locate(used, ResearchRequest(question=QUESTION))
+    await locate_in_codebase(used, ResearchRequest(question=QUESTION))
     make_indexes(used, Stop())
     assert has_index(used)
     assert not has_index(unused)

@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core.tokens import estimate_tokens
 from retinue.core.workflow import Assignment
-from retinue.service import overview
+from retinue.service.overview import answer_run, runs_overview
 from retinue.service.service import Service
 from retinue.service.workflow_views import outcome
 from retinue.store.confirmed_checks import ConfirmedChecks
@@ -286,12 +286,12 @@ async def test_watching_person_answers_and_the_workflow_goes_on_in_its_folder(
         asking = [service.workflows.start("ask", Assignment(feature="x"), person=True).id for _ in range(2)]
         for run_id in asking:
             await service.workflows.finish(run_id, 20)
-        here, elsewhere = overview.overview(service.runs)["asked"]
-        overview.answer(service, here["run_id"], here["message_id"], "Google")
+        here, elsewhere = runs_overview(service.runs)["asked"]
+        answer_run(service, here["run_id"], here["message_id"], "Google")
         assert (await service.workflows.finish(here["run_id"], 20))["decision"] == "PROCEED"
     monkeypatch.chdir(project.parent)
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
-        told = overview.answer(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
+        told = answer_run(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
         assert told["messageStatus"] == "parent_replied"
         assert service.workflows.outcome(elsewhere["run_id"])["status"] == "queued"

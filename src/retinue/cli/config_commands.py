@@ -25,20 +25,20 @@ def config(file: Path | None, as_json: bool) -> None:
       retinue config --check retinue.toml
       RETINUE_LIMITS__MAX_FILES_READ=100 retinue config --json
     """
-    from retinue.service import configuration
+    from retinue.service.configuration import check_settings_file, describe_settings, user_settings_location
     from retinue.wiring import read_settings
 
     if file is not None:
-        configuration.check(file)
+        check_settings_file(file)
         if as_json:
             print_json({"file": str(file), "valid": True})
         else:
             click.echo(f"{file}: every setting is valid")
         return
-    settings = configuration.describe(read_settings({}))
+    settings = describe_settings(read_settings({}))
     if as_json:
         print_json([dataclasses.asdict(setting) for setting in settings])
     else:
         print_table([(setting.key, json.dumps(setting.value), setting.origin) for setting in settings])
-        own, is_there = configuration.own_file()
+        own, is_there = user_settings_location()
         click.echo(f"your own file: {own}{'' if is_there else ' (not there yet)'}", err=True)

@@ -42,7 +42,7 @@ def research(artifact: bool, previous: str | None, **options: Any) -> None:
       retinue research "where are retries handled?" --root ~/project
       retinue research "examples of custom middleware" --json
     """
-    from retinue.service.research import research as verb
+    from retinue.service.research import research_codebase as verb
 
     run(verb, artifact=artifact, previous=previous, **options)
 
@@ -56,7 +56,7 @@ def locate(**options: Any) -> None:
     Example:
       retinue locate "parsing of the configuration file" --root ~/project --limit 20 --json
     """
-    from retinue.service.research import locate as verb
+    from retinue.service.research import locate_in_codebase as verb
 
     run(verb, **options)
 
@@ -70,7 +70,7 @@ def analyze(**options: Any) -> None:
     Example:
       retinue analyze "Session.send" --root ~/project
     """
-    from retinue.service.research import analyze as verb
+    from retinue.service.research import analyze_component as verb
 
     run(verb, **options)
 

@@ -64,21 +64,27 @@ def install(
       retinue install lmstudio --root ~/project --link
     """
     # Imported here because `retinue --help` should not wait for it.
-    from retinue.service import setup
+    from retinue.service.setup import (
+        host_file,
+        host_link,
+        host_snippet,
+        install_host,
+        server_entry,
+    )
 
     if only_print + only_link + dry_run > 1:
         raise click.UsageError("--print, --link and --dry-run show different things: choose one")
-    entry = setup.entry_for(roots, env)
+    entry = server_entry(roots, env)
     if only_link:
-        link = setup.link(host, entry)
+        link = host_link(host, entry)
         _show({"link": link}, link, as_json)
     elif only_print:
-        text, file = setup.snippet(host, entry), setup.file_of(host, scope)
+        text, file = host_snippet(host, entry), host_file(host, scope)
         if not as_json:
             click.echo(f"For {file}:", err=True)
         _show({"file": file, "text": text}, text.rstrip("\n"), as_json)
     else:
-        outcome = setup.install(host, entry, scope, dry_run=dry_run)
+        outcome = install_host(host, entry, scope, dry_run=dry_run)
         if as_json:
             print_json(dataclasses.asdict(outcome))
         else:
@@ -99,9 +105,11 @@ def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_jso
       retinue uninstall --dry-run
     """
     # Imported here because `retinue --help` should not wait for it.
-    from retinue.service import setup
+    from retinue.service.setup import (
+        uninstall_host,
+    )
 
-    outcomes, errors = setup.uninstall(host, scope, dry_run=dry_run)
+    outcomes, errors = uninstall_host(host, scope, dry_run=dry_run)
     if as_json:
         removed = [dataclasses.asdict(outcome) for outcome in outcomes]
         print_json({"removed": removed, "errors": [error.as_dict() for error in errors]})
@@ -131,9 +139,11 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
       retinue doctor --root ~/project --json
     """
     # Imported here because `retinue --help` should not wait for it.
-    from retinue.service import setup
+    from retinue.service.setup import (
+        diagnose,
+    )
 
-    checks = setup.doctor(roots)
+    checks = diagnose(roots)
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         print_json({"healthy": not problems, "checks": [check.as_dict() for check in checks]})

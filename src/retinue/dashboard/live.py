@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from retinue.core.errors import RunUnknown
-from retinue.service import overview
+from retinue.service.overview import run_news
 from retinue.service.runs import RunService
 
 PAUSE_S = 0.5
@@ -21,7 +21,7 @@ async def stream(runs: RunService, run_id: str | None, is_ending: Callable[[], b
     quiet_s = 0.0
     yield "retry: 2000\n\n"
     try:
-        async with aclosing(overview.news(runs, run_id, PAUSE_S)) as news:
+        async with aclosing(run_news(runs, run_id, PAUSE_S)) as news:
             async for changed in news:
                 if is_ending():
                     break

@@ -28,7 +28,7 @@ from retinue.dashboard.forms import answer_in, required, sent_form
 from retinue.dashboard.html import Inside, tag
 from retinue.dashboard.layout import refusal
 from retinue.dashboard.live import stream
-from retinue.service import overview
+from retinue.service.overview import answer_run, run_overview, runs_overview
 from retinue.service.service import Service
 
 STATIC = Path(__file__).parent / "static"
@@ -66,10 +66,10 @@ class Site:
         return Guard(Starlette(routes=routes, exception_handlers=handlers), keys, port)
 
     async def home(self, request: Request) -> Response:
-        return home_page.home(overview.overview(self._service.runs))
+        return home_page.home(runs_overview(self._service.runs))
 
     async def run(self, request: Request) -> Response:
-        return run_page.one(overview.one_run(self._service.runs, request.path_params["run_id"]))
+        return run_page.one(run_overview(self._service.runs, request.path_params["run_id"]))
 
     async def live(self, request: Request) -> Response:
         run_id = request.query_params.get("run")
@@ -82,7 +82,7 @@ class Site:
         run_id, fields = RunId.parse(request.path_params["run_id"]), await sent_form(request)
         text = answer_in(fields)
         try:
-            overview.answer(self._service, run_id, required(fields, "message"), text)
+            answer_run(self._service, run_id, required(fields, "message"), text)
         except (Conflict, InvalidInput) as error:
             kept = self._service.redactor.redact(text)
             return self._told(error, tag("h2", "What you wrote"), tag("pre", kept, tabindex="0"))

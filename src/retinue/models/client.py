@@ -185,12 +185,12 @@ class Client:
 
     def _identified(self, served: Served, reply: Reply) -> Reply:
         """The reply with the model that gave it, and word of it if that is not the one asked for."""
-        answered = names.shown(reply.model)
-        other = self._model is not None and not names.same(self._model, answered)
+        answered = names.display_name(reply.model)
+        other = self._model is not None and not names.same_model(self._model, answered)
         if other and (served.facts.model, answered) not in self.server.substitutes:
             self.server.substitutes.add((served.facts.model, answered))
             log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
-        if not names.same(served.wire_name, reply.model):
+        if not names.same_model(served.wire_name, reply.model):
             self.server.forget()
         return replace(reply, model=answered, substituted=other)
 

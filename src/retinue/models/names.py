@@ -9,14 +9,14 @@ _INSTANCE = re.compile(r":(?:latest|\d+)$")
 MAX_LENGTH = 200
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """As it may be told to others: llama.cpp names a model by the path of its file."""
     if _FILE.match(name):
         name = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
     return "".join(char for char in name if char.isprintable())[:MAX_LENGTH]
 
 
-def same(one: str, other: str) -> bool:
+def same_model(one: str, other: str) -> bool:
     """Whether they name the same model: servers add an owner, a file's ending, `:latest` or an instance."""
     return _core(one) == _core(other)
 

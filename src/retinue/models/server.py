@@ -23,14 +23,14 @@ class Survey:
     offers: tuple[Offer, ...]
 
     def has(self, wanted: str) -> bool:
-        return any(names.same(offer.name, wanted) for offer in self.offers)
+        return any(names.same_model(offer.name, wanted) for offer in self.offers)
 
     def find(self, wanted: str | None) -> Offer:
         """The model that a name means; without one, what is loaded."""
         if wanted is None:
             return self._only()
         exact = [offer for offer in self.offers if offer.name == wanted]
-        alike = [offer for offer in self.offers if names.same(offer.name, wanted)]
+        alike = [offer for offer in self.offers if names.same_model(offer.name, wanted)]
         loaded = [offer for offer in self.offers if offer.loaded]
         if exact or alike:
             return max(exact or alike, key=lambda offer: offer.loaded)
@@ -46,7 +46,7 @@ class Survey:
             return self.offers[0]
         hint = "load or download a model there"
         if self.offers:
-            some = ", ".join(names.shown(offer.name) for offer in self.offers[:MAX_NAMES])
+            some = ", ".join(names.display_name(offer.name) for offer in self.offers[:MAX_NAMES])
             hint = f"load one, or name one in `models.model`: {some}"
         raise Unavailable("no model is loaded there and none is named", hint=hint)
 
@@ -108,7 +108,7 @@ class ModelServer:
         facts = ModelFacts(
             endpoint=self.line.address.key,
             kind=kind.name,
-            model=names.shown(wanted or offer.name),
+            model=names.display_name(wanted or offer.name),
             context=told or CAUTIOUS_CONTEXT,
             slots=self._slots or offer.slots or slots,
             tools=tools,

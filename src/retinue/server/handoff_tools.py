@@ -31,23 +31,23 @@ async def create_handoff(
     summary: str = "",
     report: ReportIdArgument = None,
 ) -> dict[str, Any]:
-    from retinue.service import handoff_documents
+    from retinue.service.handoff_documents import Draft, create_handoff
 
     lists = {"found": found, "decided": decided, "changed": changed, "open": still_open}
-    draft = handoff_documents.Draft(
+    draft = Draft(
         question=question,
         summary=summary,
         lists={name: items for name, items in lists.items() if items},
         references=references,
         report=report,
     )
-    return await handoff_documents.create_handoff(service, draft)
+    return await create_handoff(service, draft)
 
 
 async def resume_handoff(service: RequestService, name: Name = None) -> dict[str, Any]:
-    from retinue.service import handoff_documents
+    from retinue.service.handoff_documents import resume_handoff
 
-    return await handoff_documents.resume_handoff(service, name)
+    return await resume_handoff(service, name)
 
 
 def register(server: MCPServer[Service]) -> None:

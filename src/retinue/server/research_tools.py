@@ -59,7 +59,7 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
             artifact=artifact,
             previous=previous,
         )
-        return await answer(ctx, research.research, service, ask)
+        return await answer(ctx, research.research_codebase, service, ask)
 
     async def locate_in_codebase(
         service: RequestService,
@@ -74,7 +74,7 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         ask = research.ResearchRequest(
             question=question, roots=roots or (), constraints=constraints or {}, limit=limit
         )
-        return await answer(ctx, research.locate, service, ask)
+        return await answer(ctx, research.locate_in_codebase, service, ask)
 
     def one_role(verb: Literal["analyze", "find_patterns"]) -> Callable[..., Awaitable[dict[str, object]]]:
         async def tool(

@@ -28,7 +28,7 @@ class Setting:
     allowed: str
 
 
-def describe(loaded: LoadedSettings) -> list[Setting]:
+def describe_settings(loaded: LoadedSettings) -> list[Setting]:
     """Every setting, in the order of the settings page."""
     return [
         Setting(key, _plain(value), loaded.origins.get(key, "default"), row.allowed)
@@ -36,13 +36,13 @@ def describe(loaded: LoadedSettings) -> list[Setting]:
     ]
 
 
-def own_file() -> tuple[Path, bool]:
+def user_settings_location() -> tuple[Path, bool]:
     """The user's own file, and whether it is there."""
     file = user_settings_file()
     return file, file.is_file()
 
 
-def check(path: Path) -> None:
+def check_settings_file(path: Path) -> None:
     """Raise `ConfigInvalid` with everything that is wrong in one file."""
     models = load_settings_file(path).settings.models
     given = {

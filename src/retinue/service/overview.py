@@ -27,7 +27,7 @@ LOOK_S = 0.25
 """How often to look for changes of other processes: soon enough for a person, and nearly free."""
 
 
-def overview(runs: RunService) -> dict[str, Any]:
+def runs_overview(runs: RunService) -> dict[str, Any]:
     """What waits for an answer, what goes on, and what ended last."""
     active = runs.store.runs.list(statuses=ACTIVE_STATUSES, limit=MOST_ACTIVE + 1)
     view: dict[str, Any] = {
@@ -41,7 +41,7 @@ def overview(runs: RunService) -> dict[str, Any]:
     return runs.redactor.redact_value(view)
 
 
-def one_run(runs: RunService, run_id: str) -> dict[str, Any]:
+def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
     """Everything about a run that a page holds."""
     run, messages = runs.with_messages(run_id)
     pending = [message for message in messages if message.status is MessageStatus.PENDING]
@@ -75,7 +75,7 @@ def one_run(runs: RunService, run_id: str) -> dict[str, Any]:
     return runs.redactor.redact_value(fitted | whole)
 
 
-def answer(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
+def answer_run(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
     """Answer one question; a workflow of this folder that nobody performs goes on here."""
     told = service.runs.reply(run_id, message_id, text)
     run = service.runs.store.runs.get(told["runId"])
@@ -85,7 +85,7 @@ def answer(service: Service, run_id: str, message_id: str, text: str) -> dict[st
     return told
 
 
-async def news(runs: RunService, run_id: str | None, pause_s: float) -> AsyncGenerator[bool]:
+async def run_news(runs: RunService, run_id: str | None, pause_s: float) -> AsyncGenerator[bool]:
     """Again and again, after `pause_s` at the latest: whether anything that a watcher sees has changed.
 
     With a run's id its output counts too, which is in its log and not in the database.

@@ -62,7 +62,9 @@ class Verb(Protocol):
     ) -> dict[str, object]: ...
 
 
-async def research(service: Service, ask: ResearchRequest, on_start: OnStart = nobody) -> dict[str, object]:
+async def research_codebase(
+    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+) -> dict[str, object]:
     """A whole report, within its token budget. `on_start` hears of the run that works on it."""
     constraints = limits_of(service.settings).narrowed(ask.constraints)
     reports = Reports(service.settings.data_dir)
@@ -85,13 +87,17 @@ async def research(service: Service, ask: ResearchRequest, on_start: OnStart = n
     return await _answered(service, Study("research", request, answer), on_start)
 
 
-async def locate(service: Service, ask: ResearchRequest, on_start: OnStart = nobody) -> dict[str, object]:
+async def locate_in_codebase(
+    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+) -> dict[str, object]:
     """Where it is: the locator alone."""
     limit = PLACES if ask.limit is None else ask.limit
     return await _single(service, replace(ask, limit=limit), "locator", on_start)
 
 
-async def analyze(service: Service, ask: ResearchRequest, on_start: OnStart = nobody) -> dict[str, object]:
+async def analyze_component(
+    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+) -> dict[str, object]:
     """How it works: the analyzer on what the locator found."""
     return await _single(service, ask, "analyzer", on_start)
 

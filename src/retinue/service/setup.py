@@ -43,12 +43,12 @@ class InstallOutcome:
     """What the user should know or still has to do."""
 
 
-def entry_for(roots: Sequence[str], env: Mapping[str, str]) -> ServerEntry:
+def server_entry(roots: Sequence[str], env: Mapping[str, str]) -> ServerEntry:
     """What a host is told to start; roots that do not exist are refused."""
     return ServerEntry.serving(own_command(), [Root.at(root).path for root in roots], env)
 
 
-def install(
+def install_host(
     host: str, entry: ServerEntry, scope: InstallScope = "user", *, dry_run: bool = False
 ) -> InstallOutcome:
     """Add Retinue to the host's file, or bring its entry up to date."""
@@ -66,7 +66,7 @@ def install(
     return _carried_out(change, machine, dry_run, notes)
 
 
-def uninstall(
+def uninstall_host(
     host: str | None = None, scope: InstallScope | None = None, *, dry_run: bool = False
 ) -> tuple[list[InstallOutcome], list[RetinueError]]:
     """Take Retinue out of one host's files, or of every host's, and of both scopes unless one is named.
@@ -90,7 +90,7 @@ def uninstall(
     return outcomes, errors
 
 
-def snippet(host: str, entry: ServerEntry) -> str:
+def host_snippet(host: str, entry: ServerEntry) -> str:
     """The host's file as it would be with nothing but our entry in it."""
     chosen = host_named(host)
     whole = {chosen.servers_key: {SERVER_NAME: chosen.filled(entry)}}
@@ -99,18 +99,18 @@ def snippet(host: str, entry: ServerEntry) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def file_of(host: str, scope: InstallScope = "user") -> str:
+def host_file(host: str, scope: InstallScope = "user") -> str:
     """Where the host's file lies, as a person writes it."""
     machine = Machine.here()
     return machine.shown(host_named(host).file(scope, machine))
 
 
-def link(host: str, entry: ServerEntry) -> str:
+def host_link(host: str, entry: ServerEntry) -> str:
     """The link that makes the host offer to add Retinue."""
     return add_link(host_named(host), entry)
 
 
-def doctor(roots: Sequence[str] = ()) -> list[DoctorCheck]:
+def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
     """Everything that could keep Retinue from working; the settings themselves among it."""
     problems: tuple[RetinueError, ...] = ()
     try:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
 from retinue.core.text import counted
-from retinue.models import names
 from retinue.models.address import EndpointAddress
+from retinue.models.names import display_name
 from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, endpoint_key
 from retinue.setup.checks.check import DoctorCheck
 
@@ -162,4 +162,4 @@ async def _heard(address: EndpointAddress, seconds: float) -> str:
 
 def _listed(models: list[str]) -> str:
     more = f" and {len(models) - MAX_NAMES} more" if len(models) > MAX_NAMES else ""
-    return ", ".join(names.shown(name)[:60] for name in models[:MAX_NAMES]) + more
+    return ", ".join(display_name(name)[:60] for name in models[:MAX_NAMES]) + more
