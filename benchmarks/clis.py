@@ -31,9 +31,9 @@ from benchmarks.group_cpu import GroupCpu, children, wait_for_orphans
 from benchmarks.measuring import Checks
 from retinue import wiring
 from retinue.executors.cli import cli_traits
-from retinue.executors.process.environment import child_environment
-from retinue.server.gc_tuning import freeze_gc
-from retinue.service.service import Service
+from retinue.executors.process import child_environment
+from retinue.server import freeze_gc
+from retinue.service import Service
 from tests.clis.install import PROGRAMS, install
 from tests.clis.words import CLAUDE, CODEX, KEY, Words
 from tests.node.npm import with_node

@@ -18,15 +18,10 @@ from typing import Any
 import anyio
 
 from benchmarks.retrieval import Query, checkouts, cpu, over_sets
-from retinue.config.settings import Settings
-from retinue.core.reference import Reference
-from retinue.core.root import Root
-from retinue.core.stop import Stop
-from retinue.core.tokens import estimate_tokens
-from retinue.redaction import Redactor
-from retinue.service.indexing import make_indexes
-from retinue.service.research import ResearchRequest, research_codebase
-from retinue.service.service import Service
+from retinue.config import Settings
+from retinue.core import Reference, Root, Stop, estimate_tokens
+from retinue.redaction import SecretRedactor
+from retinue.service import ResearchRequest, Service, make_indexes, research_codebase
 
 READ = 5
 
@@ -68,7 +63,7 @@ def run(queries: list[Query], repos: Path, work: Path) -> list[Measured]:
     found: list[Measured] = []
     for tree, asked in checkouts(queries, repos, work):
         service = Service(
-            roots=(Root.at(tree),), redactor=Redactor(), settings=Settings(data_dir=work / "data")
+            roots=(Root.at(tree),), redactor=SecretRedactor(), settings=Settings(data_dir=work / "data")
         )
         make_indexes(service, Stop())  # as a server would have behind its first answer
         found += [anyio.run(measured, service, tree, query) for query in asked]

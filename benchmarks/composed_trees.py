@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase
 from retinue.codebase.sources import worth_reading
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, Stop
 
 
 def compose(tree: Path, into: Path, files: int) -> Path:

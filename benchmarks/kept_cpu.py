@@ -6,8 +6,8 @@ import logging
 import resource
 from pathlib import Path
 
+from retinue.executors import reapers
 from retinue.executors.process import reaped_process
-from retinue.executors.process.reaper_client import reapers
 
 
 class CpuMeter:

@@ -14,7 +14,7 @@ from itertools import repeat
 import anyio
 import anyio.to_thread
 
-from retinue.core.model import Prompt
+from retinue.core import Prompt
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Line, Scripted, calls, says

@@ -24,18 +24,28 @@ from pathlib import Path
 
 import httpx2
 
-from retinue.codebase.codebase import Codebase
-from retinue.core.agent import Agent
-from retinue.core.executor import AskParent, OutputLine, ProcessIdentity, RunContext, Task
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
-from retinue.core.model import ModelFacts, Prompt, Reply, ReplyPiece
-from retinue.core.root import Root
-from retinue.executors.local.executor import LocalExecutor
-from retinue.models import wire
+from retinue.codebase import Codebase
+from retinue.core import (
+    Agent,
+    AskParent,
+    Message,
+    MessageId,
+    MessageStatus,
+    ModelFacts,
+    OutputLine,
+    ProcessIdentity,
+    Prompt,
+    Reply,
+    ReplyPiece,
+    Root,
+    RunContext,
+    RunId,
+    Task,
+)
+from retinue.executors import LocalExecutor
+from retinue.models import EndpointPlan, ModelPlan, Models, wire
 from retinue.models.client import Client
-from retinue.models.tiers import EndpointPlan, ModelPlan, Models
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
 
 LIMITS = {"loop_cpu": 1.5, "agent_mb": 2.0}
 STEPS = 12
@@ -80,7 +90,7 @@ def executor(
         agent=agent,
         model=model,
         codebase=Codebase([Root.at(folder)]),
-        redactor=Redactor(),
+        redactor=SecretRedactor(),
         estimator=client.tokens,
         environment={},
     )

@@ -21,8 +21,8 @@ from contextlib import contextmanager
 import anyio
 import httpx2
 
-from retinue.core.model import Prompt, Turn
-from retinue.models.tiers import ModelPlan, Models
+from retinue.core import Prompt, Turn
+from retinue.models import ModelPlan, Models
 
 REQUESTS = 20
 RUNS = 4

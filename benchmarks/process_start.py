@@ -17,10 +17,9 @@ from pathlib import Path
 import anyio
 
 from benchmarks.kept_cpu import CpuMeter
-from retinue.core.executor import StreamName
+from retinue.core import StreamName
+from retinue.executors.process import ProcessGroup, Program
 from retinue.executors.process.portable_process import WalkedProcess
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.program import Program
 from retinue.executors.process.reaped_process import KeptProcess
 
 TRUE = Program(("true",), {"PATH": "/usr/bin:/bin"}, Path("/"))

@@ -16,11 +16,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.pattern import SearchPattern
-from retinue.codebase.ripgrep import find_ripgrep
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.codebase import Codebase, SearchPattern, find_ripgrep
+from retinue.core import Root, Stop
 
 ROUNDS = 5
 WORDS = ("request", "handler", "session", "token", "retry", "cache", "buffer", "parse", "walk", "index")

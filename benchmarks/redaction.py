@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.redaction_generated import generated
 from benchmarks.redaction_ordinary import Ordinary, ordinary
 from benchmarks.redaction_secrets import Planted, planted
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
 from retinue.redaction.engine import best_engine
 from retinue.redaction.finder import default_finder
 
@@ -43,12 +43,12 @@ class Figures:
     hits_per_megabyte_of_code: float
 
 
-def survivors(redactor: Redactor, secrets: Iterable[Planted]) -> list[Planted]:
+def survivors(redactor: SecretRedactor, secrets: Iterable[Planted]) -> list[Planted]:
     """The secrets that redaction lets through."""
     return [each for each in secrets if each.secret in redactor.redact(each.text)]
 
 
-def mistaken(redactor: Redactor, strings: Iterable[Ordinary]) -> list[Ordinary]:
+def mistaken(redactor: SecretRedactor, strings: Iterable[Ordinary]) -> list[Ordinary]:
     """The ordinary strings that redaction changes."""
     return [each for each in strings if redactor.redact(each.text) != each.text]
 
@@ -73,7 +73,7 @@ def best_speed(work: Callable[[str], object], texts: Sequence[str]) -> float:
 
 
 def measure() -> Figures:
-    redactor, finder, engine = Redactor(), default_finder(), best_engine()
+    redactor, finder, engine = SecretRedactor(), default_finder(), best_engine()
     secrets, made, strings, code = list(planted()), list(generated()), list(ordinary()), real_code()
     look_for_keywords = engine.keyword_finder(finder.keywords)
     floor = best_speed(lambda text: list(look_for_keywords(text.encode("utf-8", "replace").lower())), code)

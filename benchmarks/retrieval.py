@@ -23,10 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.locate import Located, Locator
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.codebase import Codebase, Located, Locator
+from retinue.core import Root, Stop
 
 LIMIT = 20
 DEPTHS = (1, 3, 5, 10)

@@ -36,17 +36,13 @@ import psutil
 
 from benchmarks.composed_trees import compose
 from benchmarks.measuring import Checks, cost, cpu
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, Locator, find_ripgrep, parse_question
 from retinue.codebase.file_records import vocabulary
 from retinue.codebase.index import Index
-from retinue.codebase.locate import Locator
-from retinue.codebase.question import parse_question
-from retinue.codebase.ripgrep import find_ripgrep
 from retinue.codebase.scan import text_of
 from retinue.codebase.sources import worth_reading
 from retinue.codebase.terms import words
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, Stop
 
 PLACES = 10
 EDITED = 10

@@ -13,14 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from retinue.core.ids import RunId
-from retinue.core.run import Ending, RunSpec, RunStatus
-from retinue.runtime.changes import Changes
-from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.pool import Pool
-from retinue.store.owners import Owner
-from retinue.store.queue import Capacity
-from retinue.store.store import Store
+from retinue.core import Ending, RunId, RunSpec, RunStatus
+from retinue.runtime import Changes, Mailroom, Pool
+from retinue.store import Capacity, Owner, Store
 
 SPEC = RunSpec(agent="load", task="nothing", executor="scripted")
 DONE = Ending(status=RunStatus.SUCCESS, result={"ok": True})

@@ -25,13 +25,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.run_worker import DONE, SPEC
-from retinue.core.ids import RunId
-from retinue.core.run import Endpoint, RunLimits, RunSpec
-from retinue.runtime.changes import Changes
-from retinue.runtime.pool import Pool
-from retinue.store.owners import Owner
-from retinue.store.queue import Capacity
-from retinue.store.store import Store
+from retinue.core import Endpoint, RunId, RunLimits, RunSpec
+from retinue.runtime import Changes, Pool
+from retinue.store import Capacity, Owner, Store
 
 WORKER = Path(__file__).with_name("run_worker.py")
 SLOTS = 4

@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from retinue.core.tokens import estimate_tokens
+from retinue.core import estimate_tokens
 
 PIECES = 400
 SHORTEST = 50

@@ -23,20 +23,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from retinue.core import Assignment, Outcome, Run, RunContext, RunId, RunSpec, RunStatus, Task, Workflow
 from retinue.core.budget import UNLIMITED
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.ids import RunId
-from retinue.core.run import Run, RunSpec, RunStatus
-from retinue.core.workflow import Assignment, Workflow
-from retinue.definitions.workflows import read_workflow
-from retinue.redaction import Redactor
-from retinue.runtime.changes import Changes
-from retinue.runtime.pool import Pool
-from retinue.runtime.supervisor import Supervisor, Work
-from retinue.store.owners import Owner
-from retinue.store.queue import Capacity
-from retinue.store.store import Store
-from retinue.workflows.embedded import Embedded
+from retinue.definitions import read_workflow
+from retinue.redaction import SecretRedactor
+from retinue.runtime import Changes, Pool, Supervisor, Work
+from retinue.store import Capacity, Owner, Store
+from retinue.workflows import Embedded
 
 MOST_MS = 5.0
 MOST_WAITING_BYTES = 4096
@@ -96,7 +89,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(folder: Path, agent: AtOnce) -> AsyncGenerator[Bench]:
-    redactor = Redactor()
+    redactor = SecretRedactor()
     redactor.redact("the first text compiles the rules")
     with Store.open(folder) as store, Owner.register(store.folder) as owner:
         async with (

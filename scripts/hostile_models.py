@@ -13,11 +13,16 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, ToolsUnsupported
-from retinue.core.executor import Outcome
-from retinue.core.json_value import Json
-from retinue.core.model import Prompt
-from retinue.core.text import counted
+from retinue.core import (
+    ContextOverflow,
+    EmptyReply,
+    Json,
+    ModelFailed,
+    Outcome,
+    Prompt,
+    ToolsUnsupported,
+    counted,
+)
 from retinue.models.scripted import Line, calls, says
 from tests.executors.local.loop_support import Trial
 

@@ -19,14 +19,13 @@ import click
 from mcp import Client
 
 from retinue.cli.main import COMMANDS, main
-from retinue.config import settings as settings_module
-from retinue.config.load import LoadedSettings, variable
+from retinue.config import LoadedSettings, Settings, settings as settings_module
+from retinue.config.load import variable
 from retinue.config.schema import build, named_kind, rows
-from retinue.config.settings import Settings
-from retinue.core import errors
-from retinue.core.ids import RunId
-from retinue.server.mcp_server import RetinueServer, build_child_server, build_server
-from retinue.service.service import Service
+from retinue.core import RunId, errors
+from retinue.server import build_server
+from retinue.server.mcp_server import RetinueServer, build_child_server
+from retinue.service import Service
 from retinue.wiring import build_service
 from scripts import hostile_models
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from retinue.cli import setup_commands
 from retinue.cli.main import main
-from retinue.setup.hosts import HOSTS
+from retinue.setup import HOSTS
 from tests.conftest import RETINUE
 
 NEIGHBOUR = (

@@ -13,7 +13,7 @@ import pytest
 
 from retinue.cli.progress import line
 from retinue.cli.terminal import has_links, is_plain
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import strip_control_characters
 from tests.conftest import RETINUE
 from tests.service.agent_support import write_agent
 

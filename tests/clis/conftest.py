@@ -14,10 +14,9 @@ import psutil
 import pytest
 
 from retinue import wiring
-from retinue.core.ids import RunId
-from retinue.executors.process.environment import MARK
-from retinue.service.runs import RunService
-from retinue.service.service import Service
+from retinue.core import RunId
+from retinue.executors.process import MARK
+from retinue.service import RunService, Service
 from tests.clis import echo_server
 from tests.clis.install import PROGRAMS
 from tests.clis.replies import Reply

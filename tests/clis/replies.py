@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from retinue.core.json_value import Json
+from retinue.core import Json
 
 _numbers = itertools.count(1)
 INPUT_TOKENS = 11

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from retinue.core.workflow import Assignment
+from retinue.core import Assignment
 from tests.clis.conftest import WAIT_S
 from tests.clis.replies import Say
 from tests.clis.test_every_cli import MakeWorld

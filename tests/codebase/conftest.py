@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
+from retinue.codebase import find_ripgrep
+from retinue.codebase.ripgrep import Ripgrep
 from tests.codebase.grepping import Grep
 
 

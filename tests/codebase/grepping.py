@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.pattern import SearchPattern
+from retinue.codebase import Codebase, SearchPattern
 from retinue.codebase.ripgrep import Ripgrep
 from retinue.codebase.search import FEW_FILES, SearchResult
 from tests.codebase.planting import plant, soon

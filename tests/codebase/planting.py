@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.policy import Policy
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.codebase import Codebase, Policy
+from retinue.core import Root, Stop
 
 SECRET = "hunter2-do-not-show"
 LONG_ENOUGH = 5.0

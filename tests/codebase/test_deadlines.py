@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, Locator
 from retinue.codebase.directory import HeldDirectory
-from retinue.codebase.locate import Locator
 from retinue.codebase.ripgrep import Ripgrep
-from retinue.core.errors import DeadlineExceeded
-from retinue.core.stop import Stop
+from retinue.core import DeadlineExceeded, Stop
 from tests.codebase.planting import Clockwork, plant
 from tests.codebase.test_index import settle
 

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, SearchPattern
 from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
-from retinue.codebase.pattern import SearchPattern
-from retinue.core.errors import InvalidInput, LimitExceeded, PathDenied, PathMissing
+from retinue.core import InvalidInput, LimitExceeded, PathDenied, PathMissing
 from tests.codebase.planting import SECRET, plant, soon
 
 UNGUESSED = "a-name-that-nobody-asks-for"

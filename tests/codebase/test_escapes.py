@@ -10,12 +10,9 @@ from typing import Self
 
 import pytest
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, FileEntry, SearchPattern
 from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.pattern import SearchPattern
-from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RetinueError, RootUnknown
-from retinue.core.root import Root
+from retinue.core import InvalidInput, PathDenied, PathMissing, RetinueError, Root, RootUnknown
 from tests.codebase.planting import LONG_ENOUGH, SECRET, plant, soon, text_of
 
 Open = Callable[[Path], Directory]

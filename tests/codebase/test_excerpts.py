@@ -6,18 +6,22 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
+from retinue.codebase import Bounds, Codebase, FileEntry
 from retinue.codebase.omitted import Omitted
 from retinue.codebase.read import Excerpt
 from retinue.codebase.text import clip, is_binary, to_text
-from retinue.core.errors import Canceled, ConfigInvalid, InvalidInput, LimitExceeded, PathDenied, PathMissing
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import (
+    Canceled,
+    ConfigInvalid,
+    InvalidInput,
+    LimitExceeded,
+    PathDenied,
+    PathMissing,
+    Root,
+    Stop,
+)
 from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.policy import Policy, Rules, fold, is_windows_trap
-from retinue.core.errors import ConfigInvalid
-from retinue.core.root import Root
+from retinue.codebase import Policy
+from retinue.codebase.policy import Rules, fold, is_windows_trap
+from retinue.core import ConfigInvalid, Root
 from tests.codebase.planting import plant, shown_files
 
 

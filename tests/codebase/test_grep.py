@@ -6,9 +6,9 @@ import os
 
 import pytest
 
+from retinue.codebase import SearchPattern
 from retinue.codebase.omitted import Omitted
-from retinue.codebase.pattern import SearchPattern
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 from tests.codebase.grepping import Files, Grep, as_lines
 from tests.codebase.planting import SECRET, soon
 

@@ -6,17 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Bounds, Codebase, SearchPattern
 from retinue.codebase.directory import HeldDirectory
 from retinue.codebase.lines import pieces
 from retinue.codebase.omitted import Omitted
-from retinue.codebase.pattern import SearchPattern
-from retinue.core.errors import Canceled, LimitExceeded
-from retinue.core.stop import Stop
+from retinue.core import Canceled, LimitExceeded, Stop
 from tests.codebase.grepping import LINES, Grep, as_lines
 from tests.codebase.planting import Clockwork, plant, soon
 

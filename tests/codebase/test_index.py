@@ -12,20 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, Located, Locator, Opener, Policy
 from retinue.codebase.commit_index import Chronicle
 from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
 from retinue.codebase.history import CommitMessage, History
 from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, LOOSE_FILES, Index
 from retinue.codebase.index_snapshot import MOST_NUMBERS, Counts, layout_of
-from retinue.codebase.locate import Located, Locator
 from retinue.codebase.manifest import kept
-from retinue.codebase.opener import Opener
 from retinue.codebase.outline import MOST_CHUNKS
-from retinue.codebase.policy import Policy
-from retinue.core.errors import Canceled
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Canceled, Root, Stop
 
 QUESTIONS = [
     "where is the retry delay computed?",

@@ -7,13 +7,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.locate import Locator
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.codebase import Codebase, Locator
+from retinue.core import Root, Stop
 from tests.codebase.test_index import commit, prepare
 
 QUESTIONS = ["how does the cache retry a flush?", "`retry_cache` in net/a.py", "flushcache größe"]

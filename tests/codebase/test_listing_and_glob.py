@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Bounds, Codebase
 from retinue.codebase.globs import matcher
 from retinue.codebase.listing import FolderItem
 from retinue.codebase.omitted import Omitted
-from retinue.core.errors import Canceled, InvalidInput, PathDenied, PathMissing
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Canceled, InvalidInput, PathDenied, PathMissing, Root, Stop
 from tests.codebase.planting import plant, soon
 
 

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from retinue.codebase.outline import CHUNK_BYTES, MOST_CHUNKS, Chunk, outline_text
+from retinue.codebase import outline_text
+from retinue.codebase.outline import CHUNK_BYTES, MOST_CHUNKS, Chunk
 
 
 def names(path: str, text: str) -> list[str]:

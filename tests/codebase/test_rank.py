@@ -7,20 +7,15 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, Located, Locator, file_kind, file_standing, parse_question
 from retinue.codebase.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of
 from retinue.codebase.evidence import Detail
-from retinue.codebase.kinds import file_kind, file_standing
-from retinue.codebase.locate import Located, Locator, locate
+from retinue.codebase.locate import locate
 from retinue.codebase.missing import near_names
-from retinue.codebase.question import parse_question
 from retinue.codebase.rank import Ranked, Ranking, weighed
-from retinue.core.errors import Canceled, InvalidInput
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Canceled, InvalidInput, Root, Stop
 
 PROJECT = {
     "app/net/retry.py": "class RetryPolicy:\n    '''Backs off between attempts.'''\n\n"

@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.references import Claim, check_claims, words_in_files
-from retinue.core.errors import Canceled, LimitExceeded
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.codebase import Claim, Codebase, FileEntry, check_claims, words_in_files
+from retinue.core import Canceled, LimitExceeded, Root, Stop
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retinue.codebase.pattern import SearchPattern
-from retinue.codebase.ripgrep import BATCH_BYTES, Ripgrep, batches, find_ripgrep
-from retinue.core.stop import Stop
+from retinue.codebase import SearchPattern, find_ripgrep
+from retinue.codebase.ripgrep import BATCH_BYTES, Ripgrep, batches
+from retinue.core import Stop
 from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 

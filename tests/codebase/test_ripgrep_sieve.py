@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, SearchPattern, find_ripgrep
 from retinue.codebase.linear_regex import Regex
 from retinue.codebase.lines import matching_lines
-from retinue.codebase.pattern import SearchPattern
-from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
+from retinue.codebase.ripgrep import Ripgrep
 from retinue.codebase.text import to_text
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 from tests.codebase.grepping import FILLER, LINES, as_lines
 from tests.codebase.planting import plant, soon
 

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, FileEntry, SearchPattern
 from retinue.codebase.directory import HeldDirectory, read_fully
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.pattern import SearchPattern
-from retinue.core.errors import LimitExceeded, PathDenied, PathMissing, RetinueError
-from retinue.core.root import Root
+from retinue.core import LimitExceeded, PathDenied, PathMissing, RetinueError, Root
 from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
 pytestmark = pytest.mark.timeout(20)

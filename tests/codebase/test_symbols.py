@@ -7,10 +7,8 @@ import time
 
 import pytest
 
-from retinue.codebase import symbols
+from retinue.codebase import Symbol, exact_symbols, outline_text, symbols
 from retinue.codebase.grammars import grammar_for
-from retinue.codebase.outline import outline_text
-from retinue.codebase.symbols import Symbol, exact_symbols
 
 FILES = {
     "a.py": (

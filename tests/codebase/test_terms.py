@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.codebase.question import parse_question
-from retinue.codebase.terms import QueryTerms, Vocabulary, split_identifier, stem, words
+from retinue.codebase import parse_question, split_identifier, stem
+from retinue.codebase.terms import QueryTerms, Vocabulary, words
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from retinue.codebase.codebase import Codebase
+from retinue.codebase import Codebase, find_ripgrep
 from retinue.codebase.ignore import ALWAYS
 from retinue.codebase.omitted import Omitted
-from retinue.codebase.ripgrep import find_ripgrep
-from retinue.core.errors import Canceled
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Canceled, Root, Stop
 from tests.codebase.planting import plant, shown_files, soon
 
 

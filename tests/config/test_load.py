@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from retinue.config.load import load_settings, load_settings_file
-from retinue.core.errors import ConfigInvalid
+from retinue.config import load_settings, load_settings_file
+from retinue.core import ConfigInvalid
 
 
 @pytest.fixture

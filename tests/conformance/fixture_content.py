@@ -25,9 +25,9 @@ from mcp_types import (
 )
 from pydantic import Field
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 from retinue.server.mcp_server import RetinueServer
-from retinue.service.service import Service
+from retinue.service import Service
 
 RED_PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="

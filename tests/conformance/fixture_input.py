@@ -22,7 +22,7 @@ from mcp_types import (
 from pydantic import BaseModel, Field, JsonValue
 
 from retinue.server.mcp_server import RetinueServer
-from retinue.service.service import Service
+from retinue.service import Service
 
 Ctx = Context[Service, Any]
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import anyio
 
-from retinue.server.http import BindAddress, serve_http
-from retinue.server.logs import start_logging
-from retinue.server.mcp_server import RetinueServer, build_server
+from retinue.server import BindAddress, build_server, serve_http, start_logging
+from retinue.server.mcp_server import RetinueServer
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.conformance import fixture_content, fixture_input, fixture_tasks
 

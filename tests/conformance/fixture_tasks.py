@@ -14,13 +14,9 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.server import require_client_extension
 from mcp_types import ElicitResult, InputRequiredResult
 
-from retinue.core.agent import Agent
-from retinue.core.errors import ProgramFailed
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.ids import RunId
-from retinue.core.run import Ending, RunStatus
+from retinue.core import Agent, Ending, Outcome, ProgramFailed, RunContext, RunId, RunStatus, Task
 from retinue.server.tasks import IDENTIFIER, MOMENT_S, takes_tasks
-from retinue.service.service import Service
+from retinue.service import Service
 from tests.conformance.fixture_input import question
 
 Ctx = Context[Service, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.errors import LimitExceeded
+from retinue.core import LimitExceeded
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from retinue.core.errors import InvalidInput
-from retinue.core.ids import MessageId, RunId
+from retinue.core import InvalidInput, MessageId, RunId
 
 
 def test_ids_are_short_url_and_path_safe_and_sort_by_the_time_they_were_made() -> None:

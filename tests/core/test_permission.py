@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.errors import ConfigInvalid
-from retinue.core.permission import PermissionRule, ToolRequest, decide_by_rules, deny_all
+from retinue.core import ConfigInvalid, PermissionRule, ToolRequest, decide_by_rules, deny_all
 
 ALLOWED = [
     ("Bash", "rm -rf /"),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from retinue.core.errors import InvalidInput
-from retinue.core.reference import Reference
+from retinue.core import InvalidInput, Reference
 
 NUMBERS = st.integers(min_value=1, max_value=999_999_999)
 PATHS = st.text(min_size=1, max_size=40).filter(lambda path: "\0" not in path)

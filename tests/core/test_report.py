@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.errors import InvalidInput
-from retinue.core.reference import Reference
-from retinue.core.report import Report, ReportId, ReportProgress, RoleError, RoleOutcome, RoleResult
+from retinue.core import (
+    InvalidInput,
+    Reference,
+    Report,
+    ReportId,
+    ReportProgress,
+    RoleError,
+    RoleOutcome,
+    RoleResult,
+)
 
 RESULT = RoleResult(summary="s", references=(Reference("a.py", 3),), key_findings=("f",), confidence="high")
 OK = RoleOutcome(status="ok", value=RESULT, started_at=5, elapsed_ms=7)

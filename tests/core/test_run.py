@@ -6,15 +6,18 @@ from itertools import product
 
 import pytest
 
-from retinue.core.budget import Budget, BudgetKind, Usage
-from retinue.core.errors import Conflict, InvalidInput
-from retinue.core.ids import RunId
-from retinue.core.run import (
+from retinue.core import (
     ACTIVE_STATUSES,
     ENDED_STATUSES,
     STATUS_CHANGES,
+    Budget,
+    BudgetKind,
+    Conflict,
     Ending,
+    InvalidInput,
+    RunId,
     RunStatus,
+    Usage,
     check_status_change,
 )
 

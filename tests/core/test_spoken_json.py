@@ -7,11 +7,9 @@ import time
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.core.lenient_json import (
-    MOST_BEGINNINGS,
+from retinue.core import (
     NotJson,
     embedded_values,
     first_value,
@@ -20,6 +18,7 @@ from retinue.core.lenient_json import (
     parse_lenient_object,
     stated_values,
 )
+from retinue.core.lenient_json import MOST_BEGINNINGS
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from retinue.core.errors import Canceled, DeadlineExceeded
-from retinue.core.stop import Stop
+from retinue.core import Canceled, DeadlineExceeded, Stop
 
 
 def test_nothing_stops_work_without_deadline_or_cancel() -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from retinue.core.tokens import estimate_tokens
+from retinue.core import estimate_tokens
 
 PROSE = (
     "A run is recorded before it starts. Kill the server at any instant: no run stays running, partial "

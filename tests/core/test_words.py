@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.text import clip, counted, join_notes
+from retinue.core import clip, counted, join_notes
 
 
 @pytest.mark.parametrize(

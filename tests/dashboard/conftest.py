@@ -13,12 +13,10 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 
-from retinue.core.ids import RunId
-from retinue.core.message import Message
-from retinue.core.run import RunStatus
+from retinue.core import Message, RunId, RunStatus
 from retinue.dashboard.access import Keys
 from retinue.dashboard.site import Site
-from retinue.service.service import Service
+from retinue.service import Service
 from retinue.wiring import build_service, read_settings, running
 from tests.conftest import RETINUE
 from tests.server.conftest import COMMANDS

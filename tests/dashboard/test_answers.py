@@ -9,13 +9,13 @@ import anyio
 import httpx2
 import pytest
 
-from retinue.core.run import RunStatus
+from retinue.core import RunStatus
 from retinue.dashboard.access import Keys
 from retinue.dashboard.forms import MOST_BYTES
 from retinue.dashboard.site import Site
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
+from retinue.service import Service
 from retinue.service.runs import MAX_ANSWER_LETTERS
-from retinue.service.service import Service
 from tests.dashboard.conftest import ADDRESS, FORM, PORT, Visit, visiting
 
 pytestmark = pytest.mark.anyio
@@ -183,7 +183,7 @@ async def test_cancel_ends_the_run_and_a_second_one_is_no_failure() -> None:
 
 
 async def test_fault_of_ours_shows_nothing_of_our_insides_P6() -> None:
-    keys, broken = Keys(), Service(roots=(), redactor=Redactor(), run_service=cast("Any", object()))
+    keys, broken = Keys(), Service(roots=(), redactor=SecretRedactor(), run_service=cast("Any", object()))
     transport = httpx2.ASGITransport(Site(broken).app(keys, PORT), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
         answer = await client.get("/", params={"token": keys.token}, follow_redirects=True)

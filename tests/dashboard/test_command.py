@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from retinue.cli.main import main
 from retinue.dashboard.access import HEADERS
 from retinue.dashboard.site import STATIC
-from retinue.store.store import Store
+from retinue.store import Store
 from tests.conftest import RETINUE
 from tests.dashboard.conftest import Opened
 from tests.node.npm import NODE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.visible_text import name_invisible_characters
+from retinue.core import name_invisible_characters
 from retinue.dashboard import words
 from retinue.dashboard.html import Html, joined, tag
 

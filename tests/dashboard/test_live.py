@@ -9,10 +9,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from retinue.core.stop import Stop
+from retinue.core import Stop
 from retinue.dashboard import live
-from retinue.service.overview import run_news
-from retinue.store.pruning import prune_runs
+from retinue.service import run_news
+from retinue.store import prune_runs
 from tests.dashboard.conftest import Visit, visiting
 
 pytestmark = pytest.mark.anyio

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.core.agent import Agent, McpServer, Permissions
-from retinue.core.budget import Budget
+from retinue.core import Agent, Budget, McpServer, Permissions
+from retinue.definitions import AgentDefinition
 from retinue.definitions.agents import read_definition
-from retinue.definitions.definition import AgentDefinition, Origin
+from retinue.definitions.definition import Origin
 from retinue.definitions.fields import BY_KEY
 from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, AgentFormat
 from retinue.definitions.profiles import BUILT_IN, READING

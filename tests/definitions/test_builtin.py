@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.agent import Agent
-from retinue.core.tokens import estimate_tokens
-from retinue.definitions.catalog import AgentSources, Catalog
+from retinue.core import Agent, estimate_tokens
+from retinue.definitions import AgentSources, Catalog
 from retinue.definitions.profiles import BUILT_IN
 
 FOUND = Catalog(AgentSources()).agents()

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.agent import Agent
-from retinue.definitions import places
-from retinue.definitions.catalog import AgentSources, Catalog
-from retinue.definitions.definition import AgentDefinition
+from retinue.core import Agent
+from retinue.definitions import AgentDefinition, AgentSources, Catalog, places
 
 ALL_PLACES = (
     ".retinue/agents/{}.md",

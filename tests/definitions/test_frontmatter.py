@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from retinue.definitions import MalformedDefinition
 from retinue.definitions.frontmatter import MAX_BYTES, MAX_HEADER_LETTERS, Document, parse
 from retinue.definitions.nodes import ListNode, ScalarNode, TableNode, plain
 from retinue.definitions.plain_lines import read_plain
-from retinue.definitions.problem import MalformedDefinition
 from retinue.definitions.yaml_tree import MAX_DEPTH, MAX_PARTS, read_yaml
 
 

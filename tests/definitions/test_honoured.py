@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from retinue.core.agent import Agent, McpServer, Permissions
-from retinue.core.budget import Budget, BudgetKind
-from retinue.core.names import EXECUTOR_NAMES
-from retinue.definitions.supported_fields import ALWAYS, BY_EXECUTOR, asked, unsupported_fields
+from retinue.core import EXECUTOR_NAMES, Agent, Budget, BudgetKind, McpServer, Permissions
+from retinue.definitions import unsupported_fields
+from retinue.definitions.supported_fields import ALWAYS, BY_EXECUTOR, asked
 
 PLAIN = Agent(name="a", description="d", executor="nothing", source="s")
 SET: dict[str, Any] = {

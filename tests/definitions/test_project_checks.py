@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.definitions.project_checks import find_checks
+from retinue.definitions import find_checks
 
 
 def argv(project: Path) -> dict[str, tuple[str, ...]]:

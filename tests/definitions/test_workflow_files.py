@@ -6,16 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.core.phase import Phase
-from retinue.core.workflow import Branch, Chain, Parallel, Step, steps_of
-from retinue.definitions.catalog import AgentSources
+from retinue.core import Branch, Chain, Parallel, Phase, Step, steps_of
+from retinue.definitions import (
+    CHECKS,
+    AgentSources,
+    MalformedDefinition,
+    WorkflowCatalog,
+    read_team,
+    read_workflow,
+)
 from retinue.definitions.places import BUILTIN
-from retinue.definitions.problem import MalformedDefinition
-from retinue.definitions.workflow_catalog import WorkflowCatalog
-from retinue.definitions.workflows import CHECKS, read_team, read_workflow
 from scripts.make_docs import DOCS
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.setup.hosts import HOSTS, Host
+from retinue.setup import HOSTS
+from retinue.setup.hosts import Host
 from retinue.setup.machine import DEFAULT_FOLDERS
 from scripts.make_docs import DOCS
 

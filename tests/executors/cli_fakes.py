@@ -9,11 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retinue.core.agent import Agent
-from retinue.core.executor import AskParent, OutputLine, ProcessIdentity, RunContext, Task
-from retinue.core.permission import Permit, deny_all
-from retinue.executors.cli.cli_launch import CliLauncher
-from retinue.executors.sandbox.sandbox import NoSandbox, Sandbox
+from retinue.core import Agent, AskParent, OutputLine, Permit, ProcessIdentity, RunContext, Task, deny_all
+from retinue.executors import CliLauncher, NoSandbox, Sandbox
 
 
 @dataclass

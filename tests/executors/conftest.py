@@ -9,11 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from retinue.executors import reapers
+from retinue.executors.process import Process, Program
 from retinue.executors.process.portable_process import WalkedProcess
-from retinue.executors.process.process_group import Process
-from retinue.executors.process.program import Program
 from retinue.executors.process.reaped_process import KeptProcess
-from retinue.executors.process.reaper_client import reapers
 from tests.executors.process_trees import wait_until
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from retinue.core.agent import McpServer
+from retinue.core import McpServer
 from tests.executors.process_trees import BASICS
 
 SERVER = (

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.executor import OutputLine
+from retinue.core import OutputLine
 from retinue.executors.mcp_transport import McpDoor
-from retinue.redaction import Redactor
-from retinue.tools.mcp_tools import McpTools
-from retinue.tools.toolbox import Toolbox
+from retinue.redaction import SecretRedactor
+from retinue.tools import McpTools, Toolbox
 from tests.executors.mcp_programs import small_server
 
 
@@ -23,7 +22,7 @@ async def unheard(line: OutputLine) -> None:
 async def main(run_id: str, directory: str) -> None:
     door = McpDoor(run_id, Path(directory), unheard, os.environ, grace=60)
     async with McpTools([small_server()], door.connect) as mcp:
-        box = Toolbox(await mcp.tools(), Redactor())
+        box = Toolbox(await mcp.tools(), SecretRedactor())
         print((await box.call("family", {}, 500)).text, flush=True)
         await anyio.sleep_forever()
 

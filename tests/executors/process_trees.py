@@ -11,11 +11,9 @@ from pathlib import Path
 import anyio
 import psutil
 
-from retinue.core.executor import ProcessIdentity, StreamName
-from retinue.executors.process.environment import MARK
+from retinue.core import ProcessIdentity, StreamName
+from retinue.executors.process import MARK, ProcessGroup, Program
 from retinue.executors.process.identity import identify, lives
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.program import Program
 
 WAIT = 5.0
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.executor import StreamName
-from retinue.executors.process.process_group import ProcessGroup
+from retinue.core import StreamName
+from retinue.executors.process import ProcessGroup
 from tests.executors.process_trees import STUBBORN_FAMILY, python
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retinue.core.errors import AcceptanceFailed, ProgramFailed
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.executors.process.program import Program
-from retinue.executors.sandbox.bubblewrap import find_bubblewrap
-from retinue.executors.wrappers.acceptance import Clear, WithAcceptance
+from retinue.core import AcceptanceFailed, Outcome, ProgramFailed, RunContext, Task
+from retinue.executors import WithAcceptance, find_bubblewrap
+from retinue.executors.process import Program
+from retinue.executors.wrappers.acceptance import Clear
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio

@@ -11,13 +11,22 @@ from typing import Any
 import anyio
 import pytest
 
-from retinue.core.agent import McpServer
-from retinue.core.budget import Budget
-from retinue.core.errors import DeadlineExceeded, LimitExceeded, ModelFailed, ProgramFailed
-from retinue.core.executor import Outcome, Resumed, Task
-from retinue.core.permission import Permit, ToolRequest, Verdict, deny_all
-from retinue.executors.cli.acp_clis import AcpProgram, GeminiCli
-from retinue.executors.cli.acp_process import AcpExecutor
+from retinue.core import (
+    Budget,
+    DeadlineExceeded,
+    LimitExceeded,
+    McpServer,
+    ModelFailed,
+    Outcome,
+    Permit,
+    ProgramFailed,
+    Resumed,
+    Task,
+    ToolRequest,
+    Verdict,
+    deny_all,
+)
+from retinue.executors import AcpExecutor, AcpProgram, GeminiCli
 from retinue.executors.cli.server_exits import witnessed
 from retinue.executors.wrappers.session import is_lost
 from tests.executors import acp_agent

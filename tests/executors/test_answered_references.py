@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.codebase import Codebase
-from retinue.core.spending import UNMETERED
-from retinue.executors.wrappers.answered_references import ReferenceVerdict, corrected, judge
+from retinue.codebase import Codebase
+from retinue.core import UNMETERED
+from retinue.executors.wrappers import ReferenceVerdict, corrected, judge
 from tests.codebase.planting import plant, soon
 from tests.tools.tool_support import metered
 

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.executor import OutputLine, ProcessIdentity, RunContext, Task
-from retinue.executors.command import CommandConfig, CommandExecutor
-from retinue.executors.process.program import Program
-from retinue.executors.process.template import Template
-from retinue.executors.sandbox.bubblewrap import find_bubblewrap
-from retinue.executors.sandbox.project_checks import sandboxed_check
+from retinue.core import OutputLine, ProcessIdentity, RunContext, Task
+from retinue.executors import CommandConfig, CommandExecutor, Template, find_bubblewrap, sandboxed_check
+from retinue.executors.process import Program
 
 pytestmark = pytest.mark.anyio
 

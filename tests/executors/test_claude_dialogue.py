@@ -9,14 +9,21 @@ from typing import Any
 import anyio
 import pytest
 
-from retinue.core.errors import Conflict
-from retinue.core.executor import Outcome, Task
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
-from retinue.core.permission import Permit, ToolRequest, Verdict, deny_all
+from retinue.core import (
+    Conflict,
+    Message,
+    MessageId,
+    MessageStatus,
+    Outcome,
+    Permit,
+    RunId,
+    Task,
+    ToolRequest,
+    Verdict,
+    deny_all,
+)
+from retinue.executors import ClaudeCli, CliExecutor
 from retinue.executors.cli import cli_process
-from retinue.executors.cli.claude import ClaudeCli
-from retinue.executors.cli.cli_process import CliExecutor
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio

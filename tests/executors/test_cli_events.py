@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retinue.core.errors import LimitExceeded, ModelFailed
+from retinue.core import LimitExceeded, ModelFailed
 from retinue.executors.cli.claude_events import ClaudeEvents
 from retinue.executors.cli.cli_report import CliEvents, CliReport
 from retinue.executors.cli.codex_events import CodexEvents

@@ -10,13 +10,19 @@ from typing import cast
 import anyio
 import pytest
 
-from retinue.core.agent import McpServer, Permissions
-from retinue.core.budget import Budget
-from retinue.core.errors import ConfigInvalid, DeadlineExceeded, LimitExceeded, ProgramFailed, Unavailable
+from retinue.core import (
+    Budget,
+    ConfigInvalid,
+    DeadlineExceeded,
+    LimitExceeded,
+    McpServer,
+    Permissions,
+    ProgramFailed,
+    Unavailable,
+)
+from retinue.executors import ClaudeCli, CliExecutor, CodexCli
 from retinue.executors.cli import cli_process
-from retinue.executors.cli.claude import ClaudeCli
-from retinue.executors.cli.cli_process import CliExecutor
-from retinue.executors.cli.codex import CodexCli, toml
+from retinue.executors.cli.codex import toml
 from tests.executors.cli_fakes import TASK, Stage, worker
 from tests.executors.test_cli_events import RECORDINGS
 

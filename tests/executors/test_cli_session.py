@@ -9,9 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from retinue.core.errors import ProgramFailed
-from retinue.core.executor import Outcome, Resumed, RunContext, Task
-from retinue.executors.wrappers.session import WithSession
+from retinue.core import Outcome, ProgramFailed, Resumed, RunContext, Task
+from retinue.executors import WithSession
 from tests.executors.cli_fakes import TASK, Stage
 
 pytestmark = pytest.mark.anyio

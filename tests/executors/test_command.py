@@ -13,12 +13,18 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from retinue.core.errors import ConfigInvalid, Unavailable
-from retinue.core.executor import Outcome, OutputLine, ProcessIdentity, RunContext, Task
-from retinue.core.ports import Executor
-from retinue.executors.command import CommandConfig, CommandExecutor
+from retinue.core import (
+    ConfigInvalid,
+    Executor,
+    Outcome,
+    OutputLine,
+    ProcessIdentity,
+    RunContext,
+    Task,
+    Unavailable,
+)
+from retinue.executors import CommandConfig, CommandExecutor, Template
 from retinue.executors.process.identity import identify
-from retinue.executors.process.template import Template
 from tests.executors.process_trees import (
     BASICS,
     STUBBORN_FAMILY,

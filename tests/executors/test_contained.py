@@ -13,9 +13,9 @@ import anyio
 import pytest
 
 from retinue import wiring
-from retinue.executors.process.program import Program
+from retinue.executors.process import Program
 from retinue.executors.sandbox.container import container_name
-from retinue.service.service import Service
+from retinue.service import Service
 from tests.executors.images import image, run
 from tests.service.agent_support import write_agent
 

@@ -15,11 +15,10 @@ import anyio
 import psutil
 import pytest
 
-from retinue.core.errors import ProgramFailed
-from retinue.core.executor import ProcessIdentity
+from retinue.core import ProcessIdentity, ProgramFailed
+from retinue.executors import reapers
+from retinue.executors.process import ProcessGroup
 from retinue.executors.process.identity import identify, lives
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.reaper_client import reapers
 from retinue.executors.sweep import sweep
 from tests.executors.process_trees import (
     STUBBORN_FAMILY,

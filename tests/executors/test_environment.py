@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.errors import ConfigInvalid
-from retinue.executors.process.environment import MARK, child_environment
+from retinue.core import ConfigInvalid
+from retinue.executors.process import MARK, child_environment
 
 SERVER = {
     "PATH": "/bin",

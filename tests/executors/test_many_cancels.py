@@ -9,9 +9,9 @@ import anyio
 import psutil
 import pytest
 
-from retinue.core.executor import ProcessIdentity
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.reaper_client import reapers
+from retinue.core import ProcessIdentity
+from retinue.executors import reapers
+from retinue.executors.process import ProcessGroup
 from tests.executors.process_trees import STUBBORN_FAMILY, Ears, left_of, marked, python
 
 pytestmark = [

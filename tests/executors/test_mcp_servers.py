@@ -13,15 +13,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retinue.core.agent import McpServer
-from retinue.core.errors import Unavailable
-from retinue.core.executor import OutputLine, ProcessIdentity
+from retinue.core import McpServer, OutputLine, ProcessIdentity, Unavailable
 from retinue.executors.mcp_transport import McpDoor
-from retinue.executors.process.environment import MARK
+from retinue.executors.process import MARK
 from retinue.executors.process.identity import identify
-from retinue.redaction import Redactor
-from retinue.tools.mcp_tools import McpTools
-from retinue.tools.toolbox import Toolbox
+from retinue.redaction import SecretRedactor
+from retinue.tools import McpTools, Toolbox
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import left_of, marked, wait_until
 from tests.tools.tool_support import answer
@@ -49,7 +46,7 @@ async def serving(
     log = Log()
     door = McpDoor(RUN, folder, log, {**os.environ, **(environment or {})}, grace=0.1)
     async with McpTools(servers, door.connect, call_s) as mcp:
-        yield Toolbox(await mcp.tools(), Redactor()), mcp, log
+        yield Toolbox(await mcp.tools(), SecretRedactor()), mcp, log
 
 
 async def test_a_servers_tools_can_be_called(tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ import tracemalloc
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.core.errors import LimitExceeded
-from retinue.core.executor import OutputLine
-from retinue.executors.process.output import LAST_LINES, Lines, Tail, Transcript
+from retinue.core import LimitExceeded, OutputLine
+from retinue.executors.process import LAST_LINES, Lines, Tail, Transcript
 
 
 class Listener:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from retinue.core.errors import InvalidInput
-from retinue.executors.wrappers.output_schema import OutputSchema
+from retinue.core import InvalidInput
+from retinue.executors import OutputSchema
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",

@@ -16,8 +16,8 @@ import anyio.to_thread
 import pytest
 from anyio.abc import Process, SocketStream
 
-from retinue.executors.cli.cli_mcp import SOCKET, TOKEN
-from retinue.executors.sandbox.fifo_bridge import PipeDoor
+from retinue.executors.cli import SOCKET, TOKEN
+from retinue.executors.sandbox import PipeDoor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="pipes of Linux")]
 

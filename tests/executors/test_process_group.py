@@ -15,11 +15,9 @@ import anyio
 import psutil
 import pytest
 
-from retinue.core.errors import InvalidInput, RetinueError, Unavailable
-from retinue.core.executor import ProcessIdentity, StreamName
-from retinue.executors.process.process_group import Process, ProcessGroup
-from retinue.executors.process.program import Program
-from retinue.executors.process.reaper_client import reapers
+from retinue.core import InvalidInput, ProcessIdentity, RetinueError, StreamName, Unavailable
+from retinue.executors import reapers
+from retinue.executors.process import Process, ProcessGroup, Program
 from tests.executors.process_trees import (
     STUBBORN_FAMILY,
     STUBBORN_FAMILY_SIZE,

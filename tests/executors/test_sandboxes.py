@@ -11,15 +11,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retinue.core.agent import NetworkChoice
-from retinue.core.errors import Unavailable
-from retinue.core.executor import StreamName
-from retinue.executors.process.environment import MARK
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.program import Program
-from retinue.executors.sandbox.bubblewrap import Bubblewrap, demand_bubblewrap, find_bubblewrap
-from retinue.executors.sandbox.container import Container, container_name, find_container_engine
-from retinue.executors.sandbox.sandbox import Sandbox, SandboxPlace, installation
+from retinue.core import NetworkChoice, StreamName, Unavailable
+from retinue.executors import Sandbox, demand_bubblewrap, find_bubblewrap, find_container_engine
+from retinue.executors.process import MARK, ProcessGroup, Program
+from retinue.executors.sandbox import SandboxPlace, installation
+from retinue.executors.sandbox.bubblewrap import Bubblewrap
+from retinue.executors.sandbox.container import Container, container_name
 from tests.executors.images import image
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.executor import ProcessIdentity
-from retinue.executors.process.environment import MARK
+from retinue.core import ProcessIdentity
+from retinue.executors.process import MARK
 from retinue.executors.process.identity import identify, lives
 from retinue.executors.sweep import sweep
 from tests.executors.process_trees import BASICS, left_of, wait_until

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.errors import ConfigInvalid, InvalidInput
-from retinue.executors.process.template import MAX_PROMPT_ARGUMENT, Template
+from retinue.core import ConfigInvalid, InvalidInput
+from retinue.executors import Template
+from retinue.executors.process.template import MAX_PROMPT_ARGUMENT
 
 VALUES = {"prompt": "do it; rm -rf $HOME {cwd} 'x' \"y\"\n--flag", "run_id": "r1", "cwd": "/w s"}
 

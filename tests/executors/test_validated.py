@@ -14,19 +14,33 @@ from typing import Any
 import anyio
 import pytest
 
-from retinue.core.agent import Agent
-from retinue.core.budget import Budget
-from retinue.core.errors import InvalidInput, LimitExceeded, ModelFailed, OutputInvalid, ProgramFailed
-from retinue.core.executor import Outcome, ProcessIdentity, Resumed, RunContext, Task
-from retinue.core.json_value import Json
-from retinue.executors.cli.acp_clis import AcpProgram
-from retinue.executors.cli.acp_process import AcpExecutor
-from retinue.executors.cli.claude import ClaudeCli
-from retinue.executors.cli.cli_process import CliExecutor
-from retinue.executors.command import CommandConfig, CommandExecutor
-from retinue.executors.process.template import Template
-from retinue.executors.wrappers.session import WithSession
-from retinue.executors.wrappers.validation import MOST_TRIES, WithValidation
+from retinue.core import (
+    Agent,
+    Budget,
+    InvalidInput,
+    Json,
+    LimitExceeded,
+    ModelFailed,
+    Outcome,
+    OutputInvalid,
+    ProcessIdentity,
+    ProgramFailed,
+    Resumed,
+    RunContext,
+    Task,
+)
+from retinue.executors import (
+    AcpExecutor,
+    AcpProgram,
+    ClaudeCli,
+    CliExecutor,
+    CommandConfig,
+    CommandExecutor,
+    Template,
+    WithSession,
+    WithValidation,
+)
+from retinue.executors.wrappers.validation import MOST_TRIES
 from tests.executors import acp_agent
 from tests.executors.cli_fakes import TASK, Stage, worker
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import InvalidInput
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.executors.wrappers.worktree import WithWorktree
+from retinue.core import InvalidInput, Outcome, RunContext, Task
+from retinue.executors import WithWorktree
 from tests.executors.cli_fakes import TASK, Stage
 
 pytestmark = pytest.mark.anyio

@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from retinue.core.model import Prompt, Turn
+from retinue.core import Prompt, Turn
+from retinue.models import EndpointPlan, ModelPlan, Models
 from retinue.models.client import Client
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Line, Scripted
-from retinue.models.tiers import EndpointPlan, ModelPlan, Models
 
 KINDS = sorted(PROFILES)
 

@@ -9,15 +9,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 import pytest
 
-from retinue.core.errors import (
+from retinue.core import (
     ContextOverflow,
     EmptyReply,
+    Model,
     ModelFailed,
+    Prompt,
     RetinueError,
+    ToolCall,
+    ToolSpec,
     ToolsUnsupported,
+    Turn,
     Unavailable,
 )
-from retinue.core.model import Model, Prompt, ToolCall, ToolSpec, Turn
 from retinue.models.scripted import Line, Scripted, calls, says, together
 from tests.models.served import KINDS, ask, served
 

@@ -9,8 +9,7 @@ import anyio
 import httpx2
 import pytest
 
-from retinue.core.errors import ContextOverflow, EmptyReply, ToolsUnsupported, Unavailable
-from retinue.core.model import Prompt, ToolSpec, Turn
+from retinue.core import ContextOverflow, EmptyReply, Prompt, ToolSpec, ToolsUnsupported, Turn, Unavailable
 from retinue.models.fake_profiles import FakeServerState, OverflowShape
 from retinue.models.scripted import calls, says
 from tests.models.served import KINDS, Served, ask, served

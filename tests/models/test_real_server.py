@@ -11,11 +11,10 @@ from collections.abc import AsyncGenerator, Iterator
 import anyio
 import pytest
 
-from retinue.core.errors import ContextOverflow
-from retinue.core.model import Prompt, Reply, ToolSpec, Turn
+from retinue.core import ContextOverflow, Prompt, Reply, ToolSpec, Turn
+from retinue.models import ModelPlan, Models
 from retinue.models.client import Client
 from retinue.models.json_reading import tables
-from retinue.models.tiers import ModelPlan, Models
 from tests.models.served import ask
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(120)]

@@ -7,8 +7,7 @@ import itertools
 import anyio
 import pytest
 
-from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed
-from retinue.core.model import Model, Prompt, ToolCall, Turn
+from retinue.core import ContextOverflow, EmptyReply, Model, ModelFailed, Prompt, ToolCall, Turn
 from retinue.models.scripted import Scripted, calls, says, together
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.errors import ConfigInvalid
-from retinue.models.address import EndpointAddress
-from retinue.models.names import display_name, same_model
+from retinue.core import ConfigInvalid
+from retinue.models import EndpointAddress, display_name
+from retinue.models.names import same_model
 from retinue.models.tokens import MAX_FACTOR, MIN_FACTOR, Calibrated
 from tests.models.served import ask
 

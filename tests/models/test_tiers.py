@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from retinue.config.load import load_settings
-from retinue.core.errors import ConfigInvalid, Unavailable
+from retinue.config import load_settings
+from retinue.core import ConfigInvalid, Unavailable
+from retinue.models import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import OLLAMA, VLLM, FakeServerState
 from retinue.models.scripted import Scripted
-from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
-from retinue.service.model_plan import plan_models
+from retinue.service import plan_models
 from retinue.wiring import open_models, redactor
 from tests.models.served import ask
 

@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from retinue.core.errors import ConfigInvalid, EmptyReply, ModelFailed, RetinueError, Unavailable
+from retinue.core import ConfigInvalid, EmptyReply, ModelFailed, RetinueError, Unavailable
+from retinue.models import EndpointPlan, ModelPlan, Models
 from retinue.models.client import Client, Patience
 from retinue.models.fake_profiles import FakeServerState, Trouble
 from retinue.models.scripted import calls
-from retinue.models.tiers import EndpointPlan, ModelPlan, Models
 from retinue.models.tokens import Calibrated
 from tests.models.served import KINDS, ask, served
 

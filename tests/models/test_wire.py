@@ -7,11 +7,18 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, ToolsUnsupported, Unavailable
-from retinue.core.model import Prompt, ToolCall, Turn
+from retinue.core import (
+    ContextOverflow,
+    EmptyReply,
+    ModelFailed,
+    Prompt,
+    ToolCall,
+    ToolsUnsupported,
+    Turn,
+    Unavailable,
+)
 from retinue.models.failures import failure
 from retinue.models.sse import EventReader
 from retinue.models.wire import Assembly, request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
 from retinue.redaction.engine import Re2Engine, ReEngine
 from retinue.redaction.finder import Finder
 
@@ -17,8 +17,8 @@ def finder(request: pytest.FixtureRequest) -> Finder:
 
 
 @pytest.fixture
-def redactor(finder: Finder) -> Redactor:
-    return Redactor(finder=finder)
+def redactor(finder: Finder) -> SecretRedactor:
+    return SecretRedactor(finder=finder)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from benchmarks.redaction import mistaken, survivors
 from benchmarks.redaction_generated import generated
 from benchmarks.redaction_ordinary import ordinary
 from benchmarks.redaction_secrets import Planted, planted
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
 from retinue.redaction.finder import Finder
 
 
@@ -22,7 +22,7 @@ def from_rules() -> list[Planted]:
 MARKER = re.compile(r"\[redacted:([^\]]*)\]")
 
 
-def test_made_secrets_do_not_survive(redactor: Redactor) -> None:
+def test_made_secrets_do_not_survive(redactor: SecretRedactor) -> None:
     """P6: recall of at least 0.97 on at least 60 secrets of at least 40 kinds."""
     secrets = list(planted())
     assert len(secrets) >= 60
@@ -30,14 +30,14 @@ def test_made_secrets_do_not_survive(redactor: Redactor) -> None:
     assert 1 - len(survivors(redactor, secrets)) / len(secrets) >= 0.97
 
 
-def test_secrets_made_from_the_published_rules_do_not_survive(redactor: Redactor) -> None:
+def test_secrets_made_from_the_published_rules_do_not_survive(redactor: SecretRedactor) -> None:
     """P6: what gitleaks would report is hidden, though our rules differ from its own."""
     secrets = from_rules()
     assert len({secret.kind for secret in secrets}) > 200
     assert 1 - len(survivors(redactor, secrets)) / len(secrets) >= 0.97
 
 
-def test_ordinary_strings_come_through(redactor: Redactor) -> None:
+def test_ordinary_strings_come_through(redactor: SecretRedactor) -> None:
     """P6: at most 2 % of at least 300 ordinary strings are changed."""
     strings = list(ordinary())
     assert len(strings) >= 300
@@ -46,7 +46,7 @@ def test_ordinary_strings_come_through(redactor: Redactor) -> None:
 
 def test_a_marker_names_a_known_kind_and_nothing_else(finder: Finder) -> None:
     """P6: kinds are known before any text is, so a marker cannot hold a part of the secret."""
-    redactor = Redactor(finder=finder)
+    redactor = SecretRedactor(finder=finder)
     kinds = {kind for secret in planted(seed=5) for kind in MARKER.findall(redactor.redact(secret.text))}
     assert kinds
     assert kinds <= finder.kinds
@@ -55,11 +55,13 @@ def test_a_marker_names_a_known_kind_and_nothing_else(finder: Finder) -> None:
 def test_both_engines_find_the_same(finders: dict[str, Finder]) -> None:
     """P6: without RE2 nothing more leaks and nothing more is hidden."""
     texts = [each.text for each in (*planted(seed=2), *ordinary(seed=2), *from_rules())]
-    by_engine = [[Redactor(finder=finder).redact(text) for text in texts] for finder in finders.values()]
+    by_engine = [
+        [SecretRedactor(finder=finder).redact(text) for text in texts] for finder in finders.values()
+    ]
     assert by_engine[0] == by_engine[1]
 
 
-def test_our_own_source_comes_through(redactor: Redactor) -> None:
+def test_our_own_source_comes_through(redactor: SecretRedactor) -> None:
     """P6: code full of words such as password and token, the rules themselves among it, is left alone."""
     package = Path(__file__).parents[2] / "src" / "retinue"
     for file in package.rglob("*.py"):

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 import pytest
 
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
 from retinue.redaction.engine import Re2Engine, ReEngine, present
 from retinue.redaction.finder import Finder
 from retinue.redaction.go_syntax import to_python
@@ -92,7 +92,7 @@ def run_python(program: str) -> str:
 def test_importing_loads_neither_rules_nor_engine() -> None:
     """P10: hosts start us many times a day, mostly with nothing to redact yet."""
     program = (
-        "import sys; from retinue.redaction import Redactor; Redactor();"
+        "import sys; from retinue.redaction import SecretRedactor; SecretRedactor();"
         "print([name for name in ('re2', 'tomllib', 'retinue.redaction.finder') if name in sys.modules])"
     )
     assert run_python(program) == "[]"
@@ -102,8 +102,8 @@ def test_without_re2_secrets_are_hidden_all_the_same() -> None:
     """P6, P10: a platform without the wheel falls back to `re`."""
     program = (
         "import sys; sys.modules['re2'] = None;"
-        "from retinue.redaction import Redactor; from retinue.redaction.engine import best_engine;"
-        "print(type(best_engine()).__name__, Redactor().redact('password = \"hunter2\"'))"
+        "from retinue.redaction import SecretRedactor; from retinue.redaction.engine import best_engine;"
+        "print(type(best_engine()).__name__, SecretRedactor().redact('password = \"hunter2\"'))"
     )
     assert run_python(program) == 'ReEngine password = "[redacted:password]"'
 
@@ -116,7 +116,7 @@ def test_the_rules_carry_their_licence() -> None:
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_takes_bounded_time(redactor: Redactor, piece: str) -> None:
+def test_hostile_text_takes_bounded_time(redactor: SecretRedactor, piece: str) -> None:
     """P6: no text can stop the door; the bound is generous, a catastrophe would miss it by far."""
     began = time.thread_time()
     redactor.redact(piece * (SIZE // len(piece)))

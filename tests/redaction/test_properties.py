@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from string import ascii_letters
 
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from benchmarks.redaction_secrets import Planted, planted
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
 
-REDACTOR = Redactor()
+REDACTOR = SecretRedactor()
 MARKER = "[redacted:hidden-value]"
 BOUNDS = ("\n", " ", "\n\n", "\t", "; ", "\n- ", "\n> ", "\n| ")
 
@@ -62,7 +61,7 @@ def test_any_text_comes_back(text: str) -> None:
 def test_a_hidden_value_never_survives(before: str, value: str, after: str) -> None:
     """P6: exact values are hidden in any surroundings."""
     assume(value not in MARKER)
-    assert value not in Redactor(hidden=[value]).redact(before + value + after).replace(MARKER, "\x00")
+    assert value not in SecretRedactor(hidden=[value]).redact(before + value + after).replace(MARKER, "\x00")
 
 
 @PROPERTY

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks.redaction_secrets import ALNUM, Maker
-from retinue.redaction import Redactor
+from retinue.redaction import SecretRedactor
 
 MADE = Maker(11)
 PAT = "ghp_" + MADE.of(ALNUM, 36)
@@ -30,7 +30,9 @@ KEY_BLOCK, KEY_BODY = MADE.key_block()
         ),
     ],
 )  # fmt: skip
-def test_the_secret_goes_and_its_surroundings_stay(redactor: Redactor, text: str, expected: str) -> None:
+def test_the_secret_goes_and_its_surroundings_stay(
+    redactor: SecretRedactor, text: str, expected: str
+) -> None:
     """P6: the reference, the host, the header's and the variable's name are what the reader needs."""
     assert redactor.redact(text) == expected
 
@@ -57,7 +59,7 @@ def test_the_secret_goes_and_its_surroundings_stay(redactor: Redactor, text: str
         "curl -u admin:{} https://host.test/",
     ],
 )
-def test_a_weak_password_goes_by_its_name(redactor: Redactor, template: str) -> None:
+def test_a_weak_password_goes_by_its_name(redactor: SecretRedactor, template: str) -> None:
     """P6: what people choose is short; the name beside it tells."""
     assert "hunter2" not in redactor.redact(template.format("hunter2"))
 
@@ -79,7 +81,7 @@ def test_a_weak_password_goes_by_its_name(redactor: Redactor, template: str) -> 
         KEY_BLOCK.replace("-----\nM", "-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0011\n\nM")[:500],
     ],
 )
-def test_a_private_key_goes_whole_cut_or_escaped(redactor: Redactor, text: str) -> None:
+def test_a_private_key_goes_whole_cut_or_escaped(redactor: SecretRedactor, text: str) -> None:
     """P6: no run of the key's lines is left, wherever the text was cut."""
     redacted = redactor.redact(text)
     assert "[redacted:private-key]" in redacted
@@ -87,13 +89,13 @@ def test_a_private_key_goes_whole_cut_or_escaped(redactor: Redactor, text: str) 
         assert not any(line[at : at + 20] in redacted for at in range(len(line) - 19))
 
 
-def test_text_after_a_cut_key_stays(redactor: Redactor) -> None:
+def test_text_after_a_cut_key_stays(redactor: SecretRedactor) -> None:
     """P6: hiding too much would hide the answer."""
     text = f"{KEY_BLOCK[:360]}\n\nThe key above is loaded by src/app/settings.py:12."
     assert redactor.redact(text).endswith("\n\nThe key above is loaded by src/app/settings.py:12.")
 
 
-def test_every_entry_of_a_kubernetes_secret_goes(redactor: Redactor) -> None:
+def test_every_entry_of_a_kubernetes_secret_goes(redactor: SecretRedactor) -> None:
     """P6: entries are secret whatever they are called; other documents in the file are not."""
     values = [MADE.base64(12) for _ in range(3)]
     manifest = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n" + "".join(
@@ -106,24 +108,24 @@ def test_every_entry_of_a_kubernetes_secret_goes(redactor: Redactor) -> None:
     assert "name: db" in redacted
 
 
-def test_a_longer_token_leaves_no_tail(redactor: Redactor) -> None:
+def test_a_longer_token_leaves_no_tail(redactor: SecretRedactor) -> None:
     """P6: rules know a least length; providers lengthen their tokens."""
     assert redactor.redact(f"use {PAT}XtraTail99 now") == "use [redacted:github-pat] now"
 
 
-def test_redacting_twice_changes_nothing(redactor: Redactor) -> None:
+def test_redacting_twice_changes_nothing(redactor: SecretRedactor) -> None:
     """P6: text passes more than one door."""
     text = f'{PAT} password="{PASSWORD}" {KEY_BLOCK} https://a:{PASSWORD}@h.test token={PAT}'
     once = redactor.redact(text)
     assert redactor.redact(once) == once
 
 
-def test_brackets_do_not_make_a_marker(redactor: Redactor) -> None:
+def test_brackets_do_not_make_a_marker(redactor: SecretRedactor) -> None:
     """P6: a token dressed as a marker is hidden all the same."""
     assert PAT not in redactor.redact(f"[redacted:{PAT}]")
 
 
-def test_text_in_other_scripts_is_kept(redactor: Redactor) -> None:
+def test_text_in_other_scripts_is_kept(redactor: SecretRedactor) -> None:
     """P6: cuts fall between characters, and what cannot be encoded does not stop the door."""
     assert redactor.redact(f"пароль: «{PAT}» 終わり\ud800") == "пароль: «[redacted:github-pat]» 終わり\ud800"
 
@@ -131,7 +133,7 @@ def test_text_in_other_scripts_is_kept(redactor: Redactor) -> None:
 def test_hidden_values_go_in_every_form() -> None:
     """P6: a child's environment values leave neither plain nor escaped."""
     value = 'p&ss"wörd/1'
-    redactor = Redactor(hidden=[value])
+    redactor = SecretRedactor(hidden=[value])
     forms = [
         value,
         json.dumps(value),
@@ -144,18 +146,20 @@ def test_hidden_values_go_in_every_form() -> None:
 
 def test_hidden_values_that_overlap_leave_no_part() -> None:
     """P6: hiding one value must not leave the rest of another."""
-    assert Redactor(hidden=["abcdef", "defghi"]).redact("x abcdefghi y") == "x [redacted:hidden-value] y"
+    assert (
+        SecretRedactor(hidden=["abcdef", "defghi"]).redact("x abcdefghi y") == "x [redacted:hidden-value] y"
+    )
 
 
 def test_short_hidden_values_are_ignored_and_more_can_be_added() -> None:
     """P6: "true" and "8080" occur by chance; a run adds its own values."""
-    redactor = Redactor(hidden=["true", "8080", ""])
+    redactor = SecretRedactor(hidden=["true", "8080", ""])
     assert redactor.redact("true 8080") == "true 8080"
     assert redactor.with_hidden(["plain words"]).redact("some plain words") == "some [redacted:hidden-value]"
     assert redactor.redact("some plain words") == "some plain words"
 
 
-def test_values_keep_their_shape(redactor: Redactor) -> None:
+def test_values_keep_their_shape(redactor: SecretRedactor) -> None:
     """P6: results are JSON; only strings change."""
     value = {
         "password": PASSWORD,
@@ -171,7 +175,7 @@ def test_values_keep_their_shape(redactor: Redactor) -> None:
     }
 
 
-def test_secret_keys_stay_separate_members(redactor: Redactor) -> None:
+def test_secret_keys_stay_separate_members(redactor: SecretRedactor) -> None:
     """P6: two hidden keys are still two members."""
     other = "ghp_" + MADE.of(ALNUM, 36)
     assert list(redactor.redact_value({PAT: 1, other: 2}).values()) == [1, 2]
@@ -188,7 +192,7 @@ def test_secret_keys_stay_separate_members(redactor: Redactor) -> None:
         {"client_secret": PAT[4:]},
     ],
 )
-def test_a_value_is_secret_by_its_name(redactor: Redactor, value: object) -> None:
+def test_a_value_is_secret_by_its_name(redactor: SecretRedactor, value: object) -> None:
     """P6: in structured results the name stands apart from the value."""
     redacted = json.dumps(redactor.redact_value(value))
     assert PASSWORD not in redacted

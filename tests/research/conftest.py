@@ -10,17 +10,14 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase.policy import Policy
-from retinue.config.settings import LimitSettings, RuntimeSettings, Settings
-from retinue.core.root import Root
-from retinue.core.stop import Stop
-from retinue.redaction import Redactor
-from retinue.research.ledger import Ledger
-from retinue.research.question import check_question
+from retinue.codebase import Policy
+from retinue.config import Settings
+from retinue.config.settings import LimitSettings, RuntimeSettings
+from retinue.core import Root, Stop
+from retinue.redaction import SecretRedactor
+from retinue.research import Ledger, SourceFiles, check_question, search_scope
 from retinue.research.role_context import Inquiry
-from retinue.research.scope import search_scope
-from retinue.research.sources import SourceFiles
-from retinue.service.service import Service
+from retinue.service import Service
 
 FILES = {
     "src/shop/retry.py": '''
@@ -128,7 +125,7 @@ def inquire(project: Path) -> Callable[..., Inquiry]:
 
     def make(question: str, max_files: int = 50, max_bytes: int = 1_048_576) -> Inquiry:
         scope = search_scope([Root.at(project)], Policy(), (), Stop())
-        sources = SourceFiles(scope.codebase, Ledger(max_files, max_bytes), Redactor().redact)
+        sources = SourceFiles(scope.codebase, Ledger(max_files, max_bytes), SecretRedactor().redact)
         return Inquiry(check_question(question), scope, sources)
 
     return make
@@ -143,7 +140,7 @@ def service(project: Path, own_folders: Path) -> Service:
 def service_for(*roots: Path, data_dir: Path, **settings: Any) -> Service:
     return Service(
         roots=tuple(map(Root.at, roots)),
-        redactor=Redactor(),
+        redactor=SecretRedactor(),
         settings=Settings(data_dir=data_dir, **settings),
     )
 

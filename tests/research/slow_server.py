@@ -6,10 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from retinue.core.budget import Charge
-from retinue.core.ids import RunId
-from retinue.core.report import RoleResult
-from retinue.core.stop import Stop
+from retinue.core import Charge, RoleResult, RunId, Stop
 from retinue.service.research_runs import answer_in_a_run
 from tests.research.test_runs import study_of, up
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from retinue.core.reference import Reference
-from retinue.core.tokens import estimate_tokens
-from retinue.service.research import ResearchRequest, research_codebase
-from retinue.service.service import Service
+from retinue.core import Reference, estimate_tokens
+from retinue.service import ResearchRequest, Service, research_codebase
 from tests.research.conftest import limited, service_for, write
 
 pytestmark = pytest.mark.anyio

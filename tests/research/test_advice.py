@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core.errors import ModelFailed
+from retinue.core import ModelFailed
 from retinue.models.scripted import FACTS, Line, Scripted, says
 from retinue.research.advice import MOST_SHOWN, SENTENCE_CHARS, Advice, advise
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from retinue.core.errors import Unavailable
-from retinue.core.reference import Reference
-from retinue.core.report import Report, ReportId, RoleOutcome, RoleResult
-from retinue.research.artifact import memo, write_artifact
-from retinue.service.research import ResearchRequest, research_codebase
-from retinue.service.service import Service
+from retinue.core import Reference, Report, ReportId, RoleOutcome, RoleResult, Unavailable
+from retinue.research import write_artifact
+from retinue.research.artifact import memo
+from retinue.service import ResearchRequest, Service, research_codebase
 from tests.research.conftest import service_for
 
 HEADINGS = [

@@ -9,21 +9,28 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase.view import CodebaseView
+from retinue.codebase import CodebaseView
 from retinue.config.settings import PolicySettings
-from retinue.core.errors import ConfigInvalid, InvalidInput, PathDenied, RetinueError, RootUnknown
-from retinue.core.stop import Stop
-from retinue.core.tokens import estimate_tokens
-from retinue.research.constraints import MOST_TOKENS, ResearchConstraints
-from retinue.service.research import (
+from retinue.core import (
+    ConfigInvalid,
+    InvalidInput,
+    PathDenied,
+    RetinueError,
+    RootUnknown,
+    Stop,
+    estimate_tokens,
+)
+from retinue.research import ResearchConstraints
+from retinue.research.constraints import MOST_TOKENS
+from retinue.service import (
     ResearchRequest,
+    Service,
     analyze_component,
     find_patterns,
     locate_in_codebase,
     policy_of,
     research_codebase,
 )
-from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 
 pytestmark = pytest.mark.anyio

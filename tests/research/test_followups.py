@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase.terms import stem
-from retinue.core.errors import RootUnknown
+from retinue.codebase import stem
+from retinue.core import RootUnknown
+from retinue.research import check_question
 from retinue.research.followup import Narrowing, subject
-from retinue.research.question import check_question
-from retinue.service.handoff_documents import Draft, create_handoff
-from retinue.service.research import ResearchRequest, research_codebase
-from retinue.service.service import Service
+from retinue.service import Draft, ResearchRequest, Service, create_handoff, research_codebase
 from tests.research.conftest import service_for, write
 
 HERE = Path(__file__).parent.parent.parent

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from retinue.core.tokens import estimate_tokens
-from retinue.service.research import ResearchRequest, research_codebase
-from retinue.service.service import Service
+from retinue.core import estimate_tokens
+from retinue.service import ResearchRequest, Service, research_codebase
 
 pytestmark = pytest.mark.anyio
 

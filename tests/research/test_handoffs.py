@@ -13,13 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from retinue.cli.main import main
-from retinue.core.errors import InvalidInput, RootUnknown
-from retinue.core.reference import Reference
-from retinue.core.tokens import estimate_tokens
-from retinue.research.handoff_document import HandoffDocument, KeptReference
-from retinue.service.handoff_documents import LONGEST_ITEM, MOST_ITEMS, Draft, create_handoff, resume_handoff
-from retinue.service.research import ResearchRequest, research_codebase
-from retinue.service.service import Service
+from retinue.core import InvalidInput, Reference, RootUnknown, estimate_tokens
+from retinue.research import HandoffDocument, KeptReference
+from retinue.service import Draft, ResearchRequest, Service, create_handoff, research_codebase, resume_handoff
+from retinue.service.handoff_documents import LONGEST_ITEM, MOST_ITEMS
 from tests.research.conftest import service_for, write
 from tests.research.test_artifact import SECRET, headings
 from tests.research.test_surfaces import connected

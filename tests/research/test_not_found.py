@@ -10,17 +10,15 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase.locate import Located, Locator
-from retinue.codebase.question import ParsedQuestion
-from retinue.core.errors import DeadlineExceeded
-from retinue.core.stop import Stop
+from retinue.codebase import Located, Locator, ParsedQuestion
+from retinue.core import DeadlineExceeded, Stop
+from retinue.research import Ledger
 from retinue.research.analyzer import analyze
-from retinue.research.ledger import Books, Ledger
+from retinue.research.ledger import Books
 from retinue.research.locator import AT_ONCE, find
 from retinue.research.role_context import Inquiry
 from retinue.research.similar_names import near_names
-from retinue.service.research import ResearchRequest, locate_in_codebase
-from retinue.service.service import Service
+from retinue.service import ResearchRequest, Service, locate_in_codebase
 from tests.research.conftest import write
 
 Inquire = Callable[..., Inquiry]

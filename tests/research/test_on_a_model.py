@@ -11,20 +11,18 @@ from typing import Any
 import anyio
 import pytest
 
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import ContextOverflow
-from retinue.core.run import RunStatus
+from retinue.core import BudgetKind, ContextOverflow, RunStatus
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES
 from retinue.models.scripted import Line, Scripted, says
-from retinue.service.research import (
+from retinue.service import (
     ResearchRequest,
+    Service,
     analyze_component,
     find_patterns,
     locate_in_codebase,
     research_codebase,
 )
-from retinue.service.service import Service
 from retinue.wiring import build_service, read_settings, recording
 
 pytestmark = pytest.mark.anyio

@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 from jsonschema import ValidationError, validate
 
-from retinue.config.load import load_settings
-from retinue.config.settings import Settings
-from retinue.core.errors import ConfigInvalid
-from retinue.server.logs import start_logging
-from retinue.service.research import (
+from retinue.config import Settings, load_settings
+from retinue.core import ConfigInvalid
+from retinue.server import start_logging
+from retinue.service import (
     ResearchRequest,
+    Service,
     analyze_component,
     find_patterns,
     locate_in_codebase,
     research_codebase,
 )
-from retinue.service.service import Service
 from tests.research.conftest import limited, service_for, write
 from tests.research.test_surfaces import QUESTION, cli, connected
 

@@ -12,18 +12,21 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from retinue.codebase.policy import Policy
-from retinue.core.budget import Charge
-from retinue.core.errors import LimitExceeded, PathMissing
-from retinue.core.report import RoleOutcome, RoleResult
-from retinue.core.root import Root
-from retinue.core.stop import Stop
-from retinue.research.constraints import ResearchConstraints
-from retinue.research.ledger import Ledger
-from retinue.research.perform import InThread, RoleWork, attempt
-from retinue.research.pipeline import Findings, ResearchPlan, investigate, report_of, roles_for
-from retinue.research.question import check_question
-from retinue.research.scope import search_scope
+from retinue.codebase import Policy
+from retinue.core import Charge, LimitExceeded, PathMissing, RoleOutcome, RoleResult, Root, Stop
+from retinue.research import (
+    InThread,
+    Ledger,
+    ResearchConstraints,
+    ResearchPlan,
+    check_question,
+    investigate,
+    report_of,
+    roles_for,
+    search_scope,
+)
+from retinue.research.perform import RoleWork, attempt
+from retinue.research.pipeline import Findings
 from tests.research.conftest import write
 
 pytestmark = pytest.mark.anyio

@@ -10,14 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.locate import Located, Locator
-from retinue.codebase.question import ParsedQuestion
-from retinue.codebase.references import Claim
-from retinue.core.errors import Canceled, DeadlineExceeded
-from retinue.core.report import RoleResult
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.codebase import Claim, FileEntry, Located, Locator, ParsedQuestion
+from retinue.core import Canceled, DeadlineExceeded, RoleResult, Root, Stop
 from retinue.research.analyzer import analyze
 from retinue.research.findings import Finding, verify
 from retinue.research.locator import find

@@ -16,20 +16,30 @@ import anyio.to_thread
 import pytest
 from anyio import CapacityLimiter
 
-from retinue.core.budget import Charge
-from retinue.core.errors import Canceled, InvalidInput, PathMissing
-from retinue.core.ids import RunId
-from retinue.core.report import RoleOutcome, RoleResult
-from retinue.core.run import Run, RunStatus
-from retinue.core.stop import Stop
-from retinue.research.advised import Consult
-from retinue.research.perform import InThread, PerformRole, RoleWork
-from retinue.service.research import ResearchRequest, analyze_component, locate_in_codebase, research_codebase
+from retinue.core import (
+    Canceled,
+    Charge,
+    InvalidInput,
+    PathMissing,
+    RoleOutcome,
+    RoleResult,
+    Run,
+    RunId,
+    RunStatus,
+    Stop,
+)
+from retinue.research import Consult, InThread, PerformRole
+from retinue.research.perform import RoleWork
+from retinue.service import (
+    ResearchRequest,
+    RunService,
+    Service,
+    analyze_component,
+    locate_in_codebase,
+    research_codebase,
+)
 from retinue.service.research_runs import ResearchAnswer, Study, answer_in_a_run
-from retinue.service.runs import RunService
-from retinue.service.service import Service
-from retinue.store.recovery import recover_dead_owners
-from retinue.store.store import Store
+from retinue.store import Store, recover_dead_owners
 from retinue.wiring import build_service, read_settings, recording
 from tests.research.test_pipeline import request
 

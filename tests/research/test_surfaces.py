@@ -14,7 +14,7 @@ from mcp import Client
 
 from retinue.cli.main import main
 from retinue.cli.report_view import Links
-from retinue.server.mcp_server import build_server
+from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 
 TOOLS = ("research_codebase", "locate_in_codebase", "analyze_component", "find_patterns")

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core.reference import Reference
-from retinue.core.report import Report, ReportId, RoleError, RoleOutcome, RoleResult
-from retinue.core.tokens import estimate_tokens
-from retinue.research.fitting import FEWEST_TOKENS, fit_report, tokens_of
+from retinue.core import Reference, Report, ReportId, RoleError, RoleOutcome, RoleResult, estimate_tokens
+from retinue.research import FEWEST_TOKENS, fit_report
+from retinue.research.fitting import tokens_of
 from retinue.research.synthesis import FINDING_CHARS, FINDINGS, SNIPPET_CHARS, answer, merge
 
 REST = "See all: ask again."

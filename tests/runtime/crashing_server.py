@@ -7,10 +7,10 @@ import itertools
 import sys
 from pathlib import Path
 
-from retinue.config.load import LoadedSettings
-from retinue.config.settings import CommandSettings, RuntimeSettings, Settings
-from retinue.core.ids import RunId
-from retinue.service.runs import RunService
+from retinue.config import LoadedSettings, Settings
+from retinue.config.settings import CommandSettings, RuntimeSettings
+from retinue.core import RunId
+from retinue.service import RunService
 from retinue.wiring import build_service, running
 
 

@@ -7,13 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.core.ids import RunId
-from retinue.core.run import Ending, RunSpec, RunStatus
-from retinue.runtime.changes import Changes
-from retinue.runtime.pool import Pool
-from retinue.store.owners import Owner
-from retinue.store.queue import Capacity
-from retinue.store.store import Store
+from retinue.core import Ending, RunId, RunSpec, RunStatus
+from retinue.runtime import Changes, Pool
+from retinue.store import Capacity, Owner, Store
 
 SPEC = RunSpec(agent="tester", task="do nothing", executor="scripted")
 DONE = Ending(status=RunStatus.SUCCESS)

@@ -8,9 +8,8 @@ from functools import partial
 import anyio
 import pytest
 
-from retinue.core.errors import Canceled
-from retinue.core.stop import Stop
-from retinue.runtime.background import Background
+from retinue.core import Canceled, Stop
+from retinue.runtime import Background
 
 pytestmark = pytest.mark.anyio
 

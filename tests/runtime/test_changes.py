@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.ids import RunId
-from retinue.runtime.changes import Changes
+from retinue.core import RunId
+from retinue.runtime import Changes
 from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio

@@ -12,11 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retinue.core.ids import RunId
-from retinue.core.run import ACTIVE_STATUSES, RunStatus
-from retinue.executors.process.process_tree import end_processes
-from retinue.store.recovery import Orphan, recover_dead_owners
-from retinue.store.store import Store
+from retinue.core import ACTIVE_STATUSES, RunId, RunStatus
+from retinue.executors import end_processes
+from retinue.store import Orphan, Store, recover_dead_owners
 
 SERVER = Path(__file__).parent / "crashing_server.py"
 MARK = str(3_000_000 + os.getpid())

@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.budget import Budget
-from retinue.core.model import Prompt
-from retinue.core.run import ENDED_STATUSES, Run, RunLimits, RunSpec, RunStatus
+from retinue.core import ENDED_STATUSES, Budget, Prompt, Run, RunLimits, RunSpec, RunStatus
 from retinue.models.scripted import Line, calls
-from retinue.redaction import Redactor
-from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.supervisor import Supervisor, Work
-from retinue.store.logs import ALL_STREAMS, LogStream, tail_log
+from retinue.redaction import SecretRedactor
+from retinue.runtime import Mailroom, Supervisor, Work
+from retinue.store import ALL_STREAMS, LogStream, tail_log
 from tests.executors.local.loop_support import Trial
 from tests.runtime.runtime_support import Server, server
 
@@ -48,7 +45,7 @@ class Bench:
 async def bench(folder: Path) -> AsyncGenerator[Bench]:
     async with server(folder / "data", 4) as at:
         mailroom = Mailroom(at.store, at.changes)
-        async with Supervisor(at.store, at.pool, Redactor(), mailroom.ask) as supervisor:
+        async with Supervisor(at.store, at.pool, SecretRedactor(), mailroom.ask) as supervisor:
             yield Bench(at, supervisor, folder)
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Conflict
-from retinue.core.message import NO_ANSWER, Message, MessageStatus
-from retinue.core.run import RunStatus
-from retinue.runtime.mailroom import Mailroom
+from retinue.core import NO_ANSWER, Conflict, Message, MessageStatus, RunStatus
+from retinue.runtime import Mailroom
 from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.run import RunStatus
-from retinue.store.store import Store
+from retinue.core import RunStatus
+from retinue.store import Store
 
 WORKER = Path(__file__).parents[2] / "benchmarks" / "run_worker.py"
 CAP = 4

@@ -9,15 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from retinue.core.budget import Budget, BudgetKind, Usage
-from retinue.core.errors import BudgetExceeded, LimitExceeded
-from retinue.core.ids import OwnerId
-from retinue.core.run import Run, RunLimits
+from retinue.core import Budget, BudgetExceeded, BudgetKind, LimitExceeded, OwnerId, Run, RunLimits, Usage
 from retinue.runtime.meter import Meter, Meters, Reservation
-from retinue.store.store import Store
+from retinue.store import Store
 from tests.runtime.runtime_support import SPEC
 
 FILES, TOKENS = BudgetKind.FILES, BudgetKind.TOKENS

@@ -11,17 +11,22 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from retinue.core.agent import NO_PERMISSIONS, Permissions
-from retinue.core.ids import RunId
-from retinue.core.message import Message, PermissionWanted
-from retinue.core.permission import ToolRequest, Verdict
-from retinue.core.run import RunStatus
-from retinue.core.visible_text import name_invisible_characters, strip_control_characters
-from retinue.redaction import Redactor
-from retinue.runtime.changes import Changes
-from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.permissions import SHOWN, PermissionBroker
-from retinue.store.store import Store
+from retinue.core import (
+    NO_PERMISSIONS,
+    Message,
+    Permissions,
+    PermissionWanted,
+    RunId,
+    RunStatus,
+    ToolRequest,
+    Verdict,
+    name_invisible_characters,
+    strip_control_characters,
+)
+from retinue.redaction import SecretRedactor
+from retinue.runtime import Changes, Mailroom, PermissionBroker
+from retinue.runtime.permissions import SHOWN
+from retinue.store import Store
 from tests.runtime.runtime_support import DONE, PATIENCE_S, SPEC, server
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +71,9 @@ async def at_desk(folder: Path, wait_s: float = 30.0) -> AsyncGenerator[Desk]:
     async with server(folder) as up:
         run = up.pool.submit(SPEC)
         async with up.pool.slot(run.id):
-            broker = PermissionBroker(up.store, Mailroom(up.store, up.changes), Redactor([HIDDEN]), wait_s)
+            broker = PermissionBroker(
+                up.store, Mailroom(up.store, up.changes), SecretRedactor([HIDDEN]), wait_s
+            )
             yield Desk(up.store, up.changes, broker, run.id, [])
             up.pool.finish(run.id, DONE)
 

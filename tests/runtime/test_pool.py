@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Canceled, DeadlineExceeded, Saturated
-from retinue.core.ids import RunId
-from retinue.core.run import Endpoint, RunLimits, RunSpec, RunStatus
+from retinue.core import Canceled, DeadlineExceeded, Endpoint, RunId, RunLimits, RunSpec, RunStatus, Saturated
 from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio

@@ -13,13 +13,9 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.message import MessageStatus
-from retinue.core.run import RunStatus
-from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.recovery import recover_in_background
-from retinue.store.recovery import Orphan
-from retinue.store.store import Store
+from retinue.core import MessageStatus, OwnerId, RunId, RunStatus
+from retinue.runtime import Mailroom, recover_in_background
+from retinue.store import Orphan, Store
 from tests.runtime.runtime_support import DONE, SPEC, server
 
 pytestmark = pytest.mark.anyio

@@ -10,15 +10,28 @@ from typing import Protocol
 
 import pytest
 
-from retinue.core.budget import Budget
-from retinue.core.errors import BudgetExceeded, InvalidInput, OutputInvalid
-from retinue.core.executor import Outcome, OutputLine, RunContext, Task
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
-from retinue.core.run import ENDED_STATUSES, Run, RunLimits, RunSpec, RunStatus
-from retinue.redaction import Redactor
-from retinue.runtime.supervisor import Supervisor, Work
-from retinue.store.store import Store
+from retinue.core import (
+    ENDED_STATUSES,
+    Budget,
+    BudgetExceeded,
+    InvalidInput,
+    Message,
+    MessageId,
+    MessageStatus,
+    Outcome,
+    OutputInvalid,
+    OutputLine,
+    Run,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunSpec,
+    RunStatus,
+    Task,
+)
+from retinue.redaction import SecretRedactor
+from retinue.runtime import Supervisor, Work
+from retinue.store import Store
 from tests.runtime.runtime_support import Server, server
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +88,7 @@ class Bench:
 
 @asynccontextmanager
 async def bench(folder: Path) -> AsyncGenerator[Bench]:
-    async with server(folder, 4) as at, Supervisor(at.store, at.pool, Redactor()) as supervisor:
+    async with server(folder, 4) as at, Supervisor(at.store, at.pool, SecretRedactor()) as supervisor:
         yield Bench(at, supervisor)
 
 
@@ -226,7 +239,7 @@ async def test_question_is_asked_without_the_secrets_of_the_run_P6(tmp_path: Pat
         await ctx.ask("is hunter2-of-this-run right?", 1)
         return Outcome("done", exit_code=0)
 
-    async with server(tmp_path) as at, Supervisor(at.store, at.pool, Redactor(), carry) as supervisor:
+    async with server(tmp_path) as at, Supervisor(at.store, at.pool, SecretRedactor(), carry) as supervisor:
         bench = Bench(at, supervisor)
         await bench.ended(bench.start(ask))
     assert asked == ["is [redacted:hidden-value] right?"]

@@ -17,16 +17,13 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ClientRequestContext, ListRootsFnT
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ListRootsResult
-from mcp_types import Root as OfferedRoot
+from mcp_types import ListRootsResult, Root as OfferedRoot
 from pydantic import FileUrl
 
-from retinue.core.ids import RunId
-from retinue.core.message import Message
-from retinue.core.run import RunStatus
-from retinue.runtime.changes import Changes
-from retinue.server.mcp_server import build_server
-from retinue.store.store import Store
+from retinue.core import Message, RunId, RunStatus
+from retinue.runtime import Changes
+from retinue.server import build_server
+from retinue.store import Store
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from retinue.core.ids import RunId
+from retinue.core import RunId
 from retinue.server.child_tools import tools_of
 from retinue.server.mcp_server import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings

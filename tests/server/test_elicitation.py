@@ -11,7 +11,7 @@ import pytest
 from mcp.client.session import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses
 
-from retinue.core.message import Message, MessageStatus
+from retinue.core import Message, MessageStatus
 from tests.server.conftest import SECRET, Mailbox, call, host
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]

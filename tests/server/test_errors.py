@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 
 from retinue.core import errors
-from retinue.server.mcp_server import build_server
+from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp_types import PROTOCOL_VERSION_META_KEY
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from retinue.server.mcp_server import build_server
+from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
 from tests.server.conftest import Connect, Era, offering

@@ -7,7 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
-from retinue.server.gc_tuning import BETWEEN_LOOKS, disable_gc, freeze_gc
+from retinue.server import disable_gc, freeze_gc
+from retinue.server.gc_tuning import BETWEEN_LOOKS
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from retinue.core.errors import InvalidInput
-from retinue.server.http import BindAddress
+from retinue.core import InvalidInput
+from retinue.server import BindAddress
 from tests.conftest import RETINUE
 from tests.server.conftest import RunningHttp
 

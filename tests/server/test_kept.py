@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from retinue.cli.main import main
-from retinue.core.ids import RunId
-from retinue.core.tokens import estimate_tokens
+from retinue.core import RunId, estimate_tokens
 from retinue.server.mcp_server import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import SECRET, call, host

@@ -13,7 +13,7 @@ from mcp import Client
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Line, Scripted, calls
-from retinue.server.mcp_server import build_server
+from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.models.served import KINDS
 from tests.server.conftest import call

@@ -7,8 +7,8 @@ import json
 import pytest
 from mcp import Client
 
-from retinue.core.tokens import estimate_tokens
-from retinue.server.mcp_server import build_server
+from retinue.core import estimate_tokens
+from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 
 pytestmark = pytest.mark.anyio

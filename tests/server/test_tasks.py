@@ -15,8 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, Request, RequestParams, Result
 from pydantic import ConfigDict
 
-from retinue.core.ids import RunId
-from retinue.core.message import MessageStatus
+from retinue.core import MessageStatus, RunId
 from retinue.server.mcp_server import build_child_server
 from retinue.server.tasks import IDENTIFIER
 from retinue.wiring import build_service, lifetime, read_settings

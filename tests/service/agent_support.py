@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from retinue.core.agent import Agent
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.ports import Executor
-from retinue.service.service import Service
+from retinue.core import Agent, Executor, Outcome, RunContext, Task
+from retinue.service import Service
 from retinue.wiring import build_service, read_settings
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
-from retinue.core.tokens import estimate_tokens
-from retinue.service.agents import INSTRUCTION_TOKENS, AgentService
+from retinue.core import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable, estimate_tokens
+from retinue.service import AgentService
+from retinue.service.agents import INSTRUCTION_TOKENS
 from tests.service.agent_support import Scripted, service, write_agent
 
 

@@ -16,16 +16,20 @@ from click.testing import CliRunner, Result
 from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
 from retinue.cli.main import main
 from retinue.cli.research_commands import answered
+from retinue.codebase import CodebaseView
 from retinue.codebase.index import is_kept
-from retinue.codebase.view import CodebaseView
-from retinue.config.load import CHILD_TOKEN
-from retinue.core.errors import RootUnknown, Unavailable
-from retinue.core.root import Root
-from retinue.core.stop import Stop
-from retinue.service.indexing import can_index, make_indexes
-from retinue.service.research import ResearchRequest, locate_in_codebase, policy_of, research_codebase
-from retinue.service.service import Service
-from retinue.store.file_lock import FileLock
+from retinue.config import CHILD_TOKEN
+from retinue.core import Root, RootUnknown, Stop, Unavailable
+from retinue.service import (
+    ResearchRequest,
+    Service,
+    can_index,
+    locate_in_codebase,
+    make_indexes,
+    policy_of,
+    research_codebase,
+)
+from retinue.store import FileLock
 from tests.research.conftest import service_for
 
 QUESTION = "where is the anchor raised?"

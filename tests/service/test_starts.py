@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from retinue import wiring
-from retinue.executors.sandbox.bubblewrap import find_bubblewrap
+from retinue.executors import find_bubblewrap
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
@@ -127,8 +127,8 @@ async def test_session_that_would_be_resumed_is_in_the_command_line(workspace: P
     assert "--resume" not in known.show("worker")["start"]["command"]
     folder = loaded.settings.data_dir / "clis" / "claude" / "worker.sessions"
     folder.mkdir(parents=True)
-    from retinue.core.executor import Resumed
-    from retinue.store.sessions import SessionNote
+    from retinue.core import Resumed
+    from retinue.store import SessionNote
 
     SessionNote.of(folder, workspace).write(Resumed("the-session"), "worker", workspace)
     command = known.show("worker")["start"]["command"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.service.waiting import Waiting
+from retinue.service import Waiting
 from tests.runtime.runtime_support import SPEC, Server, server
 
 pytestmark = pytest.mark.anyio

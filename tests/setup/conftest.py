@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.setup.entry import ServerEntry
-from retinue.setup.machine import Machine
+from retinue.setup import Machine, ServerEntry
 
 
 @pytest.fixture

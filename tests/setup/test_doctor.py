@@ -13,18 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import ConfigInvalid
-from retinue.models.tiers import ModelPlan
-from retinue.setup.change import apply_change, plan_install
+from retinue.core import ConfigInvalid
+from retinue.models import ModelPlan
+from retinue.setup import (
+    DoctorCheck,
+    DoctorSubject,
+    Machine,
+    ServerEntry,
+    apply_change,
+    host_named,
+    plan_install,
+    run_doctor,
+)
 from retinue.setup.checks.basics import configuration, python, roots
-from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.data_folder import data_folder, database, filesystem_type
 from retinue.setup.checks.installed import hosts
-from retinue.setup.doctor import DoctorSubject, run_doctor
-from retinue.setup.entry import ServerEntry
-from retinue.setup.hosts import host_named
-from retinue.setup.machine import Machine
-from retinue.store.store import Store
+from retinue.store import Store
 
 
 def only(checks: list[DoctorCheck]) -> DoctorCheck:

@@ -14,12 +14,12 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from retinue.models import EndpointPlan, ModelPlan, TierPlan
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Scripted
-from retinue.models.tiers import EndpointPlan, ModelPlan, TierPlan
+from retinue.setup import DoctorCheck
 from retinue.setup.checks import endpoints as module
-from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.endpoints import endpoints
 
 

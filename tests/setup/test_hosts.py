@@ -12,11 +12,19 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from retinue.core.errors import InvalidInput
-from retinue.setup.entry import ServerEntry, is_temporary, own_command
-from retinue.setup.hosts import HOSTS, Host, InstallScope, host_named
-from retinue.setup.links import add_link
-from retinue.setup.machine import Machine, System
+from retinue.core import InvalidInput
+from retinue.setup import (
+    HOSTS,
+    InstallScope,
+    Machine,
+    ServerEntry,
+    add_link,
+    host_named,
+    is_temporary,
+    own_command,
+)
+from retinue.setup.hosts import Host
+from retinue.setup.machine import System
 
 
 @pytest.mark.parametrize(

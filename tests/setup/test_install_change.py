@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
-from retinue.setup.change import apply_change, installed, plan_install, plan_uninstall
-from retinue.setup.entry import ServerEntry
-from retinue.setup.hosts import HOSTS, Host, host_named
-from retinue.setup.machine import Machine
+from retinue.core import ConfigInvalid, RetinueError, Unavailable
+from retinue.setup import HOSTS, Machine, ServerEntry, apply_change, host_named, plan_install, plan_uninstall
+from retinue.setup.change import installed
+from retinue.setup.hosts import Host
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
 CURSOR = host_named("cursor")

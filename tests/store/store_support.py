@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import Ending, Run, RunSpec, RunStatus
-from retinue.store.owners import Owner
-from retinue.store.queue import Capacity
-from retinue.store.store import Store
+from retinue.core import Ending, OwnerId, Run, RunId, RunSpec, RunStatus
+from retinue.store import Capacity, Owner, Store
 
 SPEC = RunSpec(agent="tester", task="do nothing", executor="scripted")
 ROOMY = Capacity(max_concurrent=1000, max_queued=1000)

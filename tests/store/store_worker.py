@@ -8,13 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from retinue.core.budget import Budget, BudgetKind
-from retinue.core.executor import ProcessIdentity
-from retinue.core.run import Ending, RunLimits, RunSpec, RunStatus
-from retinue.store.logs import LogStream, LogWriter
-from retinue.store.owners import Owner
-from retinue.store.queue import Capacity
-from retinue.store.store import Store
+from retinue.core import Budget, BudgetKind, Ending, ProcessIdentity, RunLimits, RunSpec, RunStatus
+from retinue.store import Capacity, LogStream, LogWriter, Owner, Store
 
 ROOMY = Capacity(1000, 1000)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import InvalidInput, LimitExceeded, Unavailable
-from retinue.store.agent_memory import LONGEST_NOTE, MOST_BYTES, AgentMemory
+from retinue.core import InvalidInput, LimitExceeded, Unavailable
+from retinue.store import AgentMemory
+from retinue.store.agent_memory import LONGEST_NOTE, MOST_BYTES
 
 needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Unavailable
-from retinue.store.confirmed_checks import NAME, ConfirmedChecks
+from retinue.core import Unavailable
+from retinue.store import ConfirmedChecks
+from retinue.store.confirmed_checks import NAME
 
 
 def test_checks_are_kept_by_project(tmp_path: Path) -> None:

@@ -11,15 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Conflict, InternalError, RunUnknown, Unavailable
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import RunStatus
+from retinue.core import Conflict, InternalError, OwnerId, RunId, RunStatus, RunUnknown, Unavailable
+from retinue.store import FileLock, Store
 from retinue.store.database import Database
-from retinue.store.file_lock import FileLock
 from retinue.store.filesystem import filesystem_of, mounted_type, refuse_network
 from retinue.store.folder import DataFolder
 from retinue.store.migrations import MIGRATIONS
-from retinue.store.store import Store
 from tests.store.store_support import DONE, SPEC, Bench
 
 WORKER = Path(__file__).with_name("store_worker.py")

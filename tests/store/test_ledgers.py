@@ -7,12 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core.budget import Budget, BudgetKind
-from retinue.core.errors import BudgetExceeded, Conflict
-from retinue.core.ids import RunId
-from retinue.core.run import RunLimits
+from retinue.core import Budget, BudgetExceeded, BudgetKind, Conflict, RunId, RunLimits
+from retinue.store import Store
 from retinue.store.ledgers import Account
-from retinue.store.store import Store
 from tests.store.store_support import SPEC, Bench
 
 

@@ -7,12 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from retinue.core.errors import InvalidInput
-from retinue.store import logs
-from retinue.store.logs import LogPage, LogStream, LogWriter
+from retinue.core import InvalidInput
+from retinue.store import LogStream, LogWriter, logs
+from retinue.store.logs import LogPage
 
 
 @pytest.fixture

@@ -9,13 +9,19 @@ from itertools import product
 
 import pytest
 
-from retinue.core.errors import Conflict, RunUnknown, Unavailable
-from retinue.core.ids import MessageId
-from retinue.core.message import CHANGES, MessageStatus, PermissionWanted
-from retinue.core.permission import ToolRequest
-from retinue.core.run import RunLimits, RunStatus
-from retinue.store.queue import Capacity
-from retinue.store.store import Store
+from retinue.core import (
+    Conflict,
+    MessageId,
+    MessageStatus,
+    PermissionWanted,
+    RunLimits,
+    RunStatus,
+    RunUnknown,
+    ToolRequest,
+    Unavailable,
+)
+from retinue.core.message import CHANGES
+from retinue.store import Capacity, Store
 from tests.store.store_support import DONE, ROOMY, SPEC, Bench
 
 ONE = Capacity(max_concurrent=1, max_queued=10)

@@ -6,9 +6,8 @@ import json
 import threading
 from pathlib import Path
 
-from retinue.core.run import Ending, Run, RunStatus
-from retinue.store.owners import Owner
-from retinue.store.store import Store
+from retinue.core import Ending, Run, RunStatus
+from retinue.store import Owner, Store
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 

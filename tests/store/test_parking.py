@@ -7,13 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core.errors import Conflict, RunUnknown
-from retinue.core.ids import OwnerId
-from retinue.core.message import MessageStatus
-from retinue.core.run import Run, RunStatus
+from retinue.core import Conflict, MessageStatus, OwnerId, Run, RunStatus, RunUnknown
+from retinue.store import Orphan, WorkflowRecord, recover_dead_owners
 from retinue.store.meta_files import MetaFiles
-from retinue.store.recovery import Orphan, recover_dead_owners
-from retinue.store.workflows import WorkflowRecord
 from tests.store.store_support import SPEC, Bench
 
 RESUMABLE = replace(SPEC, resumable=True, needs_slot=False)

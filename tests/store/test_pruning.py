@@ -6,13 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core.budget import Budget
-from retinue.core.errors import Canceled, RunUnknown
-from retinue.core.ids import RunId
-from retinue.core.run import Run, RunLimits
-from retinue.core.stop import Stop
-from retinue.store.logs import LogStream, LogWriter
-from retinue.store.pruning import BATCH, prune_runs
+from retinue.core import Budget, Canceled, Run, RunId, RunLimits, RunUnknown, Stop
+from retinue.store import LogStream, LogWriter, prune_runs
+from retinue.store.pruning import BATCH
 from tests.store.store_support import DONE, SPEC, Bench
 
 DAY = 86_400.0

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core.errors import Saturated
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import Endpoint, RunLimits, RunSpec, RunStatus
-from retinue.store.queue import Capacity
+from retinue.core import Endpoint, OwnerId, RunId, RunLimits, RunSpec, RunStatus, Saturated
+from retinue.store import Capacity
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 

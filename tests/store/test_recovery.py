@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.executor import ProcessIdentity
-from retinue.core.ids import MessageId, OwnerId, RunId
-from retinue.core.message import MessageStatus
-from retinue.core.run import ACTIVE_STATUSES, Run, RunStatus
-from retinue.store import logs, owners
-from retinue.store.logs import LogStream, LogWriter
-from retinue.store.owners import Owner
-from retinue.store.recovery import Orphan, recover_dead_owners
-from retinue.store.store import Store
+from retinue.core import (
+    ACTIVE_STATUSES,
+    MessageId,
+    MessageStatus,
+    OwnerId,
+    ProcessIdentity,
+    Run,
+    RunId,
+    RunStatus,
+)
+from retinue.store import LogStream, LogWriter, Orphan, Owner, Store, logs, owners, recover_dead_owners
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 WORKER = Path(__file__).with_name("store_worker.py")

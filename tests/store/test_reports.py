@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import InvalidInput, Unavailable
-from retinue.core.report import Report, ReportId, RoleOutcome, RoleResult
-from retinue.store.reports import KEPT, Reports
+from retinue.core import InvalidInput, Report, ReportId, RoleOutcome, RoleResult, Unavailable
+from retinue.store import Reports
+from retinue.store.reports import KEPT
 
 
 def report() -> Report:

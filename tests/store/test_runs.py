@@ -10,24 +10,26 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from retinue.core.budget import Budget, Usage
-from retinue.core.errors import Conflict, RunUnknown
-from retinue.core.executor import ProcessIdentity
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import (
+from retinue.core import (
     ENDED_STATUSES,
-    RESUMABLE_CHANGES,
     STATUS_CHANGES,
+    Budget,
+    Conflict,
     Ending,
     Endpoint,
+    OwnerId,
+    ProcessIdentity,
+    RunId,
     RunLimits,
     RunSpec,
     RunStatus,
+    RunUnknown,
+    Usage,
 )
-from retinue.store.store import Store
+from retinue.core.run import RESUMABLE_CHANGES
+from retinue.store import Store
 from tests.store.store_support import DONE, ROOMY, SPEC, Bench
 
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Conflict
-from retinue.core.executor import Resumed
-from retinue.store.file_lock import FileLock
-from retinue.store.sessions import SessionNote, forget_sessions, kept_sessions
+from retinue.core import Conflict, Resumed
+from retinue.store import FileLock, SessionNote, forget_sessions, kept_sessions
 
 
 def keep(state: Path, agent: str, cwd: Path, session: str) -> SessionNote:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Unavailable
-from retinue.store.token import new_token, token_of
+from retinue.core import Unavailable
+from retinue.store import new_token, token_of
 
 
 def test_token_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from threading import Thread
 
 import pytest
 
-from retinue.core.errors import Unavailable
-from retinue.store.trust import NAME, TrustedProjects
+from retinue.core import Unavailable
+from retinue.store import TrustedProjects
+from retinue.store.trust import NAME
 
 
 def test_trust_is_for_one_folder_and_survives(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retinue.core.json_value import Json
-from retinue.core.tokens import estimate_tokens
+from retinue.core import Json, estimate_tokens
 from tests.tools.tool_support import answer, file_toolbox, metered, spent
 
 pytestmark = pytest.mark.anyio

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
-from retinue.redaction import Redactor
-from retinue.tools.parent_tools import ask_parent_tool
-from retinue.tools.toolbox import Toolbox
+from retinue.core import Message, MessageId, MessageStatus, RunId
+from retinue.redaction import SecretRedactor
+from retinue.tools import Toolbox, ask_parent_tool
 from tests.tools.tool_support import answer
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +21,7 @@ def asking(status: MessageStatus, said: str | None) -> tuple[Toolbox, list[tuple
             id=MessageId.new(), run_id=RunId.new(), question=question, status=status, asked_at=0, answer=said
         )
 
-    return Toolbox([ask_parent_tool(ask, 3.0)], Redactor()), asked
+    return Toolbox([ask_parent_tool(ask, 3.0)], SecretRedactor()), asked
 
 
 async def test_an_answer_reaches_the_agent() -> None:

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Canceled
-from retinue.core.model import ToolSpec
-from retinue.core.tool_names import OWN_TOOLS, TOOL_SYNONYMS
-from retinue.redaction import Redactor
+from retinue.core import OWN_TOOLS, TOOL_SYNONYMS, Canceled, ToolSpec
+from retinue.redaction import SecretRedactor
+from retinue.tools import Tool, Toolbox, select_tools
 from retinue.tools.file_tools import FILE_TOOLS
-from retinue.tools.names import select_tools
 from retinue.tools.parent_tools import ASK_PARENT
-from retinue.tools.tool import Arguments, Tool, parameters
-from retinue.tools.toolbox import Toolbox
+from retinue.tools.tool import Arguments, parameters
 from tests.tools.tool_support import answer, file_toolbox
 
 pytestmark = pytest.mark.anyio
@@ -76,14 +73,14 @@ async def test_every_call_is_checked_at_its_own_moment(tmp_path: Path) -> None:
 
 async def test_what_leaves_is_redacted_and_fits() -> None:
     """P4, P6"""
-    box = Toolbox([echo()], Redactor(["hunter2-secret"]))
+    box = Toolbox([echo()], SecretRedactor(["hunter2-secret"]))
     assert "hunter2-secret" not in await answer(box, "echo", text="it is hunter2-secret")
     said = await answer(box, "echo", tokens=100, text="a line of words\n" * 300)
     assert "[cut:" in said and "of 301 lines" in said
 
 
 async def test_a_servers_tool_is_found_without_its_prefix() -> None:
-    box = Toolbox([echo("mcp__calc__add"), echo("mcp__calc__sub")], Redactor())
+    box = Toolbox([echo("mcp__calc__add"), echo("mcp__calc__sub")], SecretRedactor())
     assert await answer(box, "add", text="1") == "1"
 
 
@@ -91,13 +88,13 @@ async def test_what_ends_the_run_is_not_told_to_the_model() -> None:
     async def act(given: Arguments, tokens: int) -> str:
         raise Canceled("the run was canceled")
 
-    box = Toolbox([Tool(ToolSpec("slow", "", {}), act)], Redactor())
+    box = Toolbox([Tool(ToolSpec("slow", "", {}), act)], SecretRedactor())
     with pytest.raises(Canceled):
         await box.call("slow", {}, 100)
 
 
 async def test_an_empty_box_says_so() -> None:
-    assert "no tools" in await answer(Toolbox([], Redactor()), "read_file", path="a")
+    assert "no tools" in await answer(Toolbox([], SecretRedactor()), "read_file", path="a")
 
 
 def test_the_names_that_files_are_checked_against_are_those_of_the_tools() -> None:

@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from retinue.codebase.codebase import Codebase
-from retinue.core.budget import Budget, BudgetKind
-from retinue.core.json_value import Json
-from retinue.redaction import Redactor
+from retinue.codebase import Codebase
+from retinue.core import Budget, BudgetKind, Json
+from retinue.redaction import SecretRedactor
 from retinue.runtime.meter import Meter
-from retinue.tools.file_tools import FileTools
-from retinue.tools.names import Allows, allow_all
-from retinue.tools.toolbox import Toolbox
+from retinue.tools import Allows, FileTools, Toolbox, allow_all
 from tests.codebase.planting import plant
 
 ROOM = 1_000
@@ -34,7 +31,7 @@ def metered(**limits: int) -> Meter:
 def file_toolbox(
     folder: Path, files: Mapping[str, str | bytes], meter: Meter | None = None, allows: Allows = allow_all
 ) -> Toolbox:
-    redactor = Redactor()
+    redactor = SecretRedactor()
     tools = FileTools(Codebase([plant(folder, files)]), redactor, meter or metered())
     return Toolbox(tools.tools(), redactor, allows)
 

@@ -7,9 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.run import ACTIVE_STATUSES, RunStatus
-from retinue.store.recovery import recover_dead_owners
+from retinue.core import ACTIVE_STATUSES, Outcome, RunContext, RunStatus, Task
+from retinue.store import recover_dead_owners
 from tests.workflows.workflow_bench import REDACTOR, Bench, Scripted, bench, handoff_in, proceed
 
 WORKFLOW = """

@@ -7,12 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import Conflict
-from retinue.core.executor import Outcome
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import RunStatus
-from retinue.store.recovery import recover_dead_owners
-from retinue.store.store import Store
+from retinue.core import Conflict, Outcome, OwnerId, RunId, RunStatus
+from retinue.store import Store, recover_dead_owners
 from tests.workflows.workflow_bench import Scripted, bench, clarify, proceed, stop, wrote
 
 pytestmark = pytest.mark.anyio

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from retinue.core.run import RunStatus
-from retinue.store.checkpoints import RESULT_STEP
-from retinue.store.store import Store
+from retinue.core import RunStatus
+from retinue.store import RESULT_STEP, Store
 from tests.workflows.crashing_workflow import STEPS, Noting, recovered
 from tests.workflows.workflow_bench import bench
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from retinue.core.model import Prompt
+from retinue.core import Prompt
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES
 from retinue.models.scripted import Line, Scripted, calls
-from retinue.server.mcp_server import build_server
-from retinue.store.confirmed_checks import ConfirmedChecks
+from retinue.server import build_server
+from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.models.served import KINDS
 from tests.server.conftest import call

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.executor import Outcome
-from retinue.core.run import RunStatus
+from retinue.core import Outcome, RunStatus
 from tests.workflows.workflow_bench import PATIENCE_S, Scripted, bench, proceed
 
 pytestmark = pytest.mark.anyio

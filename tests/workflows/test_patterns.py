@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from retinue.core.budget import Budget
-from retinue.core.run import RunStatus
-from retinue.core.tokens import estimate_tokens
+from retinue.core import Budget, RunStatus, estimate_tokens
 from retinue.definitions.places import BUILTIN
 from tests.workflows.workflow_bench import Scripted, bench, handoff_in, proceed, stop, wrote
 

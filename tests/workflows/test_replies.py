@@ -6,12 +6,19 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.core.handoff import HandoffContext, HandoffRequest, HandoffResponse, handoff_schemas
-from retinue.core.phase import Decision, ExpectedFindings, Phase, PhaseStatus
-from retinue.core.tokens import estimate_tokens
+from retinue.core import (
+    Decision,
+    ExpectedFindings,
+    HandoffContext,
+    HandoffRequest,
+    HandoffResponse,
+    Phase,
+    PhaseStatus,
+    estimate_tokens,
+    handoff_schemas,
+)
 from retinue.workflows.replies import Unreadable, read_reply, shortened
 
 REQUEST = HandoffRequest(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.run import RunStatus
+from retinue.core import RunStatus
 from tests.workflows.workflow_bench import (
     LATE,
     Scripted,

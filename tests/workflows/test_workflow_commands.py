@@ -14,9 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from retinue.cli.main import main
-from retinue.core.ids import RunId
-from retinue.core.run import RunStatus
-from retinue.store.store import Store
+from retinue.core import RunId, RunStatus
+from retinue.store import Store
 from tests.conftest import RETINUE
 
 pytestmark = pytest.mark.usefixtures("project")

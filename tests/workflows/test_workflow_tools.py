@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from retinue.core.tokens import estimate_tokens
-from retinue.core.workflow import Assignment
-from retinue.service.overview import answer_run, runs_overview
-from retinue.service.service import Service
+from retinue.core import Assignment, estimate_tokens
+from retinue.service import Service, answer_run, runs_overview
 from retinue.service.workflow_views import outcome
-from retinue.store.confirmed_checks import ConfirmedChecks
+from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, read_settings, running
 from tests.server.conftest import call, host
 from tests.server.test_elicitation import accepting

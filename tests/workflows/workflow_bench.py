@@ -10,24 +10,35 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from retinue.core.budget import UNLIMITED, Budget
-from retinue.core.errors import DeadlineExceeded, ProgramFailed
-from retinue.core.executor import Outcome, OutputLine, RunContext, Task
-from retinue.core.ids import RunId
-from retinue.core.run import Run, RunLimits, RunSpec, RunStatus
-from retinue.core.workflow import Assignment, Workflow
-from retinue.definitions.workflows import read_team, read_workflow
-from retinue.redaction import Redactor
-from retinue.runtime.supervisor import Supervisor, Work
-from retinue.store.checkpoints import RESULT_STEP
-from retinue.workflows.embedded import Embedded
+from retinue.core import (
+    Assignment,
+    Budget,
+    DeadlineExceeded,
+    Outcome,
+    OutputLine,
+    ProgramFailed,
+    Run,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunSpec,
+    RunStatus,
+    Task,
+    Workflow,
+)
+from retinue.core.budget import UNLIMITED
+from retinue.definitions import read_team, read_workflow
+from retinue.redaction import SecretRedactor
+from retinue.runtime import Supervisor, Work
+from retinue.store import RESULT_STEP
+from retinue.workflows import Embedded
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
 Reply = str | Mapping[str, Any] | Outcome
 Script = Callable[[str, int], "Reply | Awaitable[Reply]"]
 """From the prompt and the number of the call to the agent's answer."""
 LATE = Outcome("half of it", error=DeadlineExceeded("the deadline passed while it ran"))
-REDACTOR = Redactor()
+REDACTOR = SecretRedactor()
 
 
 def proceed(summary: str = "done", **findings: Any) -> dict[str, Any]:

@@ -12,12 +12,10 @@ import click
 
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.run_commands import exit_code, told, with_runs
-from retinue.core.errors import InvalidInput, Unauthorized
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import InvalidInput, Unauthorized, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service.agents import AgentService
-    from retinue.service.runs import RunService
+    from retinue.service import AgentService, RunService
 
 
 def known() -> AgentService:

@@ -25,7 +25,7 @@ def config(file: Path | None, as_json: bool) -> None:
       retinue config --check retinue.toml
       RETINUE_LIMITS__MAX_FILES_READ=100 retinue config --json
     """
-    from retinue.service.configuration import check_settings_file, describe_settings, user_settings_location
+    from retinue.service import check_settings_file, describe_settings, user_settings_location
     from retinue.wiring import read_settings
 
     if file is not None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from retinue.cli.opened import with_service
-from retinue.core.errors import Unauthorized
+from retinue.core import Unauthorized
 
 if TYPE_CHECKING:
-    from retinue.service.service import Service
+    from retinue.service import Service
 
 
 @click.command()
@@ -51,8 +51,8 @@ def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
 
     async def serve(service: Service) -> None:
         # Imported here because the web libraries take a moment that other commands should not wait.
-        from retinue.dashboard.serving import serve_dashboard
-        from retinue.server.logs import start_logging
+        from retinue.dashboard import serve_dashboard
+        from retinue.server import start_logging
 
         start_logging(service.settings.log_level, service.settings.log_format, service.redactor.redact)
         await serve_dashboard(service, port, click.echo, opens_browser=not no_open and sys.stdout.isatty())

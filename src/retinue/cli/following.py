@@ -11,12 +11,11 @@ import click
 from retinue.cli.opened import with_service
 from retinue.cli.output import print_json, print_table
 from retinue.cli.run_commands import exit_code
-from retinue.core.errors import InvalidInput, Unauthorized
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import InvalidInput, Unauthorized, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.core.ids import RunId
-    from retinue.service.workflows import WorkflowService
+    from retinue.core import RunId
+    from retinue.service import WorkflowService
 
 T = TypeVar("T")
 
@@ -84,7 +83,7 @@ def _print_result(view: dict[str, Any]) -> None:
         if issue != view.get("reason"):  # which stands above
             click.echo(f"- {issue}")
     if savings := view.get("savings"):
-        from retinue.service.workflow_views import savings_table
+        from retinue.service import savings_table
 
         click.echo()
         print_table(savings_table(savings))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.output import json_option, print_json
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service.service import Service
+    from retinue.service import Service
 
 TITLES = {
     "found": "Found",
@@ -59,7 +59,7 @@ def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     import asyncio
 
-    from retinue.service.handoff_documents import Draft, create_handoff
+    from retinue.service import Draft, create_handoff
 
     lists = {name: given.pop(name) for name in LISTS}
     draft = Draft(lists=lists, **given)
@@ -85,7 +85,7 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
     """
     import asyncio
 
-    from retinue.service.handoff_documents import resume_handoff
+    from retinue.service import resume_handoff
 
     view: dict[str, Any] = asyncio.run(resume_handoff(service_for(roots), name))
     if as_json:

@@ -34,8 +34,8 @@ def index(roots: tuple[str, ...], as_json: bool) -> None:
       retinue index --root ~/project
     """
     from retinue.cli.handoff_commands import service_for
-    from retinue.core.stop import Stop
-    from retinue.service.indexing import make_indexes
+    from retinue.core import Stop
+    from retinue.service import make_indexes
 
     began = time.monotonic()
     folders = make_indexes(service_for(roots), Stop(MOST_SECONDS))

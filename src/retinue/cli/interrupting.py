@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from retinue.core.ids import RunId
-    from retinue.service.runs import RunService
+    from retinue.core import RunId
+    from retinue.service import RunService
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import click
 
 from retinue import __version__
 from retinue.cli.output import JSON_WANTED, print_json
-from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Stopped
+from retinue.core import ConfigInvalid, InvalidInput, RetinueError, Stopped
 
 E = TypeVar("E", bound=BaseException)
 

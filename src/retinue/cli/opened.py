@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from retinue.core.errors import RetinueError
+from retinue.core import RetinueError
 
 if TYPE_CHECKING:
-    from retinue.service.service import Service
+    from retinue.service import Service
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import strip_control_characters
 
 T = TypeVar("T", bound=Callable[..., Any])
 JSON_WANTED = "retinue.json"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from retinue.cli.terminal import is_plain
-from retinue.core.text import counted
+from retinue.core import counted
 
 if TYPE_CHECKING:
-    from retinue.core.ids import RunId
-    from retinue.service.runs import RunService
+    from retinue.core import RunId
+    from retinue.service import RunService
 
 NOT_BEFORE_S = 0.3
 """What is done by then needs no line that only flickers."""

@@ -12,9 +12,7 @@ from typing import Any
 import click
 
 from retinue.cli.terminal import has_links, is_plain
-from retinue.core.reference import Reference
-from retinue.core.text import counted
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import Reference, counted, strip_control_characters
 
 TITLES = {
     "locator": "Where to look",

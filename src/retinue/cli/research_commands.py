@@ -9,10 +9,10 @@ import click
 
 from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
 from retinue.cli.output import T, json_option, print_json
-from retinue.core.errors import Unavailable
+from retinue.core import Unavailable
 
 if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
-    from retinue.service.research import ResearchRequest, Verb
+    from retinue.service import ResearchRequest, Verb
 
 
 def question_options(command: T) -> T:
@@ -42,7 +42,7 @@ def research(artifact: bool, previous: str | None, **options: Any) -> None:
       retinue research "where are retries handled?" --root ~/project
       retinue research "examples of custom middleware" --json
     """
-    from retinue.service.research import research_codebase as verb
+    from retinue.service import research_codebase as verb
 
     run(verb, artifact=artifact, previous=previous, **options)
 
@@ -56,7 +56,7 @@ def locate(**options: Any) -> None:
     Example:
       retinue locate "parsing of the configuration file" --root ~/project --limit 20 --json
     """
-    from retinue.service.research import locate_in_codebase as verb
+    from retinue.service import locate_in_codebase as verb
 
     run(verb, **options)
 
@@ -70,7 +70,7 @@ def analyze(**options: Any) -> None:
     Example:
       retinue analyze "Session.send" --root ~/project
     """
-    from retinue.service.research import analyze_component as verb
+    from retinue.service import analyze_component as verb
 
     run(verb, **options)
 
@@ -84,7 +84,7 @@ def patterns(**options: Any) -> None:
     Example:
       retinue patterns "a test that uses a temporary database" --root ~/project
     """
-    from retinue.service.research import find_patterns as verb
+    from retinue.service import find_patterns as verb
 
     run(verb, **options)
 
@@ -105,7 +105,7 @@ def run(
     import asyncio
 
     from retinue.cli.report_view import print_report
-    from retinue.service.research import ResearchRequest
+    from retinue.service import ResearchRequest
 
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
@@ -133,7 +133,7 @@ async def answered(
 
     from retinue.cli.interrupting import ending_runs
     from retinue.cli.progress import showing_progress
-    from retinue.service.indexing import can_index
+    from retinue.service import can_index
     from retinue.wiring import build_service, is_child, read_settings, recording
 
     flags: dict[str, Any] = {"roots": roots, "index": None if index else False}

@@ -11,10 +11,10 @@ import click
 
 from retinue.cli.opened import with_service
 from retinue.cli.output import Screen, json_option, print_json
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service.runs import RunService
+    from retinue.service import RunService
 
 T = TypeVar("T")
 
@@ -181,7 +181,6 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     else:
         for view in done["runs"]:
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            click.echo(
-                f"{view['run_id']} {view['status']}{strip_control_characters(asks)}\n{strip_control_characters(told(view))}".rstrip()
-            )
+            answer = strip_control_characters(f"{asks}\n{told(view)}")
+            click.echo(f"{view['run_id']} {view['status']}{answer}".rstrip())
     sys.exit(exit_code(done["runs"]))

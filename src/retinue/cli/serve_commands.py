@@ -22,17 +22,14 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
       retinue serve --root ~/project
       retinue serve --root ~/project --http 127.0.0.1:8765
     """
-    from retinue.server.gc_tuning import disable_gc, freeze_gc
+    from retinue.server import disable_gc, freeze_gc
 
     disable_gc()
     # Imported here because the MCP library takes a second that other commands should not wait.
     import anyio
 
     from retinue import wiring
-    from retinue.server.http import BindAddress, serve_http
-    from retinue.server.logs import start_logging
-    from retinue.server.mcp_server import build_server
-    from retinue.server.stdio import serve_stdio
+    from retinue.server import BindAddress, build_server, serve_http, serve_stdio, start_logging
 
     if wiring.is_child():
         # A run that finds this server in its user's configuration must not get more than a child may.
@@ -66,9 +63,7 @@ def serve_child() -> None:
     import anyio
 
     from retinue import wiring
-    from retinue.server.logs import start_logging
-    from retinue.server.mcp_server import child_server_of
-    from retinue.server.stdio import serve_stdio
+    from retinue.server import child_server_of, serve_stdio, start_logging
 
     loaded = wiring.read_settings({})
     run = wiring.own_run(loaded)
@@ -90,8 +85,7 @@ def token(new: bool, as_json: bool) -> None:
     Example:
       curl -H "Authorization: Bearer $(retinue token)" http://127.0.0.1:8765/mcp
     """
-    from retinue.wiring import read_settings
-    from retinue.wiring import token as stored_token
+    from retinue.wiring import read_settings, token as stored_token
 
     value = stored_token(read_settings({}), new=new)
     if as_json:

@@ -6,7 +6,7 @@ import click
 
 from retinue.cli.agent_commands import known
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.core.errors import Unauthorized
+from retinue.core import Unauthorized
 
 
 @click.group(invoke_without_command=True)

@@ -11,7 +11,7 @@ import click
 from retinue.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
-    from retinue.service.setup import InstallOutcome
+    from retinue.service import InstallOutcome
 
 HOST_NAMES = ("lmstudio", "claude", "cursor", "vscode", "goose")
 """Repeated from the service, which must not be imported for `--help`; a test compares them."""
@@ -64,13 +64,7 @@ def install(
       retinue install lmstudio --root ~/project --link
     """
     # Imported here because `retinue --help` should not wait for it.
-    from retinue.service.setup import (
-        host_file,
-        host_link,
-        host_snippet,
-        install_host,
-        server_entry,
-    )
+    from retinue.service import host_file, host_link, host_snippet, install_host, server_entry
 
     if only_print + only_link + dry_run > 1:
         raise click.UsageError("--print, --link and --dry-run show different things: choose one")
@@ -105,9 +99,7 @@ def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_jso
       retinue uninstall --dry-run
     """
     # Imported here because `retinue --help` should not wait for it.
-    from retinue.service.setup import (
-        uninstall_host,
-    )
+    from retinue.service import uninstall_host
 
     outcomes, errors = uninstall_host(host, scope, dry_run=dry_run)
     if as_json:
@@ -139,9 +131,7 @@ def doctor(roots: tuple[str, ...], as_json: bool) -> None:
       retinue doctor --root ~/project --json
     """
     # Imported here because `retinue --help` should not wait for it.
-    from retinue.service.setup import (
-        diagnose,
-    )
+    from retinue.service import diagnose
 
     checks = diagnose(roots)
     problems = sum(check.status == "problem" for check in checks)

@@ -10,7 +10,7 @@ from retinue.cli.following import about, follow, task_text, tell, with_workflows
 from retinue.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
-    from retinue.service.workflows import WorkflowService
+    from retinue.service import WorkflowService
 
 
 @click.command()
@@ -51,7 +51,7 @@ def team(name: str, task: str, as_json: bool) -> None:
     Example:
       retinue team review "check hello.py"
     """
-    from retinue.core.workflow import Assignment
+    from retinue.core import Assignment
 
     assignment = Assignment(feature=task_text(task))
 
@@ -89,6 +89,6 @@ def schema(name: str) -> None:
     Example:
       retinue schema handoff
     """
-    from retinue.core.handoff import handoff_schemas  # imported here because pydantic takes a while
+    from retinue.core import handoff_schemas  # imported here because pydantic takes a while
 
     print_json(handoff_schemas())

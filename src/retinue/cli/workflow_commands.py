@@ -10,11 +10,10 @@ import click
 
 from retinue.cli.following import about, follow, said, task_text, tell, with_workflows
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.core.errors import InvalidInput
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import InvalidInput, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service.workflows import WorkflowService
+    from retinue.service import WorkflowService
 
 
 @click.group()
@@ -53,7 +52,7 @@ def run(
       retinue workflow run review-in-parallel "the last change"
       retinue workflow run --file mine.yaml "add a cache" --constraint "no new dependency"
     """
-    from retinue.core.workflow import Assignment
+    from retinue.core import Assignment
 
     if len(words) != (2 if file is None else 1):
         raise InvalidInput("give a workflow's name and a task", hint="or --file and a task; quote the task")
@@ -116,7 +115,7 @@ def show(run_id: str, as_json: bool) -> None:
         print_json(view)
         return
     view = strip_control_characters(view)
-    from retinue.service.workflow_views import savings_table, timeline
+    from retinue.service import savings_table, timeline
 
     click.echo(f"{view['run_id']} {view['workflow']} {view['status']}\n{view['task']}\n")
     print_table(timeline(view["steps"]))

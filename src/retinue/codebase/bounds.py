@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 
 OnRead = Callable[[int, int], None]
 """Told (files, bytes) just before text is handed out; may raise LimitExceeded to refuse it.

@@ -27,9 +27,7 @@ from retinue.codebase.read import Excerpt, excerpt
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
 from retinue.codebase.search import Searcher, SearchResult
 from retinue.codebase.walk import MAX_FILES, FileWalk, Walker, ignores_above
-from retinue.core.errors import ConfigInvalid, InvalidInput, PathDenied, PathMissing
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import ConfigInvalid, InvalidInput, PathDenied, PathMissing, Root, Stop
 
 MAX_LISTING_DEPTH = 10
 MAX_CONTEXT = 20

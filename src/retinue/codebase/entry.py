@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from retinue.core.root import Root
+from retinue.core import Root
 
 
 class FileEntry(NamedTuple):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from retinue.codebase.linear_regex import PatternInvalid, compile_regex
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 
 PREFIX, MIDDLE, SUFFIX = "(?:/?|.*/)", "(?:/|/.*/)", "/.*"
 ANY_NAME = "[^/]*"

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from retinue.codebase.directory import MAX_DEPTH, POSIX, Directory
 from retinue.codebase.policy import Rules
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, Stop
 
 CLOCK_SLACK_NS = 2_000_000_000
 """File systems keep times as coarsely as this, and a network one by another clock."""

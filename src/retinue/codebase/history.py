@@ -18,7 +18,7 @@ from typing import NamedTuple
 from retinue.codebase.evidence import Past, RelatedCommit
 from retinue.codebase.git_head import head_commit
 from retinue.codebase.terms import QueryTerms, Vocabulary, words
-from retinue.core.stop import Stop
+from retinue.core import Stop
 
 COMMITS = 5_000
 """How far back messages are read. Older ones were no better than none on the development sets."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from retinue.codebase.globs import is_literal, matcher
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 

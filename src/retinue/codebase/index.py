@@ -27,8 +27,7 @@ from retinue.codebase.opener import Opener
 from retinue.codebase.scan import text_of
 from retinue.codebase.segments import Segment
 from retinue.codebase.terms import Vocabulary
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, Stop
 
 VERSION = 4
 """Of the tables and of everything that is stored in them; another version is another file."""

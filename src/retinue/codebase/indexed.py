@@ -19,7 +19,7 @@ from retinue.codebase.path_words import FOLDER, NAME, PathWords, path_words
 from retinue.codebase.postings import COUNT, COUNT_BITS
 from retinue.codebase.scan import counts_in, detail_of, size_of, text_of
 from retinue.codebase.terms import QueryTerms
-from retinue.core.stop import Stop
+from retinue.core import Stop
 
 
 class Indexed:

@@ -12,7 +12,7 @@ from retinue.codebase.entry import FileEntry
 from retinue.codebase.omitted import Omitted, Tally
 from retinue.codebase.opener import Opener
 from retinue.codebase.walk import VisibleEntry, Walker, ignores_above
-from retinue.core.stop import Stop
+from retinue.core import Stop
 
 ItemKind = Literal["folder", "file", "link", "other"]
 

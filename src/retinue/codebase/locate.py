@@ -24,8 +24,7 @@ from retinue.codebase.rank import rank, why
 from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
 from retinue.codebase.scan import Scan
 from retinue.codebase.sources import MAX_SEARCHED_BYTES
-from retinue.core.errors import InvalidInput
-from retinue.core.stop import Stop
+from retinue.core import InvalidInput, Stop
 
 FEW_CHANGES = 200
 """Files; with more to read again, a scan answers sooner."""

@@ -15,8 +15,7 @@ from retinue.codebase.entry import FileEntry
 from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled_at
 from retinue.codebase.ignore import IGNORE_FILES
 from retinue.codebase.sources import worth_reading
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, Stop
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS holdings (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from retinue.core.errors import DeadlineExceeded, LimitExceeded, RetinueError
-from retinue.core.stop import Stop
+from retinue.core import DeadlineExceeded, LimitExceeded, RetinueError, Stop
 
 
 @dataclass(frozen=True, slots=True)

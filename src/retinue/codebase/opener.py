@@ -20,9 +20,7 @@ from retinue.codebase.entry import FileEntry
 from retinue.codebase.hardlinks import HardLinks
 from retinue.codebase.policy import Rules
 from retinue.codebase.text import SNIFFED_BYTES, Text, is_binary, to_text
-from retinue.core.errors import RootUnknown
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, RootUnknown, Stop
 
 LINK_IN_THE_WAY = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 

@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from retinue.codebase.directory import POSIX
 from retinue.codebase.entry import FileEntry
-from retinue.core.errors import InvalidInput, PathDenied
-from retinue.core.root import Root
+from retinue.core import InvalidInput, PathDenied, Root
 
 
 def places(roots: Sequence[Root], given: str) -> list[FileEntry]:

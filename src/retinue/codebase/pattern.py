@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from retinue.codebase.linear_regex import PatternInvalid, Regex, compile_regex
 from retinue.codebase.rust_regex import to_rust
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 
 MAX_PATTERN_CHARS = 2_000
 

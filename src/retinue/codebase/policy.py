@@ -15,8 +15,7 @@ from pathlib import Path
 
 from retinue.codebase.globs import matcher
 from retinue.codebase.secret_names import EXAMPLES, SECRET_FILES, SECRETS
-from retinue.core.errors import ConfigInvalid, InvalidInput
-from retinue.core.root import Root
+from retinue.core import ConfigInvalid, InvalidInput, Root
 
 SYSTEM_PATHS = tuple(
     Path(path)

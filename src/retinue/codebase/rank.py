@@ -21,7 +21,7 @@ from retinue.codebase.kinds import FileStanding, file_standing
 from retinue.codebase.mentions import mentioned
 from retinue.codebase.neighbours import neighbourhood
 from retinue.codebase.question import ParsedQuestion
-from retinue.core.text import counted
+from retinue.core import counted
 
 SHORTLIST = 80
 _AMONG_THE_BEST = 10

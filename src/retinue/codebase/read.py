@@ -8,7 +8,7 @@ from retinue.codebase.bounds import Bounds
 from retinue.codebase.entry import FileEntry
 from retinue.codebase.omitted import Omitted, Tally
 from retinue.codebase.text import Text, clip
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)

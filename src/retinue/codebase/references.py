@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.entry import FileEntry
 from retinue.codebase.opener import Opener
-from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
-from retinue.core.stop import Stop
+from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
+from retinue.core import LimitExceeded, PathDenied, PathMissing
 
 
 def hidden(path: str) -> PathDenied:

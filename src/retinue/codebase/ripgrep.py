@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retinue.codebase.directory import POSIX
-from retinue.core.stop import Stop
+from retinue.core import Stop
 
 OLDEST_MAJOR = 13
 # Bytes of file names for one process: below every system's limit, Windows' being by far the lowest.

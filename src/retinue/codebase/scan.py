@@ -20,8 +20,7 @@ from retinue.codebase.question import ParsedQuestion
 from retinue.codebase.ripgrep import Ripgrep, batches
 from retinue.codebase.sources import MAX_SEARCHED_BYTES, worth_reading
 from retinue.codebase.terms import QueryTerms, words
-from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
-from retinue.core.stop import Stop
+from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
 
 
 class Scan:

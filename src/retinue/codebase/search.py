@@ -21,8 +21,7 @@ from retinue.codebase.opener import Opener
 from retinue.codebase.pattern import SearchPattern
 from retinue.codebase.ripgrep import Ripgrep, batches
 from retinue.codebase.text import clip
-from retinue.core.errors import DeadlineExceeded, LimitExceeded, PathDenied, PathMissing
-from retinue.core.stop import Stop
+from retinue.core import DeadlineExceeded, LimitExceeded, PathDenied, PathMissing, Stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from typing import NamedTuple
 
-from retinue.core.text import counted
+from retinue.core import counted
 
 SNIFFED_BYTES = 8_192
 

@@ -15,8 +15,7 @@ from retinue.codebase.omitted import Tally
 from retinue.codebase.opener import Opener
 from retinue.codebase.policy import Policy
 from retinue.codebase.walk import MAX_FILES
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, Stop
 
 
 class CodebaseView(Codebase):

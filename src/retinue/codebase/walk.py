@@ -17,8 +17,7 @@ from retinue.codebase.omitted import Tally
 from retinue.codebase.opener import Opener
 from retinue.codebase.policy import Rules
 from retinue.codebase.secret_names import VERSION_CONTROL
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.core import Root, Stop
 
 MAX_FILES = 200_000
 """A walk ends here: a root this large is a disk, not a project."""

@@ -1,1 +1,32 @@
 """The one room that reads setting files and the environment. Knows nothing of what settings are for."""
+
+from typing import TYPE_CHECKING
+
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.config.load import (
+        CHILD_SOCKET as CHILD_SOCKET,
+        CHILD_TOKEN as CHILD_TOKEN,
+        DATA_DIR as DATA_DIR,
+        LoadedSettings as LoadedSettings,
+        SettingProblem as SettingProblem,
+        invalid_settings as invalid_settings,
+        load_settings as load_settings,
+        load_settings_file as load_settings_file,
+        user_settings_file as user_settings_file,
+    )
+    from retinue.config.schema import setting_values as setting_values
+    from retinue.config.settings import Settings as Settings
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "load": (
+                "CHILD_SOCKET CHILD_TOKEN DATA_DIR LoadedSettings SettingProblem invalid_settings "
+                "load_settings load_settings_file user_settings_file"
+            ),
+            "schema": "setting_values",
+            "settings": "Settings",
+        },
+    )

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from retinue.config.schema import Wrong, build, is_section, missing, nearest, row_of, rows, sections, snake
 from retinue.config.settings import Settings
-from retinue.core.errors import ConfigInvalid
+from retinue.core import ConfigInvalid
 
 FILE = "retinue.toml"
 PREFIX = "RETINUE_"

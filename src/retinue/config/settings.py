@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from retinue.core.names import DEFAULT_TOOL_GROUPS, EXECUTOR_NAMES, TOOL_GROUPS
+from retinue.core import DEFAULT_TOOL_GROUPS, EXECUTOR_NAMES, TOOL_GROUPS
 
 
 def setting(

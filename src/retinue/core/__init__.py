@@ -1,1 +1,236 @@
 """The words we use: values, ports and errors. Knows nothing of any other room."""
+
+from typing import TYPE_CHECKING
+
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.core.agent import (
+        DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S,
+        HOST as HOST,
+        NO_PERMISSIONS as NO_PERMISSIONS,
+        Agent as Agent,
+        McpServer as McpServer,
+        NetworkChoice as NetworkChoice,
+        Permissions as Permissions,
+    )
+    from retinue.core.budget import (
+        Budget as Budget,
+        BudgetKind as BudgetKind,
+        Charge as Charge,
+        Usage as Usage,
+    )
+    from retinue.core.errors import (
+        AcceptanceFailed as AcceptanceFailed,
+        BudgetExceeded as BudgetExceeded,
+        Canceled as Canceled,
+        ConfigInvalid as ConfigInvalid,
+        Conflict as Conflict,
+        ContextOverflow as ContextOverflow,
+        DeadlineExceeded as DeadlineExceeded,
+        EmptyReply as EmptyReply,
+        Halted as Halted,
+        InternalError as InternalError,
+        InvalidInput as InvalidInput,
+        LimitExceeded as LimitExceeded,
+        ModelFailed as ModelFailed,
+        OutputInvalid as OutputInvalid,
+        PathDenied as PathDenied,
+        PathMissing as PathMissing,
+        ProgramFailed as ProgramFailed,
+        RetinueError as RetinueError,
+        RootUnknown as RootUnknown,
+        RunUnknown as RunUnknown,
+        Saturated as Saturated,
+        Stopped as Stopped,
+        ToolsUnsupported as ToolsUnsupported,
+        Unauthorized as Unauthorized,
+        Unavailable as Unavailable,
+    )
+    from retinue.core.executor import (
+        AskParent as AskParent,
+        Emit as Emit,
+        Hide as Hide,
+        Outcome as Outcome,
+        OutputLine as OutputLine,
+        ProcessIdentity as ProcessIdentity,
+        Resumed as Resumed,
+        RunContext as RunContext,
+        Started as Started,
+        StreamName as StreamName,
+        Task as Task,
+    )
+    from retinue.core.handoff import (
+        HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
+        HandoffContext as HandoffContext,
+        HandoffRequest as HandoffRequest,
+        HandoffResponse as HandoffResponse,
+        handoff_schemas as handoff_schemas,
+    )
+    from retinue.core.ids import MessageId as MessageId, OwnerId as OwnerId, RunId as RunId
+    from retinue.core.json_value import Json as Json
+    from retinue.core.lenient_json import (
+        MAX_JSON_CHARS as MAX_JSON_CHARS,
+        NotJson as NotJson,
+        any_value as any_value,
+        embedded_values as embedded_values,
+        first_value as first_value,
+        objects_in as objects_in,
+        parse_lenient as parse_lenient,
+        parse_lenient_object as parse_lenient_object,
+        stated_values as stated_values,
+        unfenced as unfenced,
+    )
+    from retinue.core.message import (
+        NO_ANSWER as NO_ANSWER,
+        TAKEN_BACK as TAKEN_BACK,
+        Message as Message,
+        MessageStatus as MessageStatus,
+        PermissionWanted as PermissionWanted,
+    )
+    from retinue.core.model import (
+        Estimator as Estimator,
+        FinishReason as FinishReason,
+        Model as Model,
+        ModelFacts as ModelFacts,
+        Prompt as Prompt,
+        Reply as Reply,
+        ReplyPiece as ReplyPiece,
+        ToolCall as ToolCall,
+        ToolSpec as ToolSpec,
+        Turn as Turn,
+        TurnRole as TurnRole,
+    )
+    from retinue.core.names import (
+        DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
+        EXECUTOR_NAMES as EXECUTOR_NAMES,
+        TOOL_GROUPS as TOOL_GROUPS,
+    )
+    from retinue.core.permission import (
+        PermissionRule as PermissionRule,
+        Permit as Permit,
+        ToolRequest as ToolRequest,
+        Verdict as Verdict,
+        argument_details as argument_details,
+        decide_by_rules as decide_by_rules,
+        deny_all as deny_all,
+    )
+    from retinue.core.phase import (
+        Decision as Decision,
+        ExpectedFindings as ExpectedFindings,
+        Phase as Phase,
+        PhaseStatus as PhaseStatus,
+    )
+    from retinue.core.ports import Executor as Executor, Redactor as Redactor
+    from retinue.core.reference import Reference as Reference
+    from retinue.core.report import (
+        RESEARCH_ROLES as RESEARCH_ROLES,
+        Confidence as Confidence,
+        Report as Report,
+        ReportId as ReportId,
+        ReportProgress as ReportProgress,
+        RoleError as RoleError,
+        RoleOutcome as RoleOutcome,
+        RoleResult as RoleResult,
+        RoleStatus as RoleStatus,
+    )
+    from retinue.core.root import Root as Root
+    from retinue.core.run import (
+        ACTIVE_STATUSES as ACTIVE_STATUSES,
+        ENDED_STATUSES as ENDED_STATUSES,
+        STATUS_CHANGES as STATUS_CHANGES,
+        Ending as Ending,
+        Endpoint as Endpoint,
+        Run as Run,
+        RunLimits as RunLimits,
+        RunSpec as RunSpec,
+        RunStatus as RunStatus,
+        RunTiming as RunTiming,
+        check_status_change as check_status_change,
+    )
+    from retinue.core.spending import UNMETERED as UNMETERED, Spending as Spending
+    from retinue.core.stop import Stop as Stop
+    from retinue.core.text import clip as clip, counted as counted, join_notes as join_notes
+    from retinue.core.tokens import estimate_tokens as estimate_tokens
+    from retinue.core.tool_names import (
+        ASK_PARENT as ASK_PARENT,
+        FOREIGN_TOOLS as FOREIGN_TOOLS,
+        MCP_PREFIX as MCP_PREFIX,
+        OWN_TOOLS as OWN_TOOLS,
+        TOOL_SYNONYMS as TOOL_SYNONYMS,
+    )
+    from retinue.core.visible_text import (
+        name_invisible_characters as name_invisible_characters,
+        strip_control_characters as strip_control_characters,
+    )
+    from retinue.core.workflow import (
+        PARALLEL_LIMIT as PARALLEL_LIMIT,
+        Assignment as Assignment,
+        Branch as Branch,
+        Chain as Chain,
+        FieldType as FieldType,
+        Parallel as Parallel,
+        QuorumRule as QuorumRule,
+        Step as Step,
+        Workflow as Workflow,
+        WorkflowNode as WorkflowNode,
+        steps_of as steps_of,
+    )
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "agent": "DEFAULT_TIMEOUT_S HOST NO_PERMISSIONS Agent McpServer NetworkChoice Permissions",
+            "budget": "Budget BudgetKind Charge Usage",
+            "errors": (
+                "AcceptanceFailed BudgetExceeded Canceled ConfigInvalid Conflict ContextOverflow "
+                "DeadlineExceeded EmptyReply Halted InternalError InvalidInput LimitExceeded "
+                "ModelFailed OutputInvalid PathDenied PathMissing ProgramFailed RetinueError "
+                "RootUnknown RunUnknown Saturated Stopped ToolsUnsupported Unauthorized Unavailable"
+            ),
+            "executor": (
+                "AskParent Emit Hide Outcome OutputLine ProcessIdentity Resumed RunContext Started "
+                "StreamName Task"
+            ),
+            "handoff": (
+                "HANDOFF_SUMMARY_TOKENS HandoffContext HandoffRequest HandoffResponse handoff_schemas"
+            ),
+            "ids": "MessageId OwnerId RunId",
+            "json_value": "Json",
+            "lenient_json": (
+                "MAX_JSON_CHARS NotJson any_value embedded_values first_value objects_in parse_lenient "
+                "parse_lenient_object stated_values unfenced"
+            ),
+            "message": "NO_ANSWER TAKEN_BACK Message MessageStatus PermissionWanted",
+            "model": (
+                "Estimator FinishReason Model ModelFacts Prompt Reply ReplyPiece ToolCall ToolSpec "
+                "Turn TurnRole"
+            ),
+            "names": "DEFAULT_TOOL_GROUPS EXECUTOR_NAMES TOOL_GROUPS",
+            "permission": (
+                "PermissionRule Permit ToolRequest Verdict argument_details decide_by_rules deny_all"
+            ),
+            "phase": "Decision ExpectedFindings Phase PhaseStatus",
+            "ports": "Executor Redactor",
+            "reference": "Reference",
+            "report": (
+                "RESEARCH_ROLES Confidence Report ReportId ReportProgress RoleError RoleOutcome "
+                "RoleResult RoleStatus"
+            ),
+            "root": "Root",
+            "run": (
+                "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
+                "RunStatus RunTiming check_status_change"
+            ),
+            "spending": "UNMETERED Spending",
+            "stop": "Stop",
+            "text": "clip counted join_notes",
+            "tokens": "estimate_tokens",
+            "tool_names": "ASK_PARENT FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_SYNONYMS",
+            "visible_text": "name_invisible_characters strip_control_characters",
+            "workflow": (
+                "PARALLEL_LIMIT Assignment Branch Chain FieldType Parallel QuorumRule Step Workflow "
+                "WorkflowNode steps_of"
+            ),
+        },
+    )

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from retinue.core.errors import InvalidInput, LimitExceeded
+from retinue.core import InvalidInput, LimitExceeded
 from retinue.dashboard.questions import VERDICTS
 
 MOST_BYTES = 1_000_000

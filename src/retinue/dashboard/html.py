@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-from retinue.core.visible_text import strip_control_characters
+from retinue.core import strip_control_characters
 
 VOID = frozenset({"input", "link", "meta"})
 

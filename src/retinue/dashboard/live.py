@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from retinue.core.errors import RunUnknown
-from retinue.service.overview import run_news
-from retinue.service.runs import RunService
+from retinue.core import RunUnknown
+from retinue.service import RunService, run_news
 
 PAUSE_S = 0.5
 """Between two looks, at the longest, and between two messages, at the shortest."""

@@ -6,8 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from retinue.core.text import counted
-from retinue.core.visible_text import name_invisible_characters
+from retinue.core import counted, name_invisible_characters
 from retinue.dashboard.html import Html, tag
 from retinue.dashboard.words import cut, duration
 

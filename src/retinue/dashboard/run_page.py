@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from starlette.responses import HTMLResponse
 
-from retinue.core.text import counted
+from retinue.core import counted
 from retinue.dashboard import words
 from retinue.dashboard.home_page import badge, elapsed, listed, section
 from retinue.dashboard.html import Html, joined, tag

@@ -12,10 +12,10 @@ from types import FrameType
 
 import uvicorn
 
-from retinue.core.errors import Unavailable
+from retinue.core import Unavailable
 from retinue.dashboard.access import Keys
 from retinue.dashboard.site import Site
-from retinue.service.service import Service
+from retinue.service import Service
 
 HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -12,24 +12,23 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from retinue.core.errors import (
+from retinue.core import (
     Conflict,
     InternalError,
     InvalidInput,
     LimitExceeded,
     RetinueError,
+    RunId,
     RunUnknown,
     Unavailable,
 )
-from retinue.core.ids import RunId
 from retinue.dashboard import home_page, run_page
 from retinue.dashboard.access import Guard, Keys
 from retinue.dashboard.forms import answer_in, required, sent_form
 from retinue.dashboard.html import Inside, tag
 from retinue.dashboard.layout import refusal
 from retinue.dashboard.live import stream
-from retinue.service.overview import answer_run, run_overview, runs_overview
-from retinue.service.service import Service
+from retinue.service import Service, answer_run, run_overview, runs_overview
 
 STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {"style.css": "text/css", "live.js": "text/javascript"}

@@ -6,13 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retinue.core.agent import DEFAULT_TIMEOUT_S, Agent, Permissions
-from retinue.core.budget import Budget
-from retinue.core.errors import ConfigInvalid
-from retinue.core.permission import PermissionRule
-from retinue.core.text import clip
-from retinue.definitions import profiles as known_profiles
-from retinue.definitions import tool_names, tool_rules
+from retinue.core import DEFAULT_TIMEOUT_S, Agent, Budget, ConfigInvalid, PermissionRule, Permissions, clip
+from retinue.definitions import profiles as known_profiles, tool_names, tool_rules
 from retinue.definitions.definition import AgentDefinition, Origin
 from retinue.definitions.fields import BY_KEY, NAME, NOT_USED, canonical
 from retinue.definitions.frontmatter import Document, parse

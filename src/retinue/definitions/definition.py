@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from retinue.core.agent import Agent
+from retinue.core import Agent
 from retinue.definitions.places import AgentFormat, DefinitionScope
 from retinue.definitions.problem import DefinitionProblem
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from retinue.core.names import EXECUTOR_NAMES
+from retinue.core import EXECUTOR_NAMES
 from retinue.definitions import values
 from retinue.definitions.nodes import Node
 from retinue.definitions.problem import MalformedDefinition

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from retinue.core.json_value import Json
+from retinue.core import Json
 
 ScalarKind = Literal["null", "bool", "int", "float", "text"]
 

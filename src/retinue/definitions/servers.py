@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retinue.core.agent import McpServer
+from retinue.core import McpServer
 from retinue.definitions.nodes import ListNode, Node, ScalarNode, TableNode
 from retinue.definitions.problem import MalformedDefinition, each
 from retinue.definitions.values import argv, named_texts, record, table, text, words

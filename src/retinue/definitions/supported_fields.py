@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from retinue.core.agent import Agent
+from retinue.core import Agent
 
 ALWAYS = frozenset(
     {

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from retinue.core.tool_names import FOREIGN_TOOLS, MCP_PREFIX, OWN_TOOLS, TOOL_SYNONYMS
+from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, OWN_TOOLS, TOOL_SYNONYMS
 from retinue.definitions.nodes import ListNode, Node, TableNode
 from retinue.definitions.problem import DefinitionProblem, did_you_mean
 from retinue.definitions.values import words

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from retinue.core.tool_names import MCP_PREFIX
+from retinue.core import MCP_PREFIX
 from retinue.definitions.nodes import Node, NodeEntry, ScalarNode, TableNode
 from retinue.definitions.problem import MalformedDefinition, each
 from retinue.definitions.values import flag, one_of, words

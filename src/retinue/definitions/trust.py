@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retinue.core.agent import NO_PERMISSIONS, Agent
+from retinue.core import NO_PERMISSIONS, Agent
 from retinue.definitions.profiles import READ_ONLY, READING
 from retinue.definitions.tool_rules import within
 

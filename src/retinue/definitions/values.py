@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from retinue.core.agent import NetworkChoice
-from retinue.core.json_value import Json
+from retinue.core import Json, NetworkChoice
 from retinue.definitions.nodes import ListNode, Node, NodeEntry, ScalarNode, TableNode, plain
 from retinue.definitions.problem import MalformedDefinition, did_you_mean, each
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from retinue.core.workflow import Workflow
+from retinue.core import Workflow
 from retinue.definitions.catalog import AgentSources
 from retinue.definitions.files import read_file
 from retinue.definitions.places import BUILTIN, MOST_FILES, DefinitionScope

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from retinue.core.budget import Budget
-from retinue.core.phase import Phase
-from retinue.core.workflow import (
+from retinue.core import (
     PARALLEL_LIMIT,
     Branch,
+    Budget,
     Chain,
     FieldType,
     Parallel,
+    Phase,
     Step,
     Workflow,
     WorkflowNode,

@@ -9,13 +9,23 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from retinue.core.errors import DeadlineExceeded, LimitExceeded, ProgramFailed, RetinueError
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.executors.process.environment import child_environment, secrets_of
-from retinue.executors.process.output import Transcript
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.program import Program
-from retinue.executors.process.template import Template
+from retinue.core import (
+    DeadlineExceeded,
+    LimitExceeded,
+    Outcome,
+    ProgramFailed,
+    RetinueError,
+    RunContext,
+    Task,
+)
+from retinue.executors.process import (
+    ProcessGroup,
+    Program,
+    Template,
+    Transcript,
+    child_environment,
+    secrets_of,
+)
 
 FLUSH_SECONDS = 1.0
 

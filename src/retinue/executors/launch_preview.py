@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from retinue.core.agent import Agent
-from retinue.core.executor import Hide, OutputLine, ProcessIdentity, Resumed, RunContext
-from retinue.executors.cli.cli_launch import CliLauncher, Launches
-from retinue.executors.cli.cli_mcp import SOCKET, TOKEN
+from retinue.core import Agent, Hide, OutputLine, ProcessIdentity, Resumed, RunContext
+from retinue.executors.cli import SOCKET, TOKEN, CliLauncher, Launches
 from retinue.executors.command import CommandExecutor
-from retinue.executors.process.program import Program
-from retinue.executors.sandbox.in_container import InContainer
+from retinue.executors.process import Program
+from retinue.executors.sandbox import InContainer
 
 RUN_ID, RUN_FOLDER, PROMPT = "{run_id}", "{run_folder}", "{prompt}"
 

@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from retinue.core.agent import McpServer
-from retinue.core.errors import Unavailable
-from retinue.core.executor import Emit, OutputLine
-from retinue.executors.process.environment import child_environment, expanded
-from retinue.executors.process.output import Lines
-from retinue.executors.process.process_group import CHUNK, Process, spawn_process, uninterrupted
-from retinue.executors.process.program import Program
+from retinue.core import Emit, McpServer, OutputLine, Unavailable
+from retinue.executors.process import (
+    CHUNK,
+    Lines,
+    Process,
+    Program,
+    child_environment,
+    expanded,
+    spawn_process,
+    uninterrupted,
+)
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import anyio.to_thread
 
-from retinue.core.executor import ProcessIdentity
+from retinue.core import ProcessIdentity
 
 
 async def sweep(leftovers: Mapping[str, ProcessIdentity | None], grace: float = 1.0) -> set[ProcessIdentity]:
     """End the processes of these runs: the recorded ones that still live under the same start time, all
     below them, and all that carry a run's mark. Returns those that could not be ended."""
-    from retinue.executors.process.process_tree import end_processes  # psutil costs 30 ms: not at every start
+    from retinue.executors.process import end_processes  # psutil costs 30 ms: not at every start
 
     if not leftovers:
         return set()

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from retinue.core.errors import ConfigInvalid
+from retinue.core import ConfigInvalid
 
 EXAMPLE = "http://127.0.0.1:1234/v1"
 

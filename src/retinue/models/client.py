@@ -10,8 +10,16 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from retinue.core.errors import EmptyReply, ModelFailed, ToolsUnsupported, Unavailable
-from retinue.core.model import ModelFacts, Prompt, Reply, ReplyPiece
+from retinue.core import (
+    EmptyReply,
+    ModelFacts,
+    ModelFailed,
+    Prompt,
+    Reply,
+    ReplyPiece,
+    ToolsUnsupported,
+    Unavailable,
+)
 from retinue.models import names, wire
 from retinue.models.failures import is_error, is_loading, overflow
 from retinue.models.json_reading import parse, table

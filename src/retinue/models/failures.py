@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from retinue.core.errors import ContextOverflow, ModelFailed, RetinueError, ToolsUnsupported, Unavailable
+from retinue.core import ContextOverflow, ModelFailed, RetinueError, ToolsUnsupported, Unavailable
 from retinue.models.endpoints import KINDS
 from retinue.models.json_reading import count, parse, table, text
 

@@ -15,10 +15,18 @@ from typing import Any, Literal
 
 import anyio
 
-from retinue.core.errors import ContextOverflow, EmptyReply, RetinueError, ToolsUnsupported, Unavailable
-from retinue.core.json_value import Json
-from retinue.core.model import Model, Prompt, Reply
-from retinue.core.tokens import estimate_tokens
+from retinue.core import (
+    ContextOverflow,
+    EmptyReply,
+    Json,
+    Model,
+    Prompt,
+    Reply,
+    RetinueError,
+    ToolsUnsupported,
+    Unavailable,
+    estimate_tokens,
+)
 from retinue.models.fake_profiles import FakeAnswer, FakeServerState, ServerBehaviour, needs_jinja, refusal
 from retinue.models.fake_wire import (
     Receive,

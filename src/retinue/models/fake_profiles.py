@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from retinue.core.json_value import Json
+from retinue.core import Json
 
 OverflowShape = Literal["400", "error", "empty"]
 Trouble = Literal["stall", "cut", "garble", "error", "no_done", "whole"]

@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from retinue.core.json_value import Json
-from retinue.core.model import Prompt, Reply, ToolCall, ToolSpec, Turn, TurnRole
-from retinue.core.tokens import estimate_tokens
+from retinue.core import Json, Prompt, Reply, ToolCall, ToolSpec, Turn, TurnRole, estimate_tokens
 from retinue.models.fake_profiles import FakeAnswer, ServerBehaviour
 from retinue.models.json_reading import table, tables, text
 

@@ -13,8 +13,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
-from retinue.core.errors import ConfigInvalid, ModelFailed, RetinueError, Unavailable
-from retinue.core.json_value import Json
+from retinue.core import ConfigInvalid, Json, ModelFailed, RetinueError, Unavailable
 from retinue.models.address import EndpointAddress
 from retinue.models.failures import failure, is_loading
 from retinue.models.json_reading import parse

@@ -14,10 +14,18 @@ from typing import TypeAlias
 import anyio
 import anyio.lowlevel
 
-from retinue.core.errors import EmptyReply, ModelFailed
-from retinue.core.json_value import Json
-from retinue.core.model import FinishReason, ModelFacts, Prompt, Reply, ReplyPiece, ToolCall
-from retinue.core.tokens import estimate_tokens
+from retinue.core import (
+    EmptyReply,
+    FinishReason,
+    Json,
+    ModelFacts,
+    ModelFailed,
+    Prompt,
+    Reply,
+    ReplyPiece,
+    ToolCall,
+    estimate_tokens,
+)
 
 NAME = "scripted"
 FACTS = ModelFacts(endpoint=NAME, kind="unknown", model=NAME, context=32_768, slots=1, tools=True)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retinue.core.errors import Unavailable
-from retinue.core.model import ModelFacts
+from retinue.core import ModelFacts, Unavailable
 from retinue.models import names
 from retinue.models.endpoints import CAUTIOUS_CONTEXT, UNKNOWN, Offer, ServerKind, in_order_of_likelihood
 from retinue.models.json_reading import table

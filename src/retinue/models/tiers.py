@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
-from retinue.core.run import Endpoint
+from retinue.core import ConfigInvalid, Endpoint, RetinueError, Unavailable
 from retinue.models.address import EndpointAddress
 
 if TYPE_CHECKING:

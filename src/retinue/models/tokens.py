@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from retinue.core.model import Prompt
-from retinue.core.tokens import estimate_tokens
+from retinue.core import Prompt, estimate_tokens
 
 PER_TURN = 5
 """Tokens that a template puts around each turn."""

@@ -11,9 +11,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from retinue.core.errors import EmptyReply
-from retinue.core.json_value import Json
-from retinue.core.model import FinishReason, Prompt, Reply, ToolCall, Turn
+from retinue.core import EmptyReply, FinishReason, Json, Prompt, Reply, ToolCall, Turn
 from retinue.models.json_reading import count, parse, table, tables, text
 
 Body: TypeAlias = dict[str, Json]

@@ -1,5 +1,15 @@
 """Secrets out of text, before it leaves."""
 
-from retinue.redaction.redact import SecretRedactor
+from typing import TYPE_CHECKING
 
-__all__ = ["SecretRedactor"]
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.redaction.redact import SecretRedactor as SecretRedactor
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "redact": "SecretRedactor",
+        },
+    )

@@ -11,13 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import ModelFailed
-from retinue.core.json_value import Json
-from retinue.core.model import Model, ModelFacts, Prompt, Reply, Turn
-from retinue.core.spending import UNMETERED, Spending
-from retinue.core.text import clip
-from retinue.core.tokens import estimate_tokens
+from retinue.core import (
+    UNMETERED,
+    BudgetKind,
+    Json,
+    Model,
+    ModelFacts,
+    ModelFailed,
+    Prompt,
+    Reply,
+    Spending,
+    Turn,
+    clip,
+    estimate_tokens,
+)
 
 MOST_SHOWN = 20
 """Finds: in the trials the right file was among so many for nine questions of ten."""
@@ -134,8 +141,8 @@ def _prompt(question: str, shown: Sequence[str]) -> Prompt:
 def _parsed(text: str) -> dict[str, Any] | None:
     """The object in it: small models put thoughts, fences and words around what they are asked for."""
     # Imported here because most questions are answered without a model.
-    from retinue.core.lenient_json import first_value
-    from retinue.executors.local.moves import without_thoughts
+    from retinue.core import first_value
+    from retinue.executors import without_thoughts
 
     found = first_value(without_thoughts(text))
     return cast("dict[str, Any]", found[0]) if found is not None and isinstance(found[0], dict) else None

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from retinue.codebase.locate import Place
-from retinue.core.errors import RetinueError
-from retinue.core.report import RoleResult
-from retinue.core.text import clip, join_notes
+from retinue.codebase import Place
+from retinue.core import RetinueError, RoleResult, clip, join_notes
 from retinue.research.advice import Advice
 from retinue.research.locator import told
 from retinue.research.role_context import Inquiry

@@ -9,12 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.locate import Place
-from retinue.codebase.references import Claim
-from retinue.core.report import Confidence, RoleResult
-from retinue.core.stop import Stop
-from retinue.core.text import counted, join_notes
+from retinue.codebase import Claim, FileEntry, Place
+from retinue.core import Confidence, RoleResult, Stop, counted, join_notes
 from retinue.research.findings import Finding, verify
 from retinue.research.role_context import Inquiry
 from retinue.research.soft_deadline import early

@@ -11,8 +11,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from retinue.core.errors import Unavailable
-from retinue.core.report import RESEARCH_ROLES, Report
+from retinue.core import RESEARCH_ROLES, Report, Unavailable
 
 LONGEST_NAME = 60
 MOST_NAMESAKES = 10_000

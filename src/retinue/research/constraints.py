@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 from retinue.research.fitting import FEWEST_TOKENS
 
 MOST_TOKENS = 100_000

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retinue.codebase.references import Claim, check_claims
-from retinue.core.reference import Reference
-from retinue.core.stop import Stop
-from retinue.core.text import counted
+from retinue.codebase import Claim, check_claims
+from retinue.core import Reference, Stop, counted
 from retinue.research.role_context import Inquiry
 
 

@@ -12,10 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from retinue.core.reference import Reference
-from retinue.core.report import Report, RoleOutcome
-from retinue.core.text import clip, counted
-from retinue.core.tokens import estimate_tokens
+from retinue.core import Reference, Report, RoleOutcome, clip, counted, estimate_tokens
 
 MARGIN = 0.92
 """The share of the budget that is filled: the estimate of tokens errs a little."""

@@ -12,11 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from retinue.codebase.kinds import FileKind
-from retinue.codebase.locate import Place
-from retinue.codebase.question import parse_question
-from retinue.codebase.terms import split_identifier, stem
-from retinue.core.report import Report, ReportId
+from retinue.codebase import FileKind, Place, parse_question, split_identifier, stem
+from retinue.core import Report, ReportId
 
 KNOWN, KIND, AREA = 1.3, 1.6, 2.0
 """How much more a place is worth that the earlier report named, is of a kind, or in an area asked for."""

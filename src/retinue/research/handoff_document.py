@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from retinue.core.errors import InvalidInput
-from retinue.core.reference import Reference
+from retinue.core import InvalidInput, Reference
 from retinue.research.artifact import bullets, verbatim
 
 TITLE = "# Research Handoff"

@@ -6,7 +6,7 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 
 HANDOFF_PREFIX = "handoff"
 """What the names of handoffs begin with; memos of research lie in the same folder."""

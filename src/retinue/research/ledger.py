@@ -7,8 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from retinue.core.budget import BudgetKind, Charge
-from retinue.core.errors import LimitExceeded
+from retinue.core import BudgetKind, Charge, LimitExceeded
 
 _RAISE = "raise limits.max_files_read or limits.max_bytes_read, or ask about fewer things"
 

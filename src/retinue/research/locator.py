@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.locate import Located, Place
-from retinue.codebase.references import CheckedClaims, Claim, check_claims, words_in_files
-from retinue.codebase.sources import MAX_SEARCHED_BYTES
-from retinue.core.errors import DeadlineExceeded
-from retinue.core.report import Confidence, RoleResult
-from retinue.core.stop import Stop
-from retinue.core.text import clip, counted, join_notes
+from retinue.codebase import (
+    MAX_SEARCHED_BYTES,
+    CheckedClaims,
+    Claim,
+    FileEntry,
+    Located,
+    Place,
+    check_claims,
+    words_in_files,
+)
+from retinue.core import Confidence, DeadlineExceeded, RoleResult, Stop, clip, counted, join_notes
 from retinue.research.followup import WIDER, narrowed
 from retinue.research.role_context import Inquiry
 from retinue.research.similar_names import near_names

@@ -9,14 +9,22 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.errors import Canceled, DeadlineExceeded
-from retinue.core.executor import Outcome, OutputLine, RunContext
-from retinue.core.ids import RunId
-from retinue.core.model import Model
-from retinue.core.run import Endpoint, RunLimits, RunSpec, RunStatus
+from retinue.core import (
+    Canceled,
+    DeadlineExceeded,
+    Endpoint,
+    Model,
+    Outcome,
+    OutputLine,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunSpec,
+    RunStatus,
+)
 from retinue.research.advice import Advice, advise
 from retinue.research.role_runs import Performing
-from retinue.runtime.supervisor import Supervisor, Work
+from retinue.runtime import Supervisor, Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import os.path
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.codebase.entry import FileEntry
-from retinue.core.reference import Reference
-from retinue.core.stop import Stop
+from retinue.codebase import FileEntry
+from retinue.core import Reference, Stop
 from retinue.research.scope import SearchScope
 
 

@@ -7,13 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.kinds import file_kind
-from retinue.codebase.locate import Place
-from retinue.codebase.references import Claim, words_in_files
-from retinue.core.report import RoleResult
-from retinue.core.stop import Stop
-from retinue.core.text import counted, join_notes
+from retinue.codebase import Claim, FileEntry, Place, file_kind, words_in_files
+from retinue.core import RoleResult, Stop, counted, join_notes
 from retinue.research.findings import Finding, verify
 from retinue.research.role_context import Inquiry
 from retinue.research.soft_deadline import early

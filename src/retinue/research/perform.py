@@ -18,12 +18,20 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
-from retinue.core.budget import Charge
-from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.report import RoleError, RoleOutcome, RoleResult, RoleStatus
-from retinue.core.spending import UNMETERED
-from retinue.core.stop import Stop
-from retinue.runtime.shielded import wait_shielded
+from retinue.core import (
+    UNMETERED,
+    Canceled,
+    Charge,
+    DeadlineExceeded,
+    InternalError,
+    RetinueError,
+    RoleError,
+    RoleOutcome,
+    RoleResult,
+    RoleStatus,
+    Stop,
+)
+from retinue.runtime import wait_shielded
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,18 @@ from functools import partial
 
 import anyio
 
-from retinue.codebase.locate import Place
-from retinue.core.budget import Charge
-from retinue.core.report import RESEARCH_ROLES, Report, ReportId, ReportProgress, RoleOutcome, RoleResult
-from retinue.core.stop import Stop
-from retinue.core.text import counted
+from retinue.codebase import Place
+from retinue.core import (
+    RESEARCH_ROLES,
+    Charge,
+    Report,
+    ReportId,
+    ReportProgress,
+    RoleOutcome,
+    RoleResult,
+    Stop,
+    counted,
+)
 from retinue.research.advised import ADVISED, Consult, advised, advised_places
 from retinue.research.analyzer import analyze
 from retinue.research.constraints import ResearchConstraints

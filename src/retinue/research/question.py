@@ -6,9 +6,8 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 
-from retinue.codebase.question import ParsedQuestion, parse_question
-from retinue.codebase.terms import stem
-from retinue.core.errors import InvalidInput
+from retinue.codebase import ParsedQuestion, parse_question, stem
+from retinue.core import InvalidInput
 from retinue.research.followup import Narrowing, subject
 
 LONGEST = 100_000

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.pattern import MAX_PATTERN_CHARS, SearchPattern
-from retinue.core.stop import Stop
+from retinue.codebase import MAX_PATTERN_CHARS, Bounds, FileEntry, SearchPattern
+from retinue.core import Stop
 from retinue.research.naming import Naming
 from retinue.research.source import HIDDEN, LONGEST_QUOTE, SourceFile
 from retinue.research.sources import SourceFiles

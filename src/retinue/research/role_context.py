@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from retinue.codebase.entry import FileEntry
-from retinue.core.reference import Reference
+from retinue.codebase import FileEntry
+from retinue.core import Reference
 from retinue.research.followup import Earlier
 from retinue.research.ledger import Books
 from retinue.research.naming import Naming

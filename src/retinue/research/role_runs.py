@@ -12,17 +12,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from retinue.core.budget import Charge
-from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.executor import Outcome, OutputLine, RunContext, Task
-from retinue.core.ids import RunId
-from retinue.core.json_value import Json
-from retinue.core.report import RoleError, RoleOutcome, RoleResult, RoleStatus
-from retinue.core.run import Run, RunLimits, RunSpec, RunStatus
-from retinue.core.stop import Stop
+from retinue.core import (
+    Canceled,
+    Charge,
+    DeadlineExceeded,
+    InternalError,
+    Json,
+    Outcome,
+    OutputLine,
+    RetinueError,
+    RoleError,
+    RoleOutcome,
+    RoleResult,
+    RoleStatus,
+    Run,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunSpec,
+    RunStatus,
+    Stop,
+    Task,
+)
 from retinue.research.perform import InThread, RoleWork
-from retinue.runtime.supervisor import Supervisor
-from retinue.runtime.supervisor import Work as RunWork
+from retinue.runtime import Supervisor, Work as RunWork
 
 EXECUTOR = "deterministic"
 TOOLS = ("search", "list", "read")

@@ -6,15 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.locate import Locator
-from retinue.codebase.policy import Policy
-from retinue.codebase.view import CodebaseView
-from retinue.core.errors import InvalidInput, PathDenied, PathMissing, RootUnknown
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.codebase import Bounds, Codebase, CodebaseView, FileEntry, Locator, Policy
+from retinue.core import InvalidInput, PathDenied, PathMissing, Root, RootUnknown, Stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.pattern import SearchPattern
-from retinue.core.stop import Stop
+from retinue.codebase import Bounds, SearchPattern
+from retinue.core import Stop
 from retinue.research.role_context import Inquiry
 from retinue.research.tracing import DEFINES
 

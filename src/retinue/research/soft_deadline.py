@@ -6,8 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from retinue.core.errors import Stopped
-from retinue.core.stop import Stop
+from retinue.core import Stop, Stopped
 
 SHARE = 0.8
 """Of the time that is left; the rest is for checking."""

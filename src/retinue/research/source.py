@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.outline import outline_text
-from retinue.codebase.symbols import Symbol, exact_symbols
-from retinue.core.text import clip
+from retinue.codebase import FileEntry, Symbol, exact_symbols, outline_text
+from retinue.core import clip
 
 LONGEST_BODY = 400
 """Lines of a definition that are looked at."""

@@ -6,10 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
-from retinue.core.errors import LimitExceeded, PathDenied, PathMissing
-from retinue.core.stop import Stop
+from retinue.codebase import Codebase, FileEntry
+from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
 from retinue.research.ledger import Books
 from retinue.research.source import SourceFile
 

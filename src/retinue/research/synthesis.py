@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from retinue.core.reference import Reference
-from retinue.core.report import RESEARCH_ROLES, RoleOutcome, RoleResult
-from retinue.core.text import clip
+from retinue.core import RESEARCH_ROLES, Reference, RoleOutcome, RoleResult, clip
 
 SUMMARY_CHARS = 900
 ROLE_SUMMARY_CHARS = 400

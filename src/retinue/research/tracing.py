@@ -10,13 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.kinds import file_kind, file_standing
-from retinue.codebase.pattern import SearchPattern
-from retinue.codebase.search import LineMatch
-from retinue.core.errors import LimitExceeded
-from retinue.core.stop import Stop
+from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_kind, file_standing
+from retinue.core import LimitExceeded, Stop
 from retinue.research.role_context import Inquiry
 from retinue.research.source import LONGEST_LINE, SourceDefinition, SourceFile
 

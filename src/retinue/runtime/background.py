@@ -13,8 +13,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from retinue.core.errors import RetinueError
-from retinue.core.stop import Stop
+from retinue.core import RetinueError, Stop
 
 log = logging.getLogger(__name__)
 

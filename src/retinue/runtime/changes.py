@@ -13,8 +13,8 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Self, TypeVar
 
-from retinue.core.ids import RunId
-from retinue.store.store import Store
+from retinue.core import RunId
+from retinue.store import Store
 
 T = TypeVar("T")
 

@@ -13,8 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from retinue.core.errors import RetinueError
-from retinue.core.ids import RunId
+from retinue.core import RetinueError, RunId
 
 log = logging.getLogger(__name__)
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from retinue.core.errors import Conflict, RetinueError
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import NO_ANSWER, TAKEN_BACK, Message, MessageStatus, PermissionWanted
-from retinue.core.run import RunStatus
+from retinue.core import (
+    NO_ANSWER,
+    TAKEN_BACK,
+    Conflict,
+    Message,
+    MessageId,
+    MessageStatus,
+    PermissionWanted,
+    RetinueError,
+    RunId,
+    RunStatus,
+)
 from retinue.runtime.changes import Changes
-from retinue.store.store import Store
+from retinue.store import Store
 
 _SETTLED = (MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED)
 

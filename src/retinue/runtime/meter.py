@@ -14,11 +14,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
-from retinue.core.budget import Budget, BudgetKind, Usage
-from retinue.core.errors import BudgetExceeded
-from retinue.core.ids import RunId
-from retinue.core.run import Run
-from retinue.store.ledgers import LedgerTable
+from retinue.core import Budget, BudgetExceeded, BudgetKind, Run, RunId, Usage
+from retinue.store import LedgerTable
 
 SPARE_SHARE = 16
 """A process takes one part in so many of what remains, beyond what it needs at once."""

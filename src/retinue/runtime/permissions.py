@@ -6,16 +6,23 @@ in time (P7). Every decision is an event of the run. Knows nothing of MCP, nor o
 
 from __future__ import annotations
 
-from retinue.core.agent import Permissions
-from retinue.core.errors import RetinueError
-from retinue.core.ids import RunId
-from retinue.core.message import MessageStatus, PermissionWanted
-from retinue.core.permission import PermissionRule, ToolRequest, Verdict, decide_by_rules
-from retinue.core.ports import Redactor
-from retinue.core.text import clip, counted
-from retinue.core.visible_text import name_invisible_characters
+from retinue.core import (
+    MessageStatus,
+    PermissionRule,
+    Permissions,
+    PermissionWanted,
+    Redactor,
+    RetinueError,
+    RunId,
+    ToolRequest,
+    Verdict,
+    clip,
+    counted,
+    decide_by_rules,
+    name_invisible_characters,
+)
 from retinue.runtime.mailroom import Mailroom
-from retinue.store.store import Store
+from retinue.store import Store
 
 YES = frozenset({"allow", "allowed", "yes", "y", "ok", "once"})
 ALWAYS = "always"

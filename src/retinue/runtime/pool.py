@@ -13,13 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self
 
-from retinue.core.errors import Canceled, DeadlineExceeded, Stopped
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import Ending, Run, RunSpec, RunStatus
+from retinue.core import Canceled, DeadlineExceeded, Ending, OwnerId, Run, RunId, RunSpec, RunStatus, Stopped
 from retinue.runtime.changes import POLL_S, Changes
-from retinue.store.queue import Capacity, QueueStanding
-from retinue.store.recovery import interrupt_owner
-from retinue.store.store import Store
+from retinue.store import Capacity, QueueStanding, Store, interrupt_owner
 
 WORKING_POLL_S = 0.1
 """How often to look, for runs that work, whether another process wants them canceled. A process that is

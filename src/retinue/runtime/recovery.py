@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from retinue.runtime.shielded import wait_shielded
-from retinue.store.recovery import EndProcesses, recover_dead_owners
-from retinue.store.store import Store
+from retinue.store import EndProcesses, Store, recover_dead_owners
 
 EVERY_S = 1.0
 

@@ -16,20 +16,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import BudgetExceeded, Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.executor import AskParent, Outcome, OutputLine, ProcessIdentity, RunContext, Task
-from retinue.core.ids import RunId
-from retinue.core.json_value import Json
-from retinue.core.message import Message
-from retinue.core.permission import ToolRequest, Verdict, deny_all
-from retinue.core.ports import Executor, Redactor
-from retinue.core.run import Ending, Run, RunSpec, RunStatus
+from retinue.core import (
+    AskParent,
+    BudgetExceeded,
+    BudgetKind,
+    Canceled,
+    DeadlineExceeded,
+    Ending,
+    Executor,
+    InternalError,
+    Json,
+    Message,
+    Outcome,
+    OutputLine,
+    ProcessIdentity,
+    Redactor,
+    RetinueError,
+    Run,
+    RunContext,
+    RunId,
+    RunSpec,
+    RunStatus,
+    Task,
+    ToolRequest,
+    Verdict,
+    deny_all,
+)
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
 from retinue.runtime.shielded import wait_shielded
-from retinue.store.logs import LogStream, LogWriter, last_words
-from retinue.store.store import Store
+from retinue.store import LogStream, LogWriter, Store, last_words
 
 log = logging.getLogger(__name__)
 

@@ -9,14 +9,13 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import InputRequiredResult
 from pydantic import Field
 
-from retinue.core.errors import RetinueError
-from retinue.core.ids import RunId
+from retinue.core import RetinueError, RunId
 from retinue.server.core_tools import READ_ONLY
 from retinue.server.elicitation import Person, Refusals
 from retinue.server.progress import StartedCalls, signs_of_life
 from retinue.server.request import RequestService
 from retinue.server.tasks import MOMENT_S, takes_tasks
-from retinue.service.service import Service
+from retinue.service import Service
 
 WaitS = Annotated[
     float | None, Field(description="Seconds to wait for the result; then a handle is returned.")

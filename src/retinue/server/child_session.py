@@ -9,9 +9,9 @@ from typing import cast
 
 import anyio
 
-from retinue.core.ids import RunId
+from retinue.core import RunId
 from retinue.server.mcp_server import child_server_of
-from retinue.service.service import Service
+from retinue.service import Service
 
 
 class _Lines:

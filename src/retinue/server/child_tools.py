@@ -10,11 +10,10 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
-from retinue.core.errors import PathDenied
-from retinue.core.ids import RunId
+from retinue.core import PathDenied, RunId
 from retinue.server.progress import signs_of_life
 from retinue.server.request import RequestService
-from retinue.service.service import Service
+from retinue.service import Service
 
 MEMORY = "append_memory"
 OwnRun = Annotated[str | None, Field(description="May be left out: it is your own run.")]

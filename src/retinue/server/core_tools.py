@@ -6,7 +6,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
 from retinue.server.request import RequestService
-from retinue.service.service import Service
+from retinue.service import Service
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 

@@ -20,11 +20,9 @@ from mcp_types import ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from retinue.core.errors import Conflict
-from retinue.core.ids import MessageId
-from retinue.core.message import Message
+from retinue.core import Conflict, Message, MessageId
 from retinue.server.questions import answer_in, form, input_requests, shows_forms
-from retinue.service.service import Service
+from retinue.service import Service
 
 REMEMBERED_REFUSALS = 1000
 

@@ -12,7 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent
 from pydantic import ValidationError
 
-from retinue.core.errors import InternalError, InvalidInput, RetinueError
+from retinue.core import InternalError, InvalidInput, RetinueError
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from retinue.server.core_tools import READ_ONLY
 from retinue.server.request import RequestService
-from retinue.service.service import Service
+from retinue.service import Service
 
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 
@@ -31,7 +31,7 @@ async def create_handoff(
     summary: str = "",
     report: ReportIdArgument = None,
 ) -> dict[str, Any]:
-    from retinue.service.handoff_documents import Draft, create_handoff
+    from retinue.service import Draft, create_handoff
 
     lists = {"found": found, "decided": decided, "changed": changed, "open": still_open}
     draft = Draft(
@@ -45,7 +45,7 @@ async def create_handoff(
 
 
 async def resume_handoff(service: RequestService, name: Name = None) -> dict[str, Any]:
-    from retinue.service.handoff_documents import resume_handoff
+    from retinue.service import resume_handoff
 
     return await resume_handoff(service, name)
 

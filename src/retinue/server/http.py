@@ -14,7 +14,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from retinue.core.errors import InvalidInput, Unavailable
+from retinue.core import InvalidInput, Unavailable
 from retinue.server.mcp_server import RetinueServer
 
 

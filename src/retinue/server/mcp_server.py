@@ -15,9 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, InputRequiredResult
 
 from retinue import __version__
-from retinue.core.ids import RunId
-from retinue.core.names import TOOL_GROUPS
-from retinue.core.run import Run
+from retinue.core import TOOL_GROUPS, Run, RunId
 from retinue.server import (
     agent_tools,
     child_tools,
@@ -32,7 +30,7 @@ from retinue.server.errors import failed, fitting, unknown_arguments
 from retinue.server.progress import StartedCalls
 from retinue.server.redaction_middleware import Door
 from retinue.server.tasks import STARTS_WORK, Tasks, refuse_undeclared_listening
-from retinue.service.service import ADD_A_ROOT, Service
+from retinue.service import ADD_A_ROOT, Service
 
 Lifetime = Callable[[Service], AbstractAsyncContextManager[Service]]
 """From the service that is configured to the one that is up, for as long as the server serves."""

@@ -18,7 +18,7 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 
-from retinue.core.ids import RunId
+from retinue.core import RunId
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from mcp_types import (
 )
 from pydantic import Field
 
-from retinue.service.service import Service
+from retinue.service import Service
 
 MOST_COMPLETIONS = 100
 Ctx = Context[Service, Any]

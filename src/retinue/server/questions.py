@@ -16,7 +16,7 @@ from mcp_types import (
     InputRequest,
 )
 
-from retinue.core.message import Message
+from retinue.core import Message
 
 FIELD = "answer"
 SCHEMA = {

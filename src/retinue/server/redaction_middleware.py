@@ -11,7 +11,7 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from retinue.core.ports import Redactor
+from retinue.core import Redactor
 
 CARRIES_CONTENT = frozenset({"tools/call", "resources/read", "prompts/get", "tasks/get"})
 """Methods whose answers hold what we read or ran; the others list our own fixed texts."""

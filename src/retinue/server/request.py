@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 from mcp.server.mcpserver import Context, ListRoots, Resolve
 from mcp_types import ListRootsResult
 
-from retinue.service.service import Service
+from retinue.service import Service
 
 
 async def offered_roots(ctx: Context[Service, Any]) -> ListRoots | ListRootsResult:

@@ -16,10 +16,10 @@ from retinue.server.core_tools import READ_ONLY
 from retinue.server.handoff_tools import WRITES
 from retinue.server.progress import StartedCalls, signs_of_life
 from retinue.server.request import RequestService
-from retinue.service.service import Service
+from retinue.service import Service
 
 if TYPE_CHECKING:
-    from retinue.service.research import ResearchRequest, Verb
+    from retinue.service import ResearchRequest, Verb
 
 
 Roots = Annotated[list[str] | None, Field(description="Roots or folders inside them; default: all roots.")]
@@ -50,16 +50,16 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         artifact: Artifact = False,
         previous: Previous = None,
     ) -> dict[str, object]:
-        from retinue.service import research
+        from retinue.service import ResearchRequest, research_codebase as verb
 
-        ask = research.ResearchRequest(
+        ask = ResearchRequest(
             question=question,
             roots=roots or (),
             constraints=constraints or {},
             artifact=artifact,
             previous=previous,
         )
-        return await answer(ctx, research.research_codebase, service, ask)
+        return await answer(ctx, verb, service, ask)
 
     async def locate_in_codebase(
         service: RequestService,
@@ -69,14 +69,16 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         constraints: ConstraintsArgument = None,
         limit: Limit = 20,
     ) -> dict[str, object]:
-        from retinue.service import research
+        from retinue.service import ResearchRequest, locate_in_codebase as verb
 
-        ask = research.ResearchRequest(
+        ask = ResearchRequest(
             question=question, roots=roots or (), constraints=constraints or {}, limit=limit
         )
-        return await answer(ctx, research.locate_in_codebase, service, ask)
+        return await answer(ctx, verb, service, ask)
 
-    def one_role(verb: Literal["analyze", "find_patterns"]) -> Callable[..., Awaitable[dict[str, object]]]:
+    def one_role(
+        verb: Literal["analyze_component", "find_patterns"],
+    ) -> Callable[..., Awaitable[dict[str, object]]]:
         async def tool(
             service: RequestService,
             ctx: Context[Service, Any],
@@ -84,12 +86,10 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
             roots: Roots = None,
             constraints: ConstraintsArgument = None,
         ) -> dict[str, object]:
-            from retinue.service import research
+            from retinue import service as verbs
 
-            ask = research.ResearchRequest(
-                question=question, roots=roots or (), constraints=constraints or {}
-            )
-            return await answer(ctx, getattr(research, verb), service, ask)
+            ask = verbs.ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
+            return await answer(ctx, getattr(verbs, verb), service, ask)
 
         return tool
 
@@ -104,7 +104,7 @@ def register(server: MCPServer[Service], calls: StartedCalls) -> None:
         annotations=READ_ONLY,
     )
     server.add_tool(
-        one_role("analyze"),
+        one_role("analyze_component"),
         name="analyze_component",
         description="How a component works: where defined, who uses it, what it calls and reads.",
         annotations=READ_ONLY,

@@ -8,12 +8,12 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import InputRequiredResult
 from pydantic import Field
 
-from retinue.core.text import counted
+from retinue.core import counted
 from retinue.server.core_tools import READ_ONLY
 from retinue.server.elicitation import Person, Refusals
 from retinue.server.progress import signs_of_life
 from retinue.server.request import RequestService
-from retinue.service.service import Service
+from retinue.service import Service
 
 StreamsArgument = Literal["all", "stdout", "stderr", "event"]
 

@@ -10,11 +10,9 @@ from typing import Any
 from mcp_types import INTERNAL_ERROR, CallToolResult, TextContent
 from pydantic import BaseModel
 
-from retinue.core.ids import RunId
-from retinue.core.message import Message, MessageStatus
-from retinue.core.run import Run, RunStatus
+from retinue.core import Message, MessageStatus, Run, RunId, RunStatus
 from retinue.server.questions import input_requests
-from retinue.service.run_views import clip_to_tokens
+from retinue.service import clip_to_tokens
 
 POLL_INTERVAL_MS = 1000
 MESSAGE_LETTERS = 300

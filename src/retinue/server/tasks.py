@@ -33,11 +33,10 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from retinue.core.errors import Conflict, InvalidInput, RunUnknown
-from retinue.core.run import RunStatus
+from retinue.core import Conflict, InvalidInput, RunStatus, RunUnknown
 from retinue.server import task_views
 from retinue.server.questions import answer_in, shows_forms
-from retinue.service.runs import RunService
+from retinue.service import RunService
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 REVISIONS = frozenset({"2026-07-28"})

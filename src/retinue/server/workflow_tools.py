@@ -9,11 +9,10 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import InputRequiredResult
 from pydantic import Field
 
-from retinue.core.ids import RunId
+from retinue.core import RunId
 from retinue.server.elicitation import Person, Refusals
 from retinue.server.progress import StartedCalls, signs_of_life
-from retinue.service.service import Service
-from retinue.service.workflow_input import parse_assignment
+from retinue.service import Service, parse_assignment
 
 Ctx = Context[Service, Any]
 Answer = dict[str, Any] | InputRequiredResult

@@ -1,1 +1,83 @@
 """The verbs: one short function for each thing a user can ask. Knows nothing of MCP, terminals or pages."""
+
+from typing import TYPE_CHECKING
+
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.service.adoption import adopt_workflows as adopt_workflows
+    from retinue.service.agent_state import AgentState as AgentState
+    from retinue.service.agents import AgentService as AgentService
+    from retinue.service.configuration import (
+        check_settings_file as check_settings_file,
+        describe_settings as describe_settings,
+        user_settings_location as user_settings_location,
+    )
+    from retinue.service.handoff_documents import (
+        Draft as Draft,
+        create_handoff as create_handoff,
+        resume_handoff as resume_handoff,
+    )
+    from retinue.service.indexing import can_index as can_index, make_indexes as make_indexes
+    from retinue.service.model_plan import plan_models as plan_models
+    from retinue.service.overview import (
+        answer_run as answer_run,
+        run_news as run_news,
+        run_overview as run_overview,
+        runs_overview as runs_overview,
+    )
+    from retinue.service.research import (
+        ResearchRequest as ResearchRequest,
+        Verb as Verb,
+        analyze_component as analyze_component,
+        find_patterns as find_patterns,
+        locate_in_codebase as locate_in_codebase,
+        policy_of as policy_of,
+        research_codebase as research_codebase,
+    )
+    from retinue.service.run_views import clip_to_tokens as clip_to_tokens
+    from retinue.service.runs import RunService as RunService
+    from retinue.service.service import ADD_A_ROOT as ADD_A_ROOT, Later as Later, Service as Service
+    from retinue.service.setup import (
+        InstallOutcome as InstallOutcome,
+        diagnose as diagnose,
+        host_file as host_file,
+        host_link as host_link,
+        host_snippet as host_snippet,
+        install_host as install_host,
+        server_entry as server_entry,
+        uninstall_host as uninstall_host,
+    )
+    from retinue.service.waiting import Waiting as Waiting
+    from retinue.service.workflow_input import parse_assignment as parse_assignment
+    from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
+    from retinue.service.workflows import WorkflowService as WorkflowService
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "adoption": "adopt_workflows",
+            "agent_state": "AgentState",
+            "agents": "AgentService",
+            "configuration": "check_settings_file describe_settings user_settings_location",
+            "handoff_documents": "Draft create_handoff resume_handoff",
+            "indexing": "can_index make_indexes",
+            "model_plan": "plan_models",
+            "overview": "answer_run run_news run_overview runs_overview",
+            "research": (
+                "ResearchRequest Verb analyze_component find_patterns locate_in_codebase policy_of "
+                "research_codebase"
+            ),
+            "run_views": "clip_to_tokens",
+            "runs": "RunService",
+            "service": "ADD_A_ROOT Later Service",
+            "setup": (
+                "InstallOutcome diagnose host_file host_link host_snippet install_host server_entry "
+                "uninstall_host"
+            ),
+            "waiting": "Waiting",
+            "workflow_input": "parse_assignment",
+            "workflow_views": "savings_table timeline",
+            "workflows": "WorkflowService",
+        },
+    )

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from retinue.core.errors import RetinueError
+from retinue.core import RetinueError
 from retinue.service.runs import RunService
 
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from retinue.core.agent import Agent
-from retinue.core.errors import InvalidInput, Unauthorized
-from retinue.core.ports import Redactor
-from retinue.core.text import clip
-from retinue.definitions.definition import AgentDefinition
-from retinue.definitions.problem import did_you_mean
-from retinue.store.agent_memory import AgentMemory
-from retinue.store.meta_files import time_text
-from retinue.store.permissions import RememberedPermissions
-from retinue.store.sessions import KeptSession, forget_sessions, kept_sessions
+from retinue.core import Agent, InvalidInput, Redactor, Unauthorized, clip
+from retinue.definitions import AgentDefinition, did_you_mean
+from retinue.store import (
+    AgentMemory,
+    KeptSession,
+    RememberedPermissions,
+    forget_sessions,
+    kept_sessions,
+    time_text,
+)
 
 GIVEN_LETTERS = 8_000
 """Of a memory, its last: what an agent is told with its prompt."""

@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from retinue.core.agent import Agent, McpServer
-from retinue.core.errors import RetinueError
-from retinue.core.text import clip, counted
-from retinue.core.tokens import estimate_tokens
-from retinue.definitions.definition import AgentDefinition
-from retinue.definitions.problem import DefinitionProblem
+from retinue.core import Agent, McpServer, RetinueError, clip, counted, estimate_tokens
+from retinue.definitions import AgentDefinition, DefinitionProblem
 
 if TYPE_CHECKING:  # only named here, and slow to load
-    from retinue.executors.launch_preview import LaunchPreview
+    from retinue.executors import LaunchPreview
 
 DESCRIPTION_LETTERS = (200, 100, 50)
 """In a list, shorter the more agents there are."""

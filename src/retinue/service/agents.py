@@ -10,25 +10,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.core.agent import HOST, NO_PERMISSIONS, Agent, Permissions
-from retinue.core.errors import ConfigInvalid, InvalidInput, RetinueError, Unauthorized, Unavailable
-from retinue.core.ports import Executor, Redactor
-from retinue.core.root import Root
-from retinue.core.run import Endpoint
-from retinue.core.text import clip
-from retinue.definitions.catalog import Catalog
-from retinue.definitions.definition import AgentDefinition
-from retinue.definitions.problem import did_you_mean
-from retinue.definitions.supported_fields import unsupported_fields
-from retinue.definitions.trust import permissions_beyond_reading
-from retinue.executors.process.template import Template
-from retinue.models.tiers import Models
+from retinue.core import (
+    HOST,
+    NO_PERMISSIONS,
+    Agent,
+    ConfigInvalid,
+    Endpoint,
+    Executor,
+    InvalidInput,
+    Permissions,
+    Redactor,
+    RetinueError,
+    Root,
+    Unauthorized,
+    Unavailable,
+    clip,
+)
+from retinue.definitions import (
+    AgentDefinition,
+    Catalog,
+    did_you_mean,
+    permissions_beyond_reading,
+    unsupported_fields,
+)
+from retinue.executors import Template
+from retinue.models import Models
 from retinue.service import agent_views
 from retinue.service.agent_state import AgentState, remembers
-from retinue.store.trust import TrustedProjects
+from retinue.store import TrustedProjects
 
 if TYPE_CHECKING:  # only named here, and slow to load
-    from retinue.executors.launch_preview import LaunchPreview
+    from retinue.executors import LaunchPreview
 
 INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
@@ -271,7 +283,7 @@ def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:
 def _wrong_schema(agent: Agent | None) -> InvalidInput | None:
     if agent is None or agent.output_schema is None:
         return None
-    from retinue.executors.wrappers.output_schema import OutputSchema  # for agents that promise a schema only
+    from retinue.executors import OutputSchema  # for agents that promise a schema only
 
     try:
         OutputSchema(agent.output_schema)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from retinue.config.load import (
+from retinue.config import (
     LoadedSettings,
     SettingProblem,
     invalid_settings,
     load_settings_file,
+    setting_values,
     user_settings_file,
 )
-from retinue.config.schema import setting_values
-from retinue.core.errors import ConfigInvalid
-from retinue.models.address import EndpointAddress
-from retinue.models.tiers import TIERS
+from retinue.core import ConfigInvalid
+from retinue.models import TIERS, EndpointAddress
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,35 @@ from typing import Any
 
 import anyio.to_thread
 
-from retinue.codebase.entry import FileEntry
-from retinue.core.errors import InvalidInput, LimitExceeded, PathDenied, PathMissing, RootUnknown
-from retinue.core.reference import Reference
-from retinue.core.report import RESEARCH_ROLES, Report
-from retinue.core.stop import Stop
-from retinue.core.text import counted
-from retinue.core.tokens import estimate_tokens
-from retinue.research.artifact import write_new
-from retinue.research.handoff_document import HANDOFF_LISTS, HandoffDocument, KeptReference
-from retinue.research.handoff_file import HANDOFF_PREFIX, find_handoff
-from retinue.research.ledger import Ledger
-from retinue.research.naming import Naming
-from retinue.research.relocate import Landmark, Surveyor
-from retinue.research.scope import SearchScope, search_scope
-from retinue.research.sources import SourceFiles
+from retinue.codebase import FileEntry
+from retinue.core import (
+    RESEARCH_ROLES,
+    InvalidInput,
+    LimitExceeded,
+    PathDenied,
+    PathMissing,
+    Reference,
+    Report,
+    RootUnknown,
+    Stop,
+    counted,
+    estimate_tokens,
+)
+from retinue.research import (
+    HANDOFF_LISTS,
+    HANDOFF_PREFIX,
+    HandoffDocument,
+    KeptReference,
+    Landmark,
+    Ledger,
+    Naming,
+    SearchScope,
+    SourceFiles,
+    Surveyor,
+    find_handoff,
+    search_scope,
+    write_new,
+)
 from retinue.service.research import artifact_folder, kept_report, limits_of, policy_of
 from retinue.service.service import ADD_A_ROOT, Service
 

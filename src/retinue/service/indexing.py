@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from retinue.config.settings import Settings
-from retinue.core.errors import RootUnknown, Unavailable
-from retinue.core.stop import Stop
-from retinue.research.scope import SearchScope, search_scope
+from retinue.config import Settings
+from retinue.core import RootUnknown, Stop, Unavailable
+from retinue.research import SearchScope, search_scope
 from retinue.service.research import index_folder, policy_of, thoughts_of
 from retinue.service.service import ADD_A_ROOT, Service
-from retinue.store.file_lock import FileLock
+from retinue.store import FileLock
 
 _TURN_S = 600.0
 """How long to wait for another that makes one: two at once would only take the machine from its user."""

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from retinue.core.errors import InvalidInput
-from retinue.core.text import counted
-from retinue.core.tokens import estimate_tokens
+from retinue.core import InvalidInput, counted, estimate_tokens
 from retinue.service import run_views
-from retinue.store.logs import ALL_STREAMS, LogLine, LogStream, read_log, tail_log
+from retinue.store import ALL_STREAMS, LogLine, LogStream, read_log, tail_log
 
 TAIL_LINES = 200
 LONGEST_LINE = 400

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from retinue.config.settings import Settings
-from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, TierPlan
+from retinue.config import Settings
+from retinue.models import TIERS, EndpointPlan, ModelPlan, TierPlan
 
 
 def plan_models(settings: Settings) -> ModelPlan:

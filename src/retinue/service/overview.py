@@ -8,10 +8,16 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from retinue.core.errors import Conflict
-from retinue.core.message import Message, MessageStatus
-from retinue.core.run import ACTIVE_STATUSES, ENDED_STATUSES, Run, RunStatus
-from retinue.core.text import clip
+from retinue.core import (
+    ACTIVE_STATUSES,
+    ENDED_STATUSES,
+    Conflict,
+    Message,
+    MessageStatus,
+    Run,
+    RunStatus,
+    clip,
+)
 from retinue.service import run_views
 
 if TYPE_CHECKING:

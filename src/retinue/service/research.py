@@ -10,26 +10,31 @@ from typing import Protocol, TypeVar
 
 import anyio.to_thread
 
-from retinue.codebase.policy import Policy
-from retinue.config.settings import Settings
-from retinue.core.errors import InvalidInput, RootUnknown, Unavailable
-from retinue.core.model import Model
-from retinue.core.report import Report
-from retinue.core.root import Root
-from retinue.core.stop import Stop
-from retinue.research.advised import Consult
-from retinue.research.artifact import write_artifact
-from retinue.research.constraints import ResearchConstraints
-from retinue.research.fitting import FEWEST_TOKENS, fit_report
-from retinue.research.followup import Earlier
-from retinue.research.perform import InThread, PerformRole
-from retinue.research.pipeline import PLACES_FOUND, ResearchPlan, investigate, report_of, roles_for
-from retinue.research.question import check_question
-from retinue.research.role_runs import role_error
-from retinue.research.scope import SearchScope, search_scope
+from retinue.codebase import Policy
+from retinue.config import Settings
+from retinue.core import InvalidInput, Model, Report, Root, RootUnknown, Stop, Unavailable
+from retinue.research import (
+    FEWEST_TOKENS,
+    PLACES_FOUND,
+    Consult,
+    Earlier,
+    InThread,
+    PerformRole,
+    ResearchConstraints,
+    ResearchPlan,
+    SearchScope,
+    check_question,
+    fit_report,
+    investigate,
+    report_of,
+    role_error,
+    roles_for,
+    search_scope,
+    write_artifact,
+)
 from retinue.service.research_runs import OnStart, ResearchAnswer, Study, answer_in_a_run, nobody
 from retinue.service.service import ADD_A_ROOT, Service
-from retinue.store.reports import Reports
+from retinue.store import Reports
 
 T = TypeVar("T")
 

@@ -6,20 +6,33 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
-from retinue.core.budget import Budget
-from retinue.core.errors import Canceled, DeadlineExceeded, InternalError, RetinueError
-from retinue.core.executor import Outcome, RunContext
-from retinue.core.ids import RunId
-from retinue.core.json_value import Json
-from retinue.core.model import Model
-from retinue.core.run import Run, RunLimits, RunStatus
-from retinue.research.advised import Consult
-from retinue.research.constraints import ResearchConstraints
-from retinue.research.model_advisor import ByModel
-from retinue.research.perform import InThread, PerformRole
-from retinue.research.pipeline import ResearchPlan
-from retinue.research.role_runs import AsRuns, Performing, role_spec
-from retinue.runtime.supervisor import Work
+from retinue.core import (
+    Budget,
+    Canceled,
+    DeadlineExceeded,
+    InternalError,
+    Json,
+    Model,
+    Outcome,
+    RetinueError,
+    Run,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunStatus,
+)
+from retinue.research import (
+    AsRuns,
+    ByModel,
+    Consult,
+    InThread,
+    Performing,
+    PerformRole,
+    ResearchConstraints,
+    ResearchPlan,
+    role_spec,
+)
+from retinue.runtime import Work
 from retinue.service.runs import RunService
 
 GRACE_S = 5.0

@@ -7,12 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from retinue.core.budget import BudgetKind, Usage
-from retinue.core.message import Message, MessageStatus
-from retinue.core.run import Run, RunStatus
-from retinue.core.tokens import estimate_tokens
-from retinue.store.logs import LogLine
-from retinue.store.meta_files import message_view, time_text
+from retinue.core import BudgetKind, Message, MessageStatus, Run, RunStatus, Usage, estimate_tokens
+from retinue.store import LogLine, message_view, time_text
 
 CUT = "[…]"
 ANSWER = frozenset({"output", "value", "cut"})

@@ -9,23 +9,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.core.agent import HOST, Agent
-from retinue.core.errors import Conflict, InvalidInput, RootUnknown, RunUnknown
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
-from retinue.core.permission import ToolRequest, Verdict
-from retinue.core.ports import Executor, Redactor
-from retinue.core.run import Run, RunLimits, RunSpec, RunStatus
-from retinue.core.text import clip, counted
-from retinue.runtime.changes import Changes
-from retinue.runtime.mailroom import Mailroom
-from retinue.runtime.permissions import PermissionBroker
-from retinue.runtime.supervisor import Supervisor, Work
+from retinue.core import (
+    HOST,
+    Agent,
+    Conflict,
+    Executor,
+    InvalidInput,
+    Message,
+    MessageId,
+    MessageStatus,
+    Redactor,
+    RootUnknown,
+    Run,
+    RunId,
+    RunLimits,
+    RunSpec,
+    RunStatus,
+    RunUnknown,
+    ToolRequest,
+    Verdict,
+    clip,
+    counted,
+)
+from retinue.runtime import Changes, Mailroom, PermissionBroker, Supervisor, Work
 from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.log_pages import log_page
 from retinue.service.waiting import NOBODY, QuestionPresenter, Waiting, WaitMode
-from retinue.store.store import Store
+from retinue.store import Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter

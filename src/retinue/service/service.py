@@ -6,11 +6,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from retinue.config.settings import Settings
-from retinue.core.errors import ConfigInvalid, Unavailable
-from retinue.core.ports import Redactor
-from retinue.core.root import Root
-from retinue.core.stop import Stop
+from retinue.config import Settings
+from retinue.core import ConfigInvalid, Redactor, Root, Stop, Unavailable
 
 if TYPE_CHECKING:  # loaded by the first question or the first run, not by the start
     from retinue.service.agents import AgentService

@@ -10,19 +10,28 @@ from pathlib import Path
 
 import yaml
 
-from retinue.codebase.ripgrep import find_ripgrep
-from retinue.config.load import load_settings
-from retinue.config.settings import Settings
-from retinue.core.errors import ConfigInvalid, RetinueError
-from retinue.core.root import Root
+from retinue.codebase import find_ripgrep
+from retinue.config import Settings, load_settings
+from retinue.core import ConfigInvalid, RetinueError, Root
 from retinue.service.model_plan import plan_models
-from retinue.setup.change import HostFileChange, apply_change, plan_install, plan_uninstall
-from retinue.setup.checks.check import DoctorCheck
-from retinue.setup.doctor import DoctorSubject, run_doctor
-from retinue.setup.entry import ServerEntry, is_temporary, own_command
-from retinue.setup.hosts import HOSTS, SERVER_NAME, InstallScope, host_named
-from retinue.setup.links import add_link
-from retinue.setup.machine import Machine
+from retinue.setup import (
+    HOSTS,
+    SERVER_NAME,
+    DoctorCheck,
+    DoctorSubject,
+    HostFileChange,
+    InstallScope,
+    Machine,
+    ServerEntry,
+    add_link,
+    apply_change,
+    host_named,
+    is_temporary,
+    own_command,
+    plan_install,
+    plan_uninstall,
+    run_doctor,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.message import Message
-from retinue.core.run import Run, RunStatus
-from retinue.runtime.changes import POLL_S, Changes
-from retinue.store.store import Store
+from retinue.core import Message, OwnerId, Run, RunId, RunStatus
+from retinue.runtime import POLL_S, Changes
+from retinue.store import Store
 
 WaitMode = Literal["any", "all"]
 

@@ -6,12 +6,9 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from retinue.core.agent import Agent
-from retinue.core.ids import RunId
-from retinue.core.ports import Executor
-from retinue.core.run import Run
+from retinue.core import Agent, Executor, Run, RunId
 from retinue.service.runs import PERSON, RunService
-from retinue.store.confirmed_checks import ConfirmedChecks
+from retinue.store import ConfirmedChecks
 
 Checker = Callable[[Agent], Executor]
 """What runs a check, given as an agent that is a command: the place for a sandbox around it."""

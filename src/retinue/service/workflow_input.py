@@ -6,10 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from retinue.core.errors import InvalidInput
-from retinue.core.workflow import Assignment, Workflow
-from retinue.definitions.problem import MalformedDefinition
-from retinue.definitions.workflows import read_workflow
+from retinue.core import Assignment, InvalidInput, Workflow
+from retinue.definitions import MalformedDefinition, read_workflow
 
 MOST_TOLD = 10
 """Mistakes of one spec: whoever made more has written something else."""

@@ -6,13 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from retinue.core.message import Message
-from retinue.core.run import Run, RunStatus
-from retinue.core.tokens import estimate_tokens
-from retinue.core.workflow import steps_of
-from retinue.definitions.workflow_catalog import FoundWorkflow
+from retinue.core import Message, Run, RunStatus, estimate_tokens, steps_of
+from retinue.definitions import FoundWorkflow
 from retinue.service.run_views import elapsed_ms, fitted
-from retinue.store.checkpoints import Checkpoint
+from retinue.store import Checkpoint
 
 MOST_ROWS = 12
 MOST_ISSUES = 20

@@ -13,25 +13,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from retinue.core.errors import ConfigInvalid, Conflict, InvalidInput, Unauthorized
-from retinue.core.ids import RunId
-from retinue.core.run import Run, RunStatus
-from retinue.core.text import counted
-from retinue.core.workflow import Assignment, Workflow
-from retinue.definitions.problem import did_you_mean
-from retinue.definitions.project_checks import find_checks
-from retinue.definitions.workflow_catalog import WorkflowCatalog, WorkflowKind
-from retinue.definitions.workflows import CHECKS
+from retinue.core import (
+    Assignment,
+    ConfigInvalid,
+    Conflict,
+    InvalidInput,
+    Run,
+    RunId,
+    RunStatus,
+    Unauthorized,
+    Workflow,
+    counted,
+)
+from retinue.definitions import CHECKS, WorkflowCatalog, WorkflowKind, did_you_mean, find_checks
 from retinue.service import workflow_views
 from retinue.service.runs import PERSON, RunService, refuse_unfit_answer
 from retinue.service.waiting import NOBODY, QuestionPresenter
 from retinue.service.workflow_children import Checker, Children
 from retinue.service.workflow_input import workflow_in
-from retinue.store.checkpoints import RESULT_STEP
-from retinue.store.confirmed_checks import ConfirmedChecks
+from retinue.store import RESULT_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
-    from retinue.workflows.embedded import Embedded
+    from retinue.workflows import Embedded
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +205,7 @@ class WorkflowService:
         return self.checks()
 
     def _engine(self) -> Embedded:
-        from retinue.workflows.embedded import Embedded
+        from retinue.workflows import Embedded
 
         runs = self.runs
         return Embedded(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, cast
 
-from retinue.core.errors import ConfigInvalid
+from retinue.core import ConfigInvalid
 from retinue.setup import files, json_document, yaml_document
 from retinue.setup.diff import unified
 from retinue.setup.document import DocumentUnreadable, Editor

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from retinue.core.errors import RetinueError
-from retinue.models.tiers import ModelPlan
+from retinue.core import RetinueError
+from retinue.models import ModelPlan
 from retinue.setup.checks import basics, data_folder, endpoints, installed, programs, sandbox
 from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.checks.together import Failure, together

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEMPORARY_FOLDERS = re.compile(r"(archive|environments|builds)-v\d+")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from retinue.core.errors import ConfigInvalid, Unavailable
+from retinue.core import ConfigInvalid, Unavailable
 
 MAX_BYTES = 32 * 1024 * 1024
 """A larger file is not a settings file, and editing it would take minutes."""

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 from retinue.setup.entry import ServerEntry
 from retinue.setup.machine import Machine, System
 

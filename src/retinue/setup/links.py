@@ -6,7 +6,7 @@ import base64
 import json
 from urllib.parse import quote
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 from retinue.setup.entry import ServerEntry
 from retinue.setup.hosts import HOSTS, SERVER_NAME, Host
 

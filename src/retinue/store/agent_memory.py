@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from retinue.core.errors import InvalidInput, LimitExceeded, Unavailable
+from retinue.core import InvalidInput, LimitExceeded, Unavailable
 from retinue.store.file_lock import FileLock
 from retinue.store.text import storable
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from retinue.core.ids import RunId
-from retinue.core.json_value import Json
+from retinue.core import Json, RunId
 from retinue.store.database import Database, Row
 
 RESULT_STEP = ":result"

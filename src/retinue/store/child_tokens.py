@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from retinue.core.errors import Unauthorized
-from retinue.core.ids import RunId
+from retinue.core import RunId, Unauthorized
 from retinue.store.database import Database
 
 

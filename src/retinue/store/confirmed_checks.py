@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.core.errors import Unavailable
+from retinue.core import Unavailable
 
 NAME = "confirmed-checks.json"
 

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from retinue.core.errors import Conflict, InternalError, Unavailable
-from retinue.core.ids import RunId
+from retinue.core import Conflict, InternalError, RunId, Unavailable
 from retinue.store.file_lock import FileLock
 from retinue.store.folder import DataFolder
 from retinue.store.migrations import migrate

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from retinue.core.ids import RunId
-from retinue.core.json_value import Json
+from retinue.core import Json, RunId
 from retinue.store.database import Database, Row
 
 

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from retinue.core.errors import Unavailable
+from retinue.core import Unavailable
 
 _NETWORK = re.compile(
     r"(nfs\d?|cifs|smb(fs|\d)?|9p|afs|afpfs|ceph|glusterfs|lustre|ncpfs|webdav|davfs2?|"

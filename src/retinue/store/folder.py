@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.core.errors import Unavailable
-from retinue.core.ids import OwnerId, RunId
+from retinue.core import OwnerId, RunId, Unavailable
 from retinue.store.filesystem import filesystem_of, refuse_network
 
 

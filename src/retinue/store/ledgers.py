@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retinue.core.budget import Budget, BudgetKind
-from retinue.core.errors import BudgetExceeded
-from retinue.core.ids import RunId
+from retinue.core import Budget, BudgetExceeded, BudgetKind, RunId
 from retinue.store.database import Database, Transaction
 
 

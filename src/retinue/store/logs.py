@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from retinue.core.errors import InvalidInput
+from retinue.core import InvalidInput
 from retinue.store.text import storable
 
 MAX_LOG_BYTES = 64 * 1024 * 1024

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 
-from retinue.core.errors import Conflict, RunUnknown
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus, PermissionWanted
-from retinue.core.permission import ToolRequest
-from retinue.core.run import RunStatus
+from retinue.core import (
+    Conflict,
+    Message,
+    MessageId,
+    MessageStatus,
+    PermissionWanted,
+    RunId,
+    RunStatus,
+    RunUnknown,
+    ToolRequest,
+)
 from retinue.store import queue
 from retinue.store.database import Database, Row, Transaction
 from retinue.store.text import storable

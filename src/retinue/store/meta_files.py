@@ -17,10 +17,7 @@ import threading
 from collections.abc import Collection, Iterable
 from queue import SimpleQueue
 
-from retinue.core.errors import RetinueError
-from retinue.core.ids import RunId
-from retinue.core.message import Message
-from retinue.core.run import RunStatus
+from retinue.core import Message, RetinueError, RunId, RunStatus
 from retinue.store.database import Database, Row
 from retinue.store.logs import iso_time
 from retinue.store.messages import MessageTable

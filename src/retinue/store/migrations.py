@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from retinue.core.errors import Unavailable
+from retinue.core import Unavailable
 
 
 def m001_runs(db: sqlite3.Connection) -> None:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Generator
 from typing import Self
 
-from retinue.core.ids import OwnerId
+from retinue.core import OwnerId
 from retinue.store.file_lock import FileLock
 from retinue.store.folder import DataFolder
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.core.errors import ConfigInvalid, Unavailable
+from retinue.core import ConfigInvalid, Unavailable
 from retinue.store.file_lock import FileLock
 
 HEADING = """\

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from retinue.core.ids import RunId
-from retinue.core.stop import Stop
+from retinue.core import RunId, Stop
 from retinue.store.store import Store
 
 BATCH = 50

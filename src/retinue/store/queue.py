@@ -19,10 +19,7 @@ import sqlite3
 from collections.abc import Container
 from dataclasses import dataclass
 
-from retinue.core.errors import RunUnknown, Saturated
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import RunStatus
-from retinue.core.text import counted
+from retinue.core import OwnerId, RunId, RunStatus, RunUnknown, Saturated, counted
 from retinue.store.database import Database, Transaction
 
 BACK_TO_BACK = 4

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from retinue.core.executor import ProcessIdentity
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import ACTIVE_STATUSES, Ending, RunStatus
+from retinue.core import ACTIVE_STATUSES, Ending, OwnerId, ProcessIdentity, RunId, RunStatus
 from retinue.store import owners
 from retinue.store.logs import end_torn_line, last_words
 from retinue.store.runs import CANCELED, end, park

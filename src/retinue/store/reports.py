@@ -7,8 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from retinue.core.errors import InvalidInput, Unavailable
-from retinue.core.report import Report, ReportId
+from retinue.core import InvalidInput, Report, ReportId, Unavailable
 
 KEPT = 200
 """Reports in the folder; the oldest go first."""

@@ -6,11 +6,20 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from retinue.core.budget import Budget, Usage
-from retinue.core.executor import ProcessIdentity
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.json_value import Json
-from retinue.core.run import Endpoint, Run, RunLimits, RunSpec, RunStatus, RunTiming
+from retinue.core import (
+    Budget,
+    Endpoint,
+    Json,
+    OwnerId,
+    ProcessIdentity,
+    Run,
+    RunId,
+    RunLimits,
+    RunSpec,
+    RunStatus,
+    RunTiming,
+    Usage,
+)
 from retinue.store.database import Row
 from retinue.store.text import storable
 

@@ -10,18 +10,20 @@ import platform
 from collections.abc import Iterable
 from typing import Any
 
-from retinue.core.budget import Usage
-from retinue.core.errors import Conflict, RunUnknown
-from retinue.core.executor import ProcessIdentity
-from retinue.core.ids import OwnerId, RunId
-from retinue.core.run import (
+from retinue.core import (
     ENDED_STATUSES,
     STATUS_CHANGES,
+    Conflict,
     Ending,
+    OwnerId,
+    ProcessIdentity,
     Run,
+    RunId,
     RunSpec,
     RunStatus,
     RunTiming,
+    RunUnknown,
+    Usage,
     check_status_change,
 )
 from retinue.store import ledgers, queue

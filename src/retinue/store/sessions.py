@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.core.errors import Conflict
-from retinue.core.executor import Resumed
+from retinue.core import Conflict, Resumed
 from retinue.store.file_lock import FileLock
 
 SESSION_SUFFIX = ".sessions"

@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from retinue.core.errors import Unavailable
+from retinue.core import Unavailable
 
 NAME = "token"
 

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import cast
 
-from retinue.core.errors import Unavailable
+from retinue.core import Unavailable
 from retinue.store.file_lock import FileLock
 
 NAME = "trusted-projects.json"

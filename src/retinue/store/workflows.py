@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from retinue.core.errors import RunUnknown
-from retinue.core.ids import RunId
-from retinue.core.json_value import Json
+from retinue.core import Json, RunId, RunUnknown
 from retinue.store.database import Database
 from retinue.store.text import storable
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retinue.core.text import clip, counted
-from retinue.core.tokens import estimate_tokens
+from retinue.core import clip, counted, estimate_tokens
 
 NOTE_TOKENS = 40
 """Kept free for saying what was cut."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.opener import Opener
-from retinue.codebase.read import split_lines
-from retinue.core.ports import Redactor
+from retinue.codebase import FileEntry, Opener, split_lines
+from retinue.core import Redactor
 
 WIDEST_SECRET = 401
 """Lines: a secret that began further up is over by now."""

@@ -9,19 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from retinue.codebase.bounds import Bounds
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.outline import outline_text
-from retinue.codebase.pattern import SearchPattern
-from retinue.codebase.search import LineMatch
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import DeadlineExceeded, InvalidInput, Unavailable
-from retinue.core.model import ToolSpec
-from retinue.core.ports import Redactor
-from retinue.core.spending import UNMETERED, Spending
-from retinue.core.stop import Stop
-from retinue.core.text import clip, counted
+from retinue.codebase import Bounds, Codebase, FileEntry, LineMatch, SearchPattern, outline_text
+from retinue.core import (
+    UNMETERED,
+    BudgetKind,
+    DeadlineExceeded,
+    InvalidInput,
+    Redactor,
+    Spending,
+    Stop,
+    ToolSpec,
+    Unavailable,
+    clip,
+    counted,
+)
 from retinue.tools.bounded import bounded, lines_that_fit
 from retinue.tools.clean_lines import CleanLines
 from retinue.tools.threads import in_thread

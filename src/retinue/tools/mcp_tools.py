@@ -16,18 +16,22 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import anyio
 import anyio.abc
 
-from retinue.core.agent import McpServer
-from retinue.core.errors import InvalidInput, RetinueError, Unavailable
-from retinue.core.model import ToolSpec
-from retinue.core.text import clip, counted
-from retinue.core.tool_names import MCP_PREFIX
+from retinue.core import (
+    MCP_PREFIX,
+    InvalidInput,
+    McpServer,
+    RetinueError,
+    ToolSpec,
+    Unavailable,
+    clip,
+    counted,
+)
 from retinue.tools.tool import Arguments, Tool, ToolAction
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
-    from mcp_types import CallToolResult
-    from mcp_types import Tool as Offered
+    from mcp_types import CallToolResult, Tool as Offered
 
 START_S = 30.0
 """For a server to start and to list its tools."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from retinue.core.tool_names import FOREIGN_TOOLS, MCP_PREFIX, TOOL_SYNONYMS
+from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, TOOL_SYNONYMS
 
 FALLBACK = "read_file"
 """What an agent may call when nothing of its own list is left."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from retinue.core.executor import AskParent
-from retinue.core.message import NO_ANSWER
-from retinue.core.model import ToolSpec
-from retinue.core.tool_names import ASK_PARENT
+from retinue.core import ASK_PARENT, NO_ANSWER, AskParent, ToolSpec
 from retinue.tools.bounded import bounded
 from retinue.tools.tool import Arguments, Tool, parameters
 

@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from retinue.core.stop import Stop
+from retinue.core import Stop
 
 T = TypeVar("T")
 

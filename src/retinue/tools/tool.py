@@ -6,9 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from retinue.core.errors import InvalidInput
-from retinue.core.json_value import Json
-from retinue.core.model import ToolSpec
+from retinue.core import InvalidInput, Json, ToolSpec
 
 
 class Arguments:

@@ -9,10 +9,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from retinue.core.errors import BudgetExceeded, RetinueError, Stopped
-from retinue.core.json_value import Json
-from retinue.core.model import ToolSpec
-from retinue.core.ports import Redactor
+from retinue.core import BudgetExceeded, Json, Redactor, RetinueError, Stopped, ToolSpec
 from retinue.tools.bounded import bounded
 from retinue.tools.names import Allows, allow_all, own_name
 from retinue.tools.tool import Arguments, Tool

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 
-from retinue.config.load import CHILD_TOKEN, LoadedSettings
-from retinue.core.errors import Unauthorized
-from retinue.core.run import Run
+from retinue.config import CHILD_TOKEN, LoadedSettings
+from retinue.core import Run, Unauthorized
 
 
 def own_run(loaded: LoadedSettings) -> Run:
     """The run that this process belongs to, proved by its token."""
-    from retinue.store.store import Store
+    from retinue.store import Store
 
     given = os.environ.get(CHILD_TOKEN)
     if given is None:

@@ -8,20 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retinue.config.settings import Settings
-from retinue.core.agent import Agent
-from retinue.core.executor import RunContext
-from retinue.core.ports import Executor, Redactor
-from retinue.core.root import Root
+from retinue.config import Settings
+from retinue.core import Agent, Executor, Redactor, Root, RunContext
 
 if TYPE_CHECKING:
-    from retinue.executors.cli.acp_process import AcpCli
-    from retinue.executors.cli.cli_job import Cli
-    from retinue.executors.cli.cli_launch import CliLauncher, Launches
-    from retinue.executors.command import CommandExecutor
-    from retinue.executors.sandbox.in_container import InContainer
-    from retinue.executors.sandbox.sandbox import Sandbox
-    from retinue.models.tiers import Models
+    from retinue.executors import AcpCli, Cli, CliLauncher, CommandExecutor, InContainer, Launches, Sandbox
+    from retinue.models import Models
 
 NATIVE = ("claude", "codex")
 CLIS = (*NATIVE, "gemini", "opencode", "acp")
@@ -41,10 +33,13 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
     """What runs a project's own checks: in a sandbox where there is one, unless the user wants none."""
 
     def of(agent: Agent) -> Executor:
-        from retinue.executors.command import CommandConfig, CommandExecutor
-        from retinue.executors.process.template import Template
-        from retinue.executors.sandbox.bubblewrap import find_bubblewrap
-        from retinue.executors.sandbox.project_checks import sandboxed_check
+        from retinue.executors import (
+            CommandConfig,
+            CommandExecutor,
+            Template,
+            find_bubblewrap,
+            sandboxed_check,
+        )
 
         sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
         enclosed = sandbox and partial(sandboxed_check, sandbox, Path.home(), settings.data_dir.resolve())
@@ -61,22 +56,20 @@ def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
     """What performs the agent's tasks, and holds its answers to what it promises."""
     if not agent.answers_json:
         return perform(agent)
-    from retinue.executors.wrappers.validation import WithValidation
+    from retinue.executors import WithValidation
 
     return WithValidation(perform, agent)
 
 
 def _command(data_dir: Path, agent: Agent) -> Executor:
-    from retinue.executors.wrappers.preamble import WithPreamble
+    from retinue.executors import WithPreamble
 
     return WithPreamble(agent.prompt, command_of(data_dir, agent))
 
 
 def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | InContainer:
     """What starts an agent's own program."""
-    from retinue.executors.command import CommandConfig, CommandExecutor
-    from retinue.executors.process.template import Template
-    from retinue.executors.sandbox.in_container import InContainer
+    from retinue.executors import CommandConfig, CommandExecutor, InContainer, Template
 
     make = partial(CommandExecutor, CommandConfig(Template(agent.command), env=agent.env), os.environ)
     return InContainer(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
@@ -84,10 +77,7 @@ def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | InContainer:
 
 def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
-    from retinue.executors.cli.cli_state import session_folder
-    from retinue.executors.wrappers.acceptance import WithAcceptance
-    from retinue.executors.wrappers.session import WithSession
-    from retinue.executors.wrappers.worktree import WithWorktree
+    from retinue.executors import WithAcceptance, WithSession, WithWorktree, session_folder
 
     setting = cli_setting(data_dir, agent)
     sessions = session_folder(setting.state_folder, agent.executor, agent.name)
@@ -103,14 +93,14 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
 
 def _session_name(sessions: Path, ctx: RunContext) -> str:
     """Of the session that a run goes on with, for what must be at the same place again."""
-    from retinue.store.sessions import SessionNote
+    from retinue.store import SessionNote
 
     return SessionNote.of(sessions, ctx.cwd).key
 
 
 def cli_setting(data_dir: Path, agent: Agent) -> CliLauncher:
     """The surroundings of an agent's coding CLI."""
-    from retinue.executors.cli.cli_launch import CliLauncher
+    from retinue.executors import CliLauncher
 
     return CliLauncher(os.environ, cli_state_folder(data_dir), (data_dir.resolve(),), _sandbox(agent))
 
@@ -121,10 +111,7 @@ def cli_state_folder(data_dir: Path) -> Path:
 
 
 def _cli(setting: CliLauncher, agent: Agent) -> Executor:
-    from retinue.executors.cli.acp_process import AcpExecutor
-    from retinue.executors.cli.cli_process import CliExecutor
-    from retinue.executors.wrappers.preamble import WithPreamble
-    from retinue.executors.wrappers.validation import JSON_ALONE
+    from retinue.executors import JSON_ALONE, AcpExecutor, CliExecutor, WithPreamble
 
     executor: Executor
     if agent.executor in NATIVE:
@@ -141,23 +128,20 @@ def cli_of(agent: Agent) -> Launches:
 
 
 def _native(agent: Agent) -> Cli:
-    from retinue.executors.cli.claude import ClaudeCli
-    from retinue.executors.cli.codex import CodexCli
+    from retinue.executors import ClaudeCli, CodexCli
 
     return ClaudeCli() if agent.executor == "claude" else CodexCli()
 
 
 def _spoken(agent: Agent) -> AcpCli:
-    from retinue.executors.cli.acp_clis import AcpProgram, GeminiCli, OpencodeCli
+    from retinue.executors import AcpProgram, GeminiCli, OpencodeCli
 
     return {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)()
 
 
 def _sandbox(agent: Agent) -> Sandbox:
     """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
-    from retinue.executors.sandbox.bubblewrap import demand_bubblewrap, find_bubblewrap
-    from retinue.executors.sandbox.container import find_container_engine
-    from retinue.executors.sandbox.sandbox import NoSandbox
+    from retinue.executors import NoSandbox, demand_bubblewrap, find_bubblewrap, find_container_engine
 
     if agent.container:
         return find_container_engine(agent.container, os.environ)
@@ -170,9 +154,9 @@ def _sandbox(agent: Agent) -> Sandbox:
 def _local_executor(
     settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models, agent: Agent
 ) -> Executor:
-    from retinue.codebase.codebase import Codebase
-    from retinue.executors.local.executor import LocalExecutor
-    from retinue.service.research import policy_of
+    from retinue.codebase import Codebase
+    from retinue.executors import LocalExecutor
+    from retinue.service import policy_of
 
     model = models.named(agent.model or "default")
     return LocalExecutor(

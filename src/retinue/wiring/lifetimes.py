@@ -11,19 +11,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retinue.config.load import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings
-from retinue.core.ids import RunId
-from retinue.core.text import counted
-from retinue.service.service import Later, Service
+from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings
+from retinue.core import RunId, counted
+from retinue.service import Later, Service
 from retinue.wiring.executors import check_executor
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
 
-    from retinue.service.runs import RunService
-    from retinue.service.workflows import WorkflowService
-    from retinue.store.recovery import Orphan
-    from retinue.store.store import Store
+    from retinue.service import RunService, WorkflowService
+    from retinue.store import Orphan, Store
 
 
 @asynccontextmanager
@@ -35,10 +32,9 @@ async def running(
     A server takes over the workflows that others leave; a command minds its own business.
     """
     # Imported here because `retinue config` and its like need neither a database nor processes.
-    from retinue.runtime.background import Background
-    from retinue.runtime.recovery import recover_in_background
-    from retinue.service.adoption import adopt_workflows
-    from retinue.store.store import Store
+    from retinue.runtime import Background, recover_in_background
+    from retinue.service import adopt_workflows
+    from retinue.store import Store
 
     with Store.open(loaded.settings.data_dir) as store:
         async with (
@@ -59,7 +55,7 @@ async def recording(
 
     For a command that ends in a moment and would spend much of it on the rest.
     """
-    from retinue.store.store import Store
+    from retinue.store import Store
 
     with Store.open(loaded.settings.data_dir) as store:
         async with _performing(loaded, service, store) as runs:
@@ -73,7 +69,7 @@ def lifetime(
 
     @asynccontextmanager
     async def of(service: Service) -> AsyncGenerator[Service]:
-        from retinue.store.pruning import prune_runs
+        from retinue.store import prune_runs
 
         days = loaded.settings.runtime.keep_runs_days
         async with running(loaded, service, takes_over=takes_over) as up:
@@ -88,22 +84,15 @@ def lifetime(
 async def _performing(loaded: LoadedSettings, service: Service, store: Store) -> AsyncGenerator[RunService]:
     from anyio import CapacityLimiter
 
-    from retinue.executors.process.reaper_client import reapers
-    from retinue.runtime.changes import Changes
-    from retinue.runtime.child_socket import open_child_socket
-    from retinue.runtime.mailroom import Mailroom
-    from retinue.runtime.permissions import PermissionBroker
-    from retinue.runtime.pool import Pool
-    from retinue.runtime.supervisor import Supervisor
-    from retinue.service.runs import RunService
-    from retinue.service.waiting import Waiting
-    from retinue.store.owners import Owner
-    from retinue.store.queue import Capacity
+    from retinue.executors import reapers
+    from retinue.runtime import Changes, Mailroom, PermissionBroker, Pool, Supervisor, open_child_socket
+    from retinue.service import RunService, Waiting
+    from retinue.store import Capacity, Owner
 
     up: list[Service] = []
 
     async def serve_child(run_id: RunId, reader: StreamReader, writer: StreamWriter) -> None:
-        from retinue.server.child_session import serve_child_session  # the MCP library takes a second
+        from retinue.server import serve_child_session  # the MCP library takes a second
 
         await serve_child_session(up[0], run_id, reader, writer)
 
@@ -144,9 +133,9 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
 
 
 def _workflows(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:
-    from retinue.definitions.workflow_catalog import WorkflowCatalog
-    from retinue.service.workflows import WorkflowService
-    from retinue.store.confirmed_checks import ConfirmedChecks
+    from retinue.definitions import WorkflowCatalog
+    from retinue.service import WorkflowService
+    from retinue.store import ConfirmedChecks
 
     settings = loaded.settings
     return WorkflowService(
@@ -162,7 +151,7 @@ def _workflows(loaded: LoadedSettings, service: Service, runs: RunService) -> Wo
 def _end_orphans(orphans: Sequence[Orphan]) -> None:
     if not orphans:
         return
-    from retinue.executors.process.process_tree import end_processes
+    from retinue.executors import end_processes
 
     known = [orphan.process for orphan in orphans if orphan.process is not None]
     survivors = end_processes(known, [str(orphan.run_id) for orphan in orphans], 1.0)

@@ -8,27 +8,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retinue.config.load import CHILD_TOKEN, LoadedSettings, load_settings, user_settings_file
-from retinue.config.settings import Settings
-from retinue.core.agent import HOST, Agent
-from retinue.core.errors import ConfigInvalid
-from retinue.core.root import Root
-from retinue.definitions.catalog import AgentSources, Catalog
-from retinue.definitions.definition import AgentDefinition
-from retinue.definitions.places import home_relative, working_folders
-from retinue.redaction import Redactor
-from retinue.service.agent_state import AgentState
-from retinue.service.agents import AgentService
-from retinue.service.service import Service
-from retinue.store.agent_memory import AgentMemory
-from retinue.store.permissions import PERMISSIONS_FILE, RememberedPermissions
-from retinue.store.token import new_token, token_of
-from retinue.store.trust import TrustedProjects
+from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
+from retinue.core import HOST, Agent, ConfigInvalid, Root
+from retinue.definitions import AgentDefinition, AgentSources, Catalog, home_relative, working_folders
+from retinue.redaction import SecretRedactor
+from retinue.service import AgentService, AgentState, Service
+from retinue.store import (
+    PERMISSIONS_FILE,
+    AgentMemory,
+    RememberedPermissions,
+    TrustedProjects,
+    new_token,
+    token_of,
+)
 from retinue.wiring.executors import cli_state_folder, executors
 from retinue.wiring.starts import starts
 
 if TYPE_CHECKING:
-    from retinue.models.tiers import Models
+    from retinue.models import Models
 
 
 def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
@@ -36,12 +33,12 @@ def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
     return load_settings(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
-def redactor(settings: Settings | None = None) -> Redactor:
+def redactor(settings: Settings | None = None) -> SecretRedactor:
     """For everything that leaves this process; a run's own token and the models' keys are hidden wherever
     they occur."""
     endpoints = settings.models.endpoints.values() if settings is not None else ()
     secret = {CHILD_TOKEN, *(endpoint.api_key_env for endpoint in endpoints)}
-    return Redactor([value for name, value in os.environ.items() if name in secret and value])
+    return SecretRedactor([value for name, value in os.environ.items() if name in secret and value])
 
 
 def build_service(loaded: LoadedSettings, *, at_hand: bool = False) -> Service:
@@ -59,8 +56,8 @@ def build_service(loaded: LoadedSettings, *, at_hand: bool = False) -> Service:
 
 def open_models(loaded: LoadedSettings) -> Models:
     """The models that the settings lead to: `async with`, for the lines to their servers."""
-    from retinue.models.tiers import Models
-    from retinue.service.model_plan import plan_models
+    from retinue.models import Models
+    from retinue.service import plan_models
 
     return Models(plan_models(loaded.settings), os.environ)
 
@@ -71,7 +68,7 @@ def token(loaded: LoadedSettings, *, new: bool = False) -> str:
 
 
 def _agents(
-    loaded: LoadedSettings, roots: Sequence[Root], clean: Redactor, models: Models, *, at_hand: bool
+    loaded: LoadedSettings, roots: Sequence[Root], clean: SecretRedactor, models: Models, *, at_hand: bool
 ) -> AgentService:
     settings = loaded.settings
     home, trusted = Path.home(), TrustedProjects(settings.data_dir)

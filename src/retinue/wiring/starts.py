@@ -7,16 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from retinue.config.load import DATA_DIR
-from retinue.core.agent import Agent
-from retinue.core.errors import Unavailable
-from retinue.core.ports import Redactor
-from retinue.executors.local.caps import CONTEXT_SHARE, MAX_STEPS, MAX_TOKENS
+from retinue.config import DATA_DIR
+from retinue.core import Agent, Redactor, Unavailable
+from retinue.executors import CONTEXT_SHARE, MAX_STEPS, MAX_TOKENS
 from retinue.wiring.executors import CLIS, NATIVE, cli_of, cli_setting, cli_state_folder, command_of
 
 if TYPE_CHECKING:
-    from retinue.executors.launch_preview import LaunchPreview
-    from retinue.models.tiers import Models
+    from retinue.executors import LaunchPreview
+    from retinue.models import Models
 
 IN_WORKTREE = "each run works in a git worktree of its own instead of this folder"
 IN_PROCESS = "nothing is started: the server itself asks the model"
@@ -30,17 +28,12 @@ def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callab
     ways = {DATA_DIR: str(data_dir)}
 
     def of(agent: Agent) -> LaunchPreview:
-        from retinue.executors.launch_preview import (
-            LaunchPreview,
-            preview_cli,
-            preview_command,
-            preview_context,
-        )
+        from retinue.executors import LaunchPreview, preview_cli, preview_command, preview_context
 
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # as before any run: sandboxes hide it
         if agent.executor in CLIS:
-            from retinue.executors.cli.cli_state import session_folder
-            from retinue.store.sessions import SessionNote
+            from retinue.executors import session_folder
+            from retinue.store import SessionNote
 
             notes = session_folder(cli_state_folder(data_dir), agent.executor, agent.name)
             resume = SessionNote.of(notes, cwd).read() if agent.session else None

@@ -6,9 +6,7 @@ import re
 from functools import partial
 from typing import Any, cast
 
-from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision, PhaseStatus
-from retinue.core.workflow import Step
+from retinue.core import Decision, HandoffResponse, PhaseStatus, Step
 from retinue.workflows.replies import shortened
 from retinue.workflows.steps import CheckResult, Steps
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from retinue.core.phase import Decision, PhaseStatus
-from retinue.core.workflow import Branch
+from retinue.core import Branch, Decision, PhaseStatus
 from retinue.workflows.step_io import Done, Given, PerformNode
 from retinue.workflows.steps import Steps
 

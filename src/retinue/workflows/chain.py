@@ -6,10 +6,17 @@ user is asked.
 
 from __future__ import annotations
 
-from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision, Phase, PhaseStatus
-from retinue.core.text import counted
-from retinue.core.workflow import Branch, Chain, WorkflowNode, steps_of
+from retinue.core import (
+    Branch,
+    Chain,
+    Decision,
+    HandoffResponse,
+    Phase,
+    PhaseStatus,
+    WorkflowNode,
+    counted,
+    steps_of,
+)
 from retinue.workflows.acceptance import failures
 from retinue.workflows.branch import run_branch
 from retinue.workflows.phase import is_stop

@@ -10,20 +10,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.core.budget import Budget
-from retinue.core.errors import Conflict, Halted, RetinueError
-from retinue.core.executor import Emit, Outcome, OutputLine, RunContext, Task
-from retinue.core.ids import RunId
-from retinue.core.ports import Redactor
-from retinue.core.run import Run, RunLimits, RunSpec
-from retinue.core.workflow import Assignment, Workflow
-from retinue.definitions.problem import MalformedDefinition
-from retinue.definitions.workflows import read_team, read_workflow
-from retinue.runtime.changes import Changes
-from retinue.runtime.supervisor import Parked, Supervisor, Work
-from retinue.store.checkpoints import RESULT_STEP
-from retinue.store.store import Store
-from retinue.store.workflows import WorkflowRecord
+from retinue.core import (
+    Assignment,
+    Budget,
+    Conflict,
+    Emit,
+    Halted,
+    Outcome,
+    OutputLine,
+    Redactor,
+    RetinueError,
+    Run,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunSpec,
+    Task,
+    Workflow,
+)
+from retinue.definitions import MalformedDefinition, read_team, read_workflow
+from retinue.runtime import Changes, Parked, Supervisor, Work
+from retinue.store import RESULT_STEP, Store, WorkflowRecord
 from retinue.workflows.embedded_steps import AwaitingAnswer, EmbeddedSteps, Starter
 from retinue.workflows.perform import run_workflow
 

@@ -12,17 +12,25 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar, cast
 
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import Conflict, Halted, RetinueError, Saturated
-from retinue.core.executor import Emit, OutputLine
-from retinue.core.ids import MessageId, RunId
-from retinue.core.json_value import Json
-from retinue.core.message import MessageStatus
-from retinue.core.ports import Redactor
-from retinue.core.run import Run, RunStatus
-from retinue.core.tokens import estimate_tokens
-from retinue.runtime.changes import Changes
-from retinue.store.store import Store
+from retinue.core import (
+    BudgetKind,
+    Conflict,
+    Emit,
+    Halted,
+    Json,
+    MessageId,
+    MessageStatus,
+    OutputLine,
+    Redactor,
+    RetinueError,
+    Run,
+    RunId,
+    RunStatus,
+    Saturated,
+    estimate_tokens,
+)
+from retinue.runtime import Changes
+from retinue.store import Store
 from retinue.workflows.phase import is_stop
 from retinue.workflows.steps import AgentCall, AgentResult, AgentStatus, CheckResult
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision, PhaseStatus
-from retinue.core.workflow import Parallel, QuorumRule
+from retinue.core import Decision, HandoffResponse, Parallel, PhaseStatus, QuorumRule
 from retinue.workflows.replies import with_short_summary
 from retinue.workflows.step_io import Done, Given, PerformNode
 from retinue.workflows.steps import Steps

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision
-from retinue.core.workflow import Assignment, Branch, Chain, Parallel, Step, Workflow, WorkflowNode
+from retinue.core import (
+    Assignment,
+    Branch,
+    Chain,
+    Decision,
+    HandoffResponse,
+    Parallel,
+    Step,
+    Workflow,
+    WorkflowNode,
+)
 from retinue.workflows.chain import run_chain
 from retinue.workflows.parallel import run_parallel
 from retinue.workflows.phase import run_step

@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from retinue.core.handoff import HandoffRequest, HandoffResponse
-from retinue.core.phase import Decision, PhaseStatus
-from retinue.core.tokens import estimate_tokens
-from retinue.core.workflow import Step
+from retinue.core import Decision, HandoffRequest, HandoffResponse, PhaseStatus, Step, estimate_tokens
 from retinue.workflows.acceptance import accept
 from retinue.workflows.prompts import plain_task, prompt_again, prompt_for, request_for, simplified
 from retinue.workflows.replies import Unreadable, read_reply, shortened, with_short_summary

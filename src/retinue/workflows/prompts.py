@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-from retinue.core.handoff import HANDOFF_SUMMARY_TOKENS, HandoffContext, HandoffRequest
-from retinue.core.phase import ExpectedFindings
-from retinue.core.workflow import Step
+from retinue.core import HANDOFF_SUMMARY_TOKENS, ExpectedFindings, HandoffContext, HandoffRequest, Step
 from retinue.workflows.replies import said, shortened
 from retinue.workflows.step_io import Given
 

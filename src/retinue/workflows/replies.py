@@ -8,11 +8,17 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from retinue.core.handoff import HANDOFF_SUMMARY_TOKENS, HandoffRequest, HandoffResponse
-from retinue.core.lenient_json import objects_in
-from retinue.core.phase import Decision, ExpectedFindings, PhaseStatus
-from retinue.core.tokens import estimate_tokens
-from retinue.core.workflow import FieldType
+from retinue.core import (
+    HANDOFF_SUMMARY_TOKENS,
+    Decision,
+    ExpectedFindings,
+    FieldType,
+    HandoffRequest,
+    HandoffResponse,
+    PhaseStatus,
+    estimate_tokens,
+    objects_in,
+)
 
 CUT = f" […] (cut to {HANDOFF_SUMMARY_TOKENS} tokens by the server)"
 _FIELDS = frozenset(HandoffResponse.model_fields)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from retinue.core.handoff import HandoffResponse
-from retinue.core.phase import Decision, Phase
-from retinue.core.workflow import Assignment, WorkflowNode
+from retinue.core import Assignment, Decision, HandoffResponse, Phase, WorkflowNode
 from retinue.workflows.steps import Steps
 
 MOST_FILES = 100

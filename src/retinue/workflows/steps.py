@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from retinue.core.json_value import Json
+from retinue.core import Json
 
 T = TypeVar("T")
 

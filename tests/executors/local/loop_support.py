@@ -6,17 +6,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from retinue.codebase.codebase import Codebase
-from retinue.core.agent import Agent, McpServer, OutputFormat
-from retinue.core.executor import AskParent, Outcome, OutputLine, ProcessIdentity, RunContext, Task
-from retinue.core.json_value import Json
-from retinue.core.model import Model, Prompt
-from retinue.core.spending import UNMETERED, Spending
-from retinue.executors.local.executor import LocalExecutor
+from retinue.codebase import Codebase
+from retinue.core import (
+    UNMETERED,
+    Agent,
+    AskParent,
+    Json,
+    McpServer,
+    Model,
+    Outcome,
+    OutputLine,
+    ProcessIdentity,
+    Prompt,
+    RunContext,
+    Spending,
+    Task,
+)
+from retinue.core.agent import OutputFormat
+from retinue.executors import LocalExecutor
 from retinue.models.scripted import FACTS, Line, Scripted
 from retinue.models.tokens import Calibrated
-from retinue.redaction import Redactor
-from retinue.tools.names import Allows, allow_all
+from retinue.redaction import SecretRedactor
+from retinue.tools import Allows, allow_all
 from tests.codebase.planting import plant
 
 FILES: Mapping[str, str | bytes] = {
@@ -82,7 +93,7 @@ class Trial:
             agent=agent,
             model=model,
             codebase=Codebase([plant(self.folder, self.files)]),
-            redactor=Redactor(),
+            redactor=SecretRedactor(),
             estimator=Calibrated(),
             environment=self.environment,
             allows=self.allows,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core.errors import InvalidInput, ModelFailed, OutputInvalid
+from retinue.core import InvalidInput, ModelFailed, OutputInvalid
 from retinue.models.scripted import calls, says
 from scripts.hostile_models import SCHEMA, VALID
 from tests.executors.local.loop_support import Trial

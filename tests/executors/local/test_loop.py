@@ -9,12 +9,23 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retinue.core.agent import McpServer
-from retinue.core.errors import BudgetExceeded, DeadlineExceeded, LimitExceeded, Unavailable
-from retinue.core.ids import MessageId, RunId
-from retinue.core.message import Message, MessageStatus
-from retinue.core.model import ModelFacts, Prompt, Reply, ReplyPiece, ToolCall
-from retinue.core.tokens import estimate_tokens
+from retinue.core import (
+    BudgetExceeded,
+    DeadlineExceeded,
+    LimitExceeded,
+    McpServer,
+    Message,
+    MessageId,
+    MessageStatus,
+    ModelFacts,
+    Prompt,
+    Reply,
+    ReplyPiece,
+    RunId,
+    ToolCall,
+    Unavailable,
+    estimate_tokens,
+)
 from retinue.executors.local.system_prompt import CUT, system_prompt
 from retinue.models.scripted import calls, says, together
 from tests.executors.local.loop_support import TASK, Trial

@@ -9,9 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retinue.core.executor import Outcome
-from retinue.core.json_value import Json
-from retinue.core.model import Prompt
+from retinue.core import Json, Outcome, Prompt
 from retinue.models.fake_profiles import FakeServerState
 from retinue.models.scripted import Line, calls, says
 from scripts.hostile_models import ANSWER, SCHEMA, VALID

@@ -6,11 +6,11 @@ import json
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from retinue.core.model import Reply
-from retinue.executors.local.moves import Broken, Calls, Says, read, without_thoughts
+from retinue.core import Reply
+from retinue.executors import without_thoughts
+from retinue.executors.local.moves import Broken, Calls, Says, read
 from retinue.executors.local.printed_calls import printed_calls
 
 TOOLS = {"read_file", "search"}

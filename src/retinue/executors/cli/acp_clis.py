@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retinue.core.permission import PermissionRule, ToolRequest, argument_details
+from retinue.core import PermissionRule, ToolRequest, argument_details
 from retinue.executors.cli.acp_connection import Params
 from retinue.executors.cli.cli_job import Job, Launch
 from retinue.executors.cli.cli_traits import GEMINI, OPENCODE, CliTraits

@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from retinue.core.errors import RetinueError
+from retinue.core import RetinueError
 from retinue.executors.lenient_fields import JsonTable, number, table, text
 
 PROTOCOL = 1

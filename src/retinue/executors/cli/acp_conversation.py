@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from retinue.core.errors import InvalidInput, LimitExceeded, ModelFailed, ProgramFailed, RetinueError
-from retinue.core.executor import Emit, OutputLine
-from retinue.core.permission import Permit, ToolRequest
-from retinue.core.text import clip
+from retinue.core import (
+    Emit,
+    InvalidInput,
+    LimitExceeded,
+    ModelFailed,
+    OutputLine,
+    Permit,
+    ProgramFailed,
+    RetinueError,
+    ToolRequest,
+    clip,
+)
 from retinue.executors.cli.acp_connection import Params
 from retinue.executors.cli.cli_report import CliReport, shown
 from retinue.executors.lenient_fields import number, rows, table, text

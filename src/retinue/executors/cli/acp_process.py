@@ -13,11 +13,23 @@ from typing import Any, Protocol
 
 import anyio
 
-from retinue.core.agent import Agent
-from retinue.core.errors import DeadlineExceeded, LimitExceeded, ModelFailed, ProgramFailed, RetinueError
-from retinue.core.executor import Outcome, OutputLine, RunContext, StreamName, Task
-from retinue.core.permission import Permit, ToolRequest, Verdict
-from retinue.core.text import clip
+from retinue.core import (
+    Agent,
+    DeadlineExceeded,
+    LimitExceeded,
+    ModelFailed,
+    Outcome,
+    OutputLine,
+    Permit,
+    ProgramFailed,
+    RetinueError,
+    RunContext,
+    StreamName,
+    Task,
+    ToolRequest,
+    Verdict,
+    clip,
+)
 from retinue.executors.cli.acp_connection import PROTOCOL, AcpConnection, AgentRefused, Params
 from retinue.executors.cli.acp_conversation import AcpConversation
 from retinue.executors.cli.cli_job import Job, Launch
@@ -28,9 +40,7 @@ from retinue.executors.cli.cli_traits import CliTraits
 from retinue.executors.cli.event_lines import MAX_BYTES, JsonLines
 from retinue.executors.cli.server_exits import witnessed, witnessing
 from retinue.executors.lenient_fields import rows, table, text
-from retinue.executors.process.output import LAST_LINES, Lines, Tail
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.program import Program
+from retinue.executors.process import LAST_LINES, Lines, ProcessGroup, Program, Tail
 
 CAUGHT_UP = "_retinue/caught_up"
 """A request of our own; the protocol leaves names with an underscore to whoever wants them."""

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from retinue.core.executor import RunContext
-from retinue.core.permission import PermissionRule
-from retinue.core.tool_names import ASK_PARENT
+from retinue.core import ASK_PARENT, PermissionRule, RunContext
 from retinue.executors.cli.claude_dialogue import QUESTION_TOOL, ClaudeDialogue
 from retinue.executors.cli.claude_events import ClaudeEvents
 from retinue.executors.cli.cli_job import Job, Launch
 from retinue.executors.cli.cli_mcp import OURS, ReadyServer, carried
 from retinue.executors.cli.cli_traits import CLAUDE
-from retinue.executors.process.program import handed_descriptor
+from retinue.executors.process import handed_descriptor
 
 KEY = "ANTHROPIC_API_KEY"
 KEY_DESCRIPTOR = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"

@@ -12,11 +12,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from retinue.core.executor import AskParent
-from retinue.core.message import NO_ANSWER
-from retinue.core.permission import Permit, ToolRequest
+from retinue.core import NO_ANSWER, AskParent, Permit, ToolRequest
 from retinue.executors.lenient_fields import JsonTable, rows, table, text
-from retinue.tools.parent_tools import answer_of
+from retinue.tools import answer_of
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retinue.core.errors import LimitExceeded, ModelFailed, ProgramFailed, RetinueError
-from retinue.core.permission import ToolRequest
-from retinue.core.text import clip
+from retinue.core import LimitExceeded, ModelFailed, ProgramFailed, RetinueError, ToolRequest, clip
 from retinue.executors.cli.cli_report import CliReport, shown
 from retinue.executors.lenient_fields import number, rows, table, text
 

@@ -9,10 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from retinue.core.agent import Agent
-from retinue.core.errors import ConfigInvalid
-from retinue.core.executor import Resumed, RunContext
-from retinue.core.permission import PermissionRule
+from retinue.core import Agent, ConfigInvalid, PermissionRule, Resumed, RunContext
 from retinue.executors.cli.cli_mcp import ReadyServer
 from retinue.executors.cli.cli_report import CliEvents
 from retinue.executors.cli.cli_traits import CliTraits

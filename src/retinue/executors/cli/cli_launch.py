@@ -10,17 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from retinue.core.agent import Agent
-from retinue.core.executor import RunContext
+from retinue.core import Agent, RunContext
 from retinue.executors.cli import cli_state
 from retinue.executors.cli.cli_job import Job, Launch, check, writes
 from retinue.executors.cli.cli_mcp import RELAY, SOCKET, child_server, needs_ours, ready
 from retinue.executors.cli.cli_traits import CERTIFICATES, CliTraits
 from retinue.executors.cli.server_exits import WITNESS
-from retinue.executors.process.environment import child_environment, secrets_of, templates_of
-from retinue.executors.process.program import CAN_HAND, Program
-from retinue.executors.sandbox.fifo_bridge import PipeDoor, door_of
-from retinue.executors.sandbox.sandbox import NoSandbox, Sandbox, SandboxPlace, installation
+from retinue.executors.process import CAN_HAND, Program, child_environment, secrets_of, templates_of
+from retinue.executors.sandbox import NoSandbox, PipeDoor, Sandbox, SandboxPlace, door_of, installation
 
 UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
 UNREACHABLE = "in a container on this system our MCP server cannot be reached, so its tools were not there"

@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retinue.core.agent import Agent, McpServer
-from retinue.core.errors import ConfigInvalid
-from retinue.core.tool_names import ASK_PARENT
+from retinue.core import ASK_PARENT, Agent, ConfigInvalid, McpServer
 from retinue.executors.cli.cli_traits import CliTraits
-from retinue.executors.process.environment import expanded
+from retinue.executors.process import expanded
 
 OURS = "retinue"
 SOCKET = "RETINUE_CHILD_SOCKET"

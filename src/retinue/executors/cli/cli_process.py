@@ -10,15 +10,21 @@ import time
 
 import anyio
 
-from retinue.core.agent import Agent
-from retinue.core.errors import DeadlineExceeded, LimitExceeded, ProgramFailed, RetinueError
-from retinue.core.executor import Outcome, RunContext, Task
+from retinue.core import (
+    Agent,
+    DeadlineExceeded,
+    LimitExceeded,
+    Outcome,
+    ProgramFailed,
+    RetinueError,
+    RunContext,
+    Task,
+)
 from retinue.executors.cli.cli_job import Cli
 from retinue.executors.cli.cli_launch import CliLauncher, Prepared
 from retinue.executors.cli.cli_report import CliEvents, CliReport, unfinished
 from retinue.executors.cli.event_lines import EventLines
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.program import Program
+from retinue.executors.process import ProcessGroup, Program
 
 FLUSH_SECONDS = 1.0
 LINGER_SECONDS = 10.0

@@ -9,11 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import BudgetExceeded, ProgramFailed, RetinueError
-from retinue.core.json_value import Json
-from retinue.core.spending import Spending
-from retinue.core.text import clip
+from retinue.core import BudgetExceeded, BudgetKind, Json, ProgramFailed, RetinueError, Spending, clip
 
 LONGEST_LOG_TEXT = 2_000
 """Characters of one event that the log shows; tools may have returned whole files."""

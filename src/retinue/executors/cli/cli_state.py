@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retinue.executors.cli.cli_traits import CliTraits
-from retinue.store.sessions import SESSION_SUFFIX
+from retinue.store import SESSION_SUFFIX
 
 _PLAIN = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 

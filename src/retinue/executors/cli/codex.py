@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from retinue.core.executor import RunContext
+from retinue.core import RunContext
 from retinue.executors.cli.cli_job import Job, Launch
 from retinue.executors.cli.cli_mcp import OURS, ReadyServer, carried
 from retinue.executors.cli.cli_traits import CODEX

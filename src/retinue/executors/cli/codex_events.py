@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retinue.core.errors import LimitExceeded, ModelFailed
-from retinue.core.text import clip
+from retinue.core import LimitExceeded, ModelFailed, clip
 from retinue.executors.cli.cli_report import CliReport, shown
 from retinue.executors.lenient_fields import number, table, text
 

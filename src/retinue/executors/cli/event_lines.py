@@ -9,10 +9,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from retinue.core.errors import LimitExceeded
-from retinue.core.executor import Emit, OutputLine, StreamName
+from retinue.core import Emit, LimitExceeded, OutputLine, StreamName
 from retinue.executors.cli.cli_report import CliEvents
-from retinue.executors.process.output import LAST_LINES, Lines, Tail
+from retinue.executors.process import LAST_LINES, Lines, Tail
 
 LONGEST_EVENT = 32 << 20
 """Bytes; a tool's result comes as one line."""

@@ -9,16 +9,24 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from retinue.core.errors import ContextOverflow, EmptyReply, ModelFailed, OutputInvalid
-from retinue.core.json_value import Json
-from retinue.core.lenient_json import NotJson, any_value, first_value, parse_lenient
-from retinue.core.model import Reply
-from retinue.core.text import clip, counted
+from retinue.core import (
+    ContextOverflow,
+    EmptyReply,
+    Json,
+    ModelFailed,
+    NotJson,
+    OutputInvalid,
+    Reply,
+    any_value,
+    clip,
+    counted,
+    first_value,
+    parse_lenient,
+)
 from retinue.executors.local.asker import ModelRequester, RequestOptions, Tell
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.moves import without_thoughts
-from retinue.executors.wrappers.answered_references import ReferenceVerdict, corrected
-from retinue.executors.wrappers.output_schema import OutputSchema
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, corrected
 
 KEPT_OF_A_TRY = 800
 """Characters of an answer that was not valid, for the model to see what it wrote."""

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import ContextOverflow, LimitExceeded
-from retinue.core.json_value import Json
-from retinue.core.model import Estimator, Model, ModelFacts, Prompt, Reply, ToolSpec
-from retinue.core.spending import Spending
-from retinue.core.tokens import estimate_tokens
+from retinue.core import (
+    BudgetKind,
+    ContextOverflow,
+    Estimator,
+    Json,
+    LimitExceeded,
+    Model,
+    ModelFacts,
+    Prompt,
+    Reply,
+    Spending,
+    ToolSpec,
+    estimate_tokens,
+)
 from retinue.executors.local.caps import AFTER_OVERFLOW, MAX_REPLY, Caps
 from retinue.executors.local.conversation import Conversation
 

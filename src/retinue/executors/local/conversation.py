@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from retinue.core.model import ToolCall, Turn
-from retinue.core.text import clip, counted
+from retinue.core import ToolCall, Turn, clip, counted
 from retinue.executors.local.evidence import shortened, words_of
 
 SHORT_TOKENS = 90

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from retinue.core.text import clip
-from retinue.core.tokens import estimate_tokens
+from retinue.core import clip, estimate_tokens
 
 SHORTENED = "[shortened; call again for all of it]"
 _WORD = re.compile(r"[^\W\d_]{4,40}")

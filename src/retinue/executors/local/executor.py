@@ -12,14 +12,22 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from retinue.codebase.codebase import Codebase
-from retinue.core.agent import Agent
-from retinue.core.errors import DeadlineExceeded, RetinueError
-from retinue.core.executor import Outcome, OutputLine, RunContext, Task
-from retinue.core.model import Estimator, Model, ModelFacts
-from retinue.core.ports import Redactor
-from retinue.core.stop import Stop
-from retinue.core.text import counted
+from retinue.codebase import Codebase
+from retinue.core import (
+    Agent,
+    DeadlineExceeded,
+    Estimator,
+    Model,
+    ModelFacts,
+    Outcome,
+    OutputLine,
+    Redactor,
+    RetinueError,
+    RunContext,
+    Stop,
+    Task,
+    counted,
+)
 from retinue.executors.local.answers import Answers
 from retinue.executors.local.asker import ModelRequester
 from retinue.executors.local.caps import Caps
@@ -27,16 +35,20 @@ from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.loop import Loop, LoopResult
 from retinue.executors.local.system_prompt import system_prompt
 from retinue.executors.mcp_transport import McpDoor
-from retinue.executors.process.environment import secrets_of, templates_of
-from retinue.executors.wrappers.answered_references import ReferenceVerdict, judge
-from retinue.executors.wrappers.output_schema import OutputSchema
-from retinue.tools.file_tools import FileTools
-from retinue.tools.mcp_tools import McpTools
-from retinue.tools.names import Allows, add_server_tools, allow_all, select_tools
-from retinue.tools.parent_tools import ask_parent_tool
-from retinue.tools.threads import in_thread
-from retinue.tools.tool import Tool
-from retinue.tools.toolbox import Toolbox
+from retinue.executors.process import secrets_of, templates_of
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, judge
+from retinue.tools import (
+    Allows,
+    FileTools,
+    McpTools,
+    Tool,
+    Toolbox,
+    add_server_tools,
+    allow_all,
+    ask_parent_tool,
+    in_thread,
+    select_tools,
+)
 
 JUDGE_S = 20.0
 """For opening the references of an answer again."""

@@ -9,29 +9,30 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from retinue.core.errors import (
+from retinue.core import (
     BudgetExceeded,
     ContextOverflow,
     EmptyReply,
     LimitExceeded,
     ModelFailed,
+    NotJson,
     OutputInvalid,
     RetinueError,
+    ToolCall,
     ToolsUnsupported,
+    clip,
+    counted,
+    estimate_tokens,
+    parse_lenient_object,
 )
-from retinue.core.lenient_json import NotJson, parse_lenient_object
-from retinue.core.model import ToolCall
-from retinue.core.text import clip, counted
-from retinue.core.tokens import estimate_tokens
 from retinue.executors.local.answers import Answers, Judge
 from retinue.executors.local.asker import ModelRequester, RequestOptions, Tell
 from retinue.executors.local.caps import MAX_CALLS, Caps
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.modes import Actions, StepMode, ToolCalls
 from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
-from retinue.executors.wrappers.answered_references import corrected
-from retinue.executors.wrappers.placeholders import is_placeholder
-from retinue.tools.toolbox import Toolbox
+from retinue.executors.wrappers import corrected, is_placeholder
+from retinue.tools import Toolbox
 
 CLOSING = (
     "No more tools can be used. Answer the task now, with what you have seen. Say what you did not find."

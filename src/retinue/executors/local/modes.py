@@ -10,12 +10,10 @@ import json
 from collections.abc import Mapping
 from typing import Protocol, cast
 
-from retinue.core.json_value import Json
-from retinue.core.lenient_json import NotJson, first_value, parse_lenient
-from retinue.core.model import Reply, ToolCall, ToolSpec
+from retinue.core import Json, NotJson, Reply, ToolCall, ToolSpec, first_value, parse_lenient
 from retinue.executors.local.asker import RequestOptions
 from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
-from retinue.tools.toolbox import Toolbox
+from retinue.tools import Toolbox
 
 ANSWER = "answer"
 

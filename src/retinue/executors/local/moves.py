@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from retinue.core.model import Reply, ToolCall
+from retinue.core import Reply, ToolCall
 from retinue.executors.local.printed_calls import printed_calls
 
 _THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)

@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, cast
 
-from retinue.core.json_value import Json
-from retinue.core.lenient_json import MAX_JSON_CHARS, NotJson, first_value, parse_lenient, unfenced
+from retinue.core import MAX_JSON_CHARS, Json, NotJson, first_value, parse_lenient, unfenced
 
 Knows = Callable[[str], bool]
 

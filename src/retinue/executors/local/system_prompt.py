@@ -6,7 +6,7 @@ prefix holds from run to run.
 
 from __future__ import annotations
 
-from retinue.core.tokens import estimate_tokens
+from retinue.core import estimate_tokens
 
 MAX_TOKENS = 600
 MAX_BODY = 1_600

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import cache
 
-from retinue.core.agent import McpServer
-from retinue.core.errors import ConfigInvalid
+from retinue.core import ConfigInvalid, McpServer
 
 MARK = "RETINUE_RUN_ID"
 """Set for every process of a run and inherited by all it starts, so that any of them can be recognised."""

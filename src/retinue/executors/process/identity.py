@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from retinue.core.executor import ProcessIdentity
+from retinue.core import ProcessIdentity
 
 
 def identify(pid: int) -> ProcessIdentity | None:

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import anyio
 
-from retinue.core.errors import LimitExceeded
-from retinue.core.executor import Emit, OutputLine, StreamName
+from retinue.core import Emit, LimitExceeded, OutputLine, StreamName
 
 LAST_LINES = 50
 """Lines that stand for a failed run."""

@@ -13,7 +13,7 @@ import sys
 
 import anyio.to_thread
 
-from retinue.core.executor import ProcessIdentity
+from retinue.core import ProcessIdentity
 from retinue.executors.process.environment import MARK
 from retinue.executors.process.identity import identify
 from retinue.executors.process.process_tree import end_processes

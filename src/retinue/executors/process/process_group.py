@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from retinue.core.executor import ProcessIdentity, Started, StreamName
+from retinue.core import ProcessIdentity, Started, StreamName
 from retinue.executors.process.program import Program
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from retinue.core.executor import ProcessIdentity
+from retinue.core import ProcessIdentity
 from retinue.executors.process.environment import MARK
 from retinue.executors.process.identity import identify, lives
 

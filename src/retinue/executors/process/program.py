@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from retinue.core.errors import InvalidInput, RetinueError, Unavailable
+from retinue.core import InvalidInput, RetinueError, Unavailable
 from retinue.executors.process.reaper import FIRST_HANDED
 
 CAN_HAND = sys.platform == "linux"

@@ -10,8 +10,7 @@ import socket
 import anyio
 import anyio.to_thread
 
-from retinue.core.errors import InternalError, ProgramFailed
-from retinue.core.executor import ProcessIdentity
+from retinue.core import InternalError, ProcessIdentity, ProgramFailed
 from retinue.executors.process.environment import MARK
 from retinue.executors.process.identity import identify, linux_identity
 from retinue.executors.process.pipes import Pipes

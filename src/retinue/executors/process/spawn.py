@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.errors import InternalError
+from retinue.core import InternalError
 
 REAP_SECONDS = 2.0
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 
-from retinue.core.errors import ConfigInvalid, InvalidInput
+from retinue.core import ConfigInvalid, InvalidInput
 
 PLACES = ("prompt", "run_id", "cwd")
 MAX_PROMPT_ARGUMENT = 100_000

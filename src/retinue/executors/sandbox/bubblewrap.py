@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from retinue.core.errors import Unavailable
-from retinue.executors.process.program import Program
+from retinue.core import Unavailable
+from retinue.executors.process import Program
 from retinue.executors.sandbox.sandbox import SandboxPlace
 
 TRIAL = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--", "true")

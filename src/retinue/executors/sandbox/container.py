@@ -17,9 +17,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from retinue.core.errors import Unavailable
-from retinue.executors.process.environment import MARK
-from retinue.executors.process.program import Program
+from retinue.core import Unavailable
+from retinue.executors.process import MARK, Program
 from retinue.executors.sandbox.fifo_bridge import INSIDE
 from retinue.executors.sandbox.sandbox import SandboxPlace
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import SocketStream
 
-from retinue.executors.cli.cli_mcp import OURS, SOCKET, TOKEN, ReadyServer
+from retinue.executors.cli import OURS, SOCKET, TOKEN, ReadyServer
 
 INSIDE = "/usr/local/bin/retinue"
 """Where the script is found in a container, so that `retinue child` means the same there as here."""

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.agent import Agent
-from retinue.core.executor import Outcome, RunContext, Task
+from retinue.core import Agent, Outcome, RunContext, Task
 from retinue.executors.command import CommandExecutor, WrapProgram
-from retinue.executors.process.program import Program
+from retinue.executors.process import Program
 from retinue.executors.sandbox.fifo_bridge import PipeDoor, door_of
 from retinue.executors.sandbox.sandbox import Sandbox, SandboxPlace
 

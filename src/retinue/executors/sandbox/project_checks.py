@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from retinue.executors.process.program import Program
+from retinue.executors.process import Program
 from retinue.executors.sandbox.sandbox import Sandbox, SandboxPlace
 
 KEYS = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from retinue.core.agent import NetworkChoice
-from retinue.executors.process.program import Program
+from retinue.core import NetworkChoice
+from retinue.executors.process import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,18 @@ from dataclasses import replace
 
 import anyio
 
-from retinue.core.errors import AcceptanceFailed, RetinueError
-from retinue.core.executor import Outcome, OutputLine, RunContext, Task
-from retinue.core.json_value import Json
-from retinue.core.ports import Executor
-from retinue.core.text import clip
-from retinue.executors.process.output import Transcript
-from retinue.executors.process.process_group import ProcessGroup
-from retinue.executors.process.program import Program
+from retinue.core import (
+    AcceptanceFailed,
+    Executor,
+    Json,
+    Outcome,
+    OutputLine,
+    RetinueError,
+    RunContext,
+    Task,
+    clip,
+)
+from retinue.executors.process import ProcessGroup, Program, Transcript
 
 MAX_OUTPUT_BYTES = 16 << 20
 LONGEST_LINE = 1 << 16

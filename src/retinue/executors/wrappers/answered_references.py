@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.references import Claim, check_claims
-from retinue.core.budget import BudgetKind
-from retinue.core.errors import InvalidInput, LimitExceeded, PathDenied, PathMissing
-from retinue.core.json_value import Json
-from retinue.core.spending import Spending
-from retinue.core.stop import Stop
+from retinue.codebase import Claim, Codebase, FileEntry, check_claims
+from retinue.core import (
+    BudgetKind,
+    InvalidInput,
+    Json,
+    LimitExceeded,
+    PathDenied,
+    PathMissing,
+    Spending,
+    Stop,
+)
 
 MOST = 200
 """References of one answer that are looked at; the rest counts as unchecked."""

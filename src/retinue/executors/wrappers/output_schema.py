@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from retinue.core.errors import InvalidInput
-from retinue.core.json_value import Json
-from retinue.core.text import clip
+from retinue.core import InvalidInput, Json, clip
 from retinue.executors.wrappers.placeholders import placeholder_in
 from retinue.executors.wrappers.schema_cost import DEEPEST_VALUE, check_cost
 

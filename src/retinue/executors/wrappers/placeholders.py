@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from retinue.core.json_value import Json
+from retinue.core import Json
 
 _EMPTY_WORDS = re.compile(
     r"(?:\.{2,}|…+|\?{2,}|_{3,}|x{3,}|to ?do|tbd|fixme|placeholder|lorem ipsum.*"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.ports import Executor
+from retinue.core import Executor, Outcome, RunContext, Task
 
 
 class WithPreamble:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from retinue.core.errors import InvalidInput
-from retinue.core.json_value import Json
+from retinue.core import InvalidInput, Json
 
 MOST_VISITS = 10_000
 DEEPEST_VALUE = 64

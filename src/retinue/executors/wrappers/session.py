@@ -13,12 +13,9 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.errors import AcceptanceFailed, ProgramFailed
-from retinue.core.executor import Outcome, Resumed, RunContext, Task
-from retinue.core.ports import Executor
+from retinue.core import AcceptanceFailed, Executor, Outcome, ProgramFailed, Resumed, RunContext, Task
 from retinue.executors.lenient_fields import text
-from retinue.store.file_lock import FileLock
-from retinue.store.sessions import SessionNote
+from retinue.store import FileLock, SessionNote
 
 PAUSE_S = 0.05
 

@@ -10,14 +10,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from retinue.core.agent import Agent
-from retinue.core.budget import Budget
-from retinue.core.errors import OutputInvalid
-from retinue.core.executor import Outcome, OutputLine, Resumed, RunContext, Task
-from retinue.core.json_value import Json
-from retinue.core.lenient_json import NotJson, any_value, embedded_values, stated_values
-from retinue.core.ports import Executor
-from retinue.core.text import clip
+from retinue.core import (
+    Agent,
+    Budget,
+    Executor,
+    Json,
+    NotJson,
+    Outcome,
+    OutputInvalid,
+    OutputLine,
+    Resumed,
+    RunContext,
+    Task,
+    any_value,
+    clip,
+    embedded_values,
+    stated_values,
+)
 from retinue.executors.lenient_fields import text
 from retinue.executors.wrappers.output_schema import OutputSchema
 from retinue.executors.wrappers.session import is_lost

@@ -14,12 +14,8 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core.errors import InvalidInput, ProgramFailed
-from retinue.core.executor import Outcome, RunContext, Task
-from retinue.core.json_value import Json
-from retinue.core.ports import Executor
-from retinue.core.text import clip
-from retinue.executors.process.environment import child_environment
+from retinue.core import Executor, InvalidInput, Json, Outcome, ProgramFailed, RunContext, Task, clip
+from retinue.executors.process import child_environment
 
 LONGEST_DIFF = 60_000
 """Characters of the difference that a result holds; the branch has all of it."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from retinue.core.errors import RetinueError
+from retinue.core import RetinueError
 from retinue.setup.checks.check import DoctorCheck
 from retinue.setup.machine import Machine
 

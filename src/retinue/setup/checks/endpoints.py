@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from retinue.core.errors import ConfigInvalid, RetinueError, Unavailable
-from retinue.core.text import counted
-from retinue.models.address import EndpointAddress
-from retinue.models.names import display_name
-from retinue.models.tiers import TIERS, EndpointPlan, ModelPlan, endpoint_key
+from retinue.core import ConfigInvalid, RetinueError, Unavailable, counted
+from retinue.models import TIERS, EndpointAddress, EndpointPlan, ModelPlan, display_name, endpoint_key
 from retinue.setup.checks.check import DoctorCheck
 
 WELL_KNOWN = (1234, 11434, 8080, 8000)
@@ -89,8 +86,7 @@ async def _ask(
     environment: Mapping[str, str],
 ) -> DoctorCheck:
     # Imported here because only a configured endpoint needs httpx2.
-    from retinue.models.line import ConnectionLost, ServerConnection
-    from retinue.models.server import ModelServer
+    from retinue.models import ConnectionLost, ModelServer, ServerConnection
 
     line = ServerConnection(address, endpoint_key(endpoint, environment))
     try:
@@ -145,8 +141,7 @@ async def _around(seconds: float) -> DoctorCheck:
 
 async def _heard(address: EndpointAddress, seconds: float) -> str:
     """What answers there, in words; empty if nothing does."""
-    from retinue.models.line import ServerConnection
-    from retinue.models.server import ModelServer
+    from retinue.models import ModelServer, ServerConnection
 
     line = ServerConnection(address)
     try:

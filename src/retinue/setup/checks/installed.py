@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from retinue.core.errors import RetinueError
+from retinue.core import RetinueError
 from retinue.setup.change import installed
 from retinue.setup.checks.ask import find
 from retinue.setup.checks.check import DoctorCheck
