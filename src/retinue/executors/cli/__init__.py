@@ -1,4 +1,4 @@
-""""""
+"""Performs tasks with coding CLIs: claude, codex, gemini, opencode and other ACP programs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-""""""
+"""Starts programs and ends them with everything they started. Knows nothing of agents or sandboxes."""
 
 from typing import TYPE_CHECKING
 

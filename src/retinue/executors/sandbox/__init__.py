@@ -1,4 +1,4 @@
-""""""
+"""Shuts a program in: bubblewrap, Podman, Docker. Knows nothing of what the program does."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-""""""
+"""Wraps any executor: sessions, worktrees, acceptance commands, promised JSON."""
 
 from typing import TYPE_CHECKING
 
