@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from retinue.setup import DoctorCheck, Machine
-from retinue.setup.checks import Failure, together
 from retinue.setup.checks.ask import ask
 from retinue.setup.checks.programs import clis, ripgrep
 from retinue.setup.checks.sandbox import sandbox
+from retinue.setup.checks.together import Failure, together
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs here are shell scripts")
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         plan_install as plan_install,
         plan_uninstall as plan_uninstall,
     )
-    from retinue.setup.checks import DoctorCheck
+    from retinue.setup.checks.check import DoctorCheck as DoctorCheck
     from retinue.setup.doctor import DoctorSubject as DoctorSubject, run_doctor as run_doctor
     from retinue.setup.entry import (
         ServerEntry as ServerEntry,

@@ -12,17 +12,9 @@ from pathlib import Path
 
 from retinue.core import RetinueError
 from retinue.models import ModelPlan
-from retinue.setup.checks import (
-    DoctorCheck,
-    Failure,
-    basics,
-    data_folder,
-    endpoints,
-    installed,
-    programs,
-    sandbox,
-    together,
-)
+from retinue.setup.checks import basics, data_folder, endpoints, installed, programs, sandbox
+from retinue.setup.checks.check import DoctorCheck
+from retinue.setup.checks.together import Failure, together
 from retinue.setup.machine import Machine
 
 MAX_SECONDS = 5.9
