@@ -8,7 +8,7 @@ import pytest
 
 from retinue.core import Unavailable
 from retinue.store import ConfirmedChecks
-from retinue.store.confirmed_checks import NAME
+from retinue.store.user_decisions import CHECKS_FILE
 
 
 def test_checks_are_kept_by_project(tmp_path: Path) -> None:
@@ -19,11 +19,11 @@ def test_checks_are_kept_by_project(tmp_path: Path) -> None:
     assert (kept.of(one), kept.of(other)) == ({"tests": ("pytest", "-q")}, {"lint": ("ruff",)})
     kept.confirm(one, {})
     assert kept.of(one) == {}
-    assert (tmp_path / NAME).stat().st_mode & 0o077 == 0
+    assert (tmp_path / CHECKS_FILE).stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "\xff"])
 def test_broken_file_is_told_and_grants_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / NAME).write_text(text, encoding="latin-1")
-    with pytest.raises(Unavailable, match=NAME):
+    (tmp_path / CHECKS_FILE).write_text(text, encoding="latin-1")
+    with pytest.raises(Unavailable, match=CHECKS_FILE):
         ConfirmedChecks(tmp_path).of(tmp_path)

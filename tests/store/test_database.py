@@ -13,9 +13,8 @@ import pytest
 
 from retinue.core import Conflict, InternalError, OwnerId, RunId, RunStatus, RunUnknown, Unavailable
 from retinue.store import FileLock, Store
+from retinue.store.data_folder import DataFolder, filesystem_of, mounted_type, refuse_network
 from retinue.store.database import Database
-from retinue.store.filesystem import filesystem_of, mounted_type, refuse_network
-from retinue.store.folder import DataFolder
 from retinue.store.migrations import MIGRATIONS
 from tests.store.store_support import DONE, SPEC, Bench
 

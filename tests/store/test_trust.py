@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core import Unavailable
 from retinue.store import TrustedProjects
-from retinue.store.trust import NAME
+from retinue.store.user_decisions import TRUST_FILE
 
 
 def test_trust_is_for_one_folder_and_survives(tmp_path: Path) -> None:
@@ -30,13 +30,13 @@ def test_trust_is_for_one_folder_and_survives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff", b'[["/"]]'])
 def test_unreadable_file_trusts_nobody_and_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / NAME).write_bytes(content)
+    (tmp_path / TRUST_FILE).write_bytes(content)
     known = TrustedProjects(tmp_path)
     assert tmp_path not in known
     if content != b'[["/"]]':
         with pytest.raises(Unavailable, match="cannot be used"):
             known.add(tmp_path)
-        assert (tmp_path / NAME).read_bytes() == content
+        assert (tmp_path / TRUST_FILE).read_bytes() == content
 
 
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
@@ -53,4 +53,4 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
 def test_only_its_owner_can_write_the_file(tmp_path: Path) -> None:
     TrustedProjects(tmp_path / "data").add(tmp_path)
-    assert stat.S_IMODE((tmp_path / "data" / NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "data" / TRUST_FILE).stat().st_mode) == 0o600

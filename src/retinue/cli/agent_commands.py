@@ -215,7 +215,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
 
         async with ending_runs(runs) as told_of:
             await runs.agents.survey(name)
-            run = runs.start(name, prompt, parent=parent, person=parent is None)
+            run = await runs.start(name, prompt, parent=parent, person=parent is None)
             told_of(run.id)
             click.echo(f"run {run.id}", err=True)
             await follow(runs, run.id)

@@ -128,7 +128,7 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
     """
 
     async def send(known: RunService) -> dict[str, Any]:
-        return known.reply(run_id, message_id or known.only_question(run_id), answer)
+        return await known.reply(run_id, message_id or known.only_question(run_id), answer)
 
     done = with_runs(send)
     if as_json:

@@ -56,7 +56,8 @@ def team(name: str, task: str, as_json: bool) -> None:
     assignment = Assignment(feature=task_text(task))
 
     async def perform(flows: WorkflowService) -> dict[str, Any]:
-        return await follow(flows, flows.start(name, assignment, kind="team", person=True).id)
+        run = await flows.start(name, assignment, kind="team", person=True)
+        return await follow(flows, run.id)
 
     tell(with_workflows(perform), as_json)
 
@@ -74,7 +75,7 @@ def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
     """
 
     async def go_on(flows: WorkflowService) -> dict[str, Any]:
-        answered = flows.answer(run_id, answers)
+        answered = await flows.answer(run_id, answers)
         return await follow(flows, answered) if flows.is_here(answered) else flows.outcome(answered)
 
     tell(with_workflows(go_on), as_json)

@@ -63,7 +63,8 @@ def run(
     spec = None if file is None else _text(file)
 
     async def perform(flows: WorkflowService) -> dict[str, Any]:
-        return await follow(flows, flows.start(name, assignment, spec=spec, person=True).id)
+        run = await flows.start(name, assignment, spec=spec, person=True)
+        return await follow(flows, run.id)
 
     tell(with_workflows(perform), as_json)
 
@@ -172,7 +173,7 @@ def resume(run_id: str, as_json: bool) -> None:
 
     async def go_on(flows: WorkflowService) -> dict[str, Any]:
         left = await flows.left_alone(run_id)
-        if flows.resume(left):
+        if await flows.resume(left):
             return await follow(flows, left)
         view = flows.outcome(run_id)
         if "questions" not in view:

@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         TOOL_GROUPS as TOOL_GROUPS,
     )
     from retinue.core.permission import (
+        PermissionAnswer as PermissionAnswer,
         PermissionRule as PermissionRule,
         Permit as Permit,
         ToolRequest as ToolRequest,
@@ -149,7 +150,7 @@ if TYPE_CHECKING:
         check_status_change as check_status_change,
     )
     from retinue.core.spending import UNMETERED as UNMETERED, Spending as Spending
-    from retinue.core.stop import Stop as Stop
+    from retinue.core.stop import Stop as Stop, wait_shielded as wait_shielded
     from retinue.core.text import clip as clip, counted as counted, join_notes as join_notes
     from retinue.core.tokens import estimate_tokens as estimate_tokens
     from retinue.core.tool_names import (
@@ -208,7 +209,8 @@ else:
             ),
             "names": "DEFAULT_TOOL_GROUPS EXECUTOR_NAMES TOOL_GROUPS",
             "permission": (
-                "PermissionRule Permit ToolRequest Verdict argument_details decide_by_rules deny_all"
+                "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "
+                "decide_by_rules deny_all"
             ),
             "phase": "Decision ExpectedFindings Phase PhaseStatus",
             "ports": "Executor Redactor",
@@ -223,7 +225,7 @@ else:
                 "RunStatus RunTiming check_status_change"
             ),
             "spending": "UNMETERED Spending",
-            "stop": "Stop",
+            "stop": "Stop wait_shielded",
             "text": "clip counted join_notes",
             "tokens": "estimate_tokens",
             "tool_names": "ASK_PARENT FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_SYNONYMS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.json_value import Json
@@ -93,6 +93,8 @@ class Outcome:
     """Whether `output` lacks its beginning; the log has all of it."""
     value: Json = None
     """The answer in a shape of its own, where it has one; `output` says it in words."""
+    result: Any = None
+    """A typed result for whoever started the run in this process. It is not recorded."""
     exit_code: int | None = None
     """The program's own, negative for a signal; None when it did not end by itself."""
     error: RetinueError | None = None

@@ -157,3 +157,26 @@ def decide_by_rules(asked: ToolRequest, allow: Sequence[str], deny: Sequence[str
         if PermissionRule.parse(text).allows(asked):
             return Verdict(True, f"the agent's rule {text} allows it")
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAnswer:
+    """What a person, or the parent of a run, said to a permission that was asked for."""
+
+    consent: Literal["once", "always", "no"]
+    reason: str = ""
+    """The words of a denial, for the agent."""
+
+    @classmethod
+    def parse(cls, text: str) -> PermissionAnswer:
+        """Read an answer in words. Only a plain yes is one; anything else denies, with the words as reason."""
+        words = text.strip().lower().split(maxsplit=1)
+        first = words[0].strip(".,:;!") if words else ""
+        if first == "always":
+            return cls("always")
+        if first in _YES:
+            return cls("once")
+        return cls("no", text.strip())
+
+
+_YES = frozenset({"allow", "allowed", "yes", "y", "ok", "once"})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from retinue.core.errors import Canceled, DeadlineExceeded
 
@@ -72,3 +74,13 @@ class Stop:
                 del self._watchers[token]
             if timer is not None:
                 timer.cancel()
+
+
+async def wait_shielded(work: asyncio.Future[Any]) -> None:
+    """Wait until the work is done, however often the waiting task is cancelled meanwhile."""
+    from anyio import CancelScope  # imported here because only a cancelled task needs it
+
+    with CancelScope(shield=True):  # a cancelled anyio scope would cancel every wait again at once
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([work])

@@ -81,7 +81,7 @@ class Site:
         run_id, fields = RunId.parse(request.path_params["run_id"]), await sent_form(request)
         text = answer_in(fields)
         try:
-            answer_run(self._service, run_id, required(fields, "message"), text)
+            await answer_run(self._service, run_id, required(fields, "message"), text)
         except (Conflict, InvalidInput) as error:
             kept = self._service.redactor.redact(text)
             return self._told(error, tag("h2", "What you wrote"), tag("pre", kept, tabindex="0"))

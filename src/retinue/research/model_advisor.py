@@ -63,12 +63,12 @@ class ByModel:
             limits=RunLimits(queue_s=left, run_s=left),
             endpoint=Endpoint(facts.endpoint, facts.slots),
         )
-        executor, run = Performing(ask), None
+        executor, performed = Performing(ask), None
         with anyio.move_on_after(left):  # the turn that it waits for and its own time together
-            run = await self.supervisor.perform(Work(spec, executor, self.cwd))
+            performed = await self.supervisor.perform(Work(spec, executor, self.cwd))
         if said:
             return said[0]
-        if run is None or run.status is RunStatus.TIMEOUT:
+        if performed is None or performed.run.status is RunStatus.TIMEOUT:
             raise _late(seconds)
         raise executor.error or Canceled("it was not asked to the end")
 

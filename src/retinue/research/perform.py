@@ -30,8 +30,8 @@ from retinue.core import (
     RoleResult,
     RoleStatus,
     Stop,
+    wait_shielded,
 )
-from retinue.runtime import wait_shielded
 
 log = logging.getLogger(__name__)
 

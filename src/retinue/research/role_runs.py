@@ -104,12 +104,12 @@ class AsRuns:
 
         spec = role_spec(role, self.task, RunLimits(), self.parent, caller="research")
         try:
-            run = await self.supervisor.perform(RunWork(spec, Performing(perform), self.cwd))
+            performed = await self.supervisor.perform(RunWork(spec, Performing(perform), self.cwd))
         except RetinueError as error:  # the request has been canceled meanwhile, or the store is gone
             moment = round(time.time() * 1000)
             cause = RoleError(error.code, error.message)
             return RoleOutcome(status="error", error=cause, started_at=moment, elapsed_ms=0)
-        return done[0] if done else _without_result(run)
+        return done[0] if done else _without_result(performed.run)
 
 
 async def told(outcome: RoleOutcome, ctx: RunContext, failure: RetinueError | None = None) -> Outcome:

@@ -7,18 +7,22 @@ number every few milliseconds, but only while somebody waits.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import AsyncExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Self, TypeVar
 
-from retinue.core import RunId
+from retinue.core import RetinueError, RunId
 from retinue.store import Store
 
 T = TypeVar("T")
 
 POLL_S = 0.005
+RETRY_S = 0.2
+
+log = logging.getLogger(__name__)
 
 
 class Watch:
@@ -63,7 +67,7 @@ class Changes:
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._version = self._store.database.others_version()
+        self._version = self._store.database.version()
         self._seen = self._store.events.last()
         async with AsyncExitStack() as scope:
             group = await scope.enter_async_context(asyncio.TaskGroup())
@@ -113,7 +117,8 @@ class Changes:
         if threading.get_ident() == self._thread:
             self._tell(frozenset(touched))
         else:
-            self._loop.call_soon_threadsafe(self._tell, frozenset(touched))
+            with suppress(RuntimeError):  # the loop has been closed
+                self._loop.call_soon_threadsafe(self._tell, frozenset(touched))
 
     def _tell(self, changed: Collection[RunId]) -> None:
         for watch in self._watches:
@@ -126,11 +131,15 @@ class Changes:
                 async with asyncio.timeout(min(pauses, default=None)):
                     await self._poke.wait()
                     self._poke.clear()
-            self._look_at_others()
+            try:
+                self._look()
+            except RetinueError as error:
+                log.warning("changes cannot be read: %s", error.message)
+                await asyncio.sleep(RETRY_S)
 
-    def _look_at_others(self) -> None:
-        version = self._store.database.others_version()
+    def _look(self) -> None:
+        version = self._store.database.version()
         if version != self._version:
-            self._version = version
             self._seen, changed = self._store.events.changed_since(self._seen)
+            self._version = version
             self._tell(changed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 
 from retinue.core import (
     NO_ANSWER,
@@ -13,7 +14,6 @@ from retinue.core import (
     MessageId,
     MessageStatus,
     PermissionWanted,
-    RetinueError,
     RunId,
     RunStatus,
 )
@@ -21,6 +21,22 @@ from retinue.runtime.changes import Changes
 from retinue.store import Store
 
 _SETTLED = (MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A question that is settled, and whether it was settled because nobody answered in time."""
+
+    message: Message
+    timed_out: bool
+
+    @property
+    def status(self) -> MessageStatus:
+        return self.message.status
+
+    @property
+    def answer(self) -> str | None:
+        return self.message.answer
 
 
 class Mailroom:
@@ -37,12 +53,11 @@ class Mailroom:
 
         Who is interrupted while they wait does not come back for it: nobody is to think about it any longer.
         """
-        message = self._store.messages.ask(run_id, question, wanted)
+        message = await self._store.write(self._store.messages.ask, run_id, question, wanted)
         try:
             return await self.answer(message.id, wait_s)
         except asyncio.CancelledError:
-            with suppress(RetinueError):  # whatever prevents it must not take the interruption's place
-                self._settle(message.id, TAKEN_BACK)
+            self._store.post(self._settle, message.id, TAKEN_BACK)
             raise
 
     async def ask_once(
@@ -52,29 +67,35 @@ class Mailroom:
         wait_s: float | None,
         wanted: PermissionWanted | None = None,
         silence: str = NO_ANSWER,
-    ) -> Message:
-        """The same for who will not ask for a late answer: after the time, `silence` is the answer (P7)."""
+    ) -> Reply:
+        """Ask, and do not wait for a late answer: after the time, `silence` is the answer (P7)."""
         message = await self.ask(run_id, question, wait_s, wanted)
-        if message.status is MessageStatus.PENDING:
-            self._settle(message.id, silence)
+        timed_out = message.status is MessageStatus.PENDING and await self._store.persist(
+            self._settle, message.id, silence
+        )
         # An answer that came in time counts, however long the run then waits for its slot.
-        return message if message.status in _SETTLED else await self.answer(message.id, None)
+        settled = message if message.status in _SETTLED else await self.answer(message.id, None)
+        return Reply(settled, timed_out)
 
     async def answer(self, message_id: MessageId, wait_s: float | None) -> Message:
-        """Wait on for the answer to a question asked before."""
+        """Wait for the answer to a question that was asked before. Still pending when the time is over."""
         run_id = self._store.messages.get(message_id).run_id
-        settled = await self._changes.until(lambda: self._settled(message_id), {run_id}, wait_s)
-        return settled or self._store.messages.get(message_id)
+        with self._changes.watch({run_id}) as watch, suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while (settled := await self._settled(message_id)) is None:
+                    await watch.next()
+                return settled
+        return await self._settled(message_id) or self._store.messages.get(message_id)
 
-    def collect(self, message_id: MessageId) -> Message:
-        """The message as it stands; an answer that the run may have by now is taken."""
-        return self._settled(message_id) or self._store.messages.get(message_id)
-
-    def _settle(self, message_id: MessageId, answer: str) -> None:
-        with suppress(Conflict):  # somebody was quicker after all
+    def _settle(self, message_id: MessageId, answer: str) -> bool:
+        """Answer an open question ourselves. False if somebody answered after all."""
+        with suppress(Conflict):
             self._store.messages.reply(message_id, answer)
+            return True
+        return False
 
-    def _settled(self, message_id: MessageId) -> Message | None:
+    async def _settled(self, message_id: MessageId) -> Message | None:
+        """The message once it is answered or closed. Taking the answer acknowledges it."""
         message = self._store.messages.get(message_id)
         if message.status in _SETTLED:
             return message
@@ -83,6 +104,6 @@ class Mailroom:
         if self._store.queue.standing(message.run_id).status is not RunStatus.RUNNING:
             return None  # answered, but its slot is not free yet
         try:
-            return self._store.messages.acknowledge(message_id)
+            return await self._store.write(self._store.messages.acknowledge, message_id)
         except Conflict:  # another process was quicker: to take the answer, or to end the run
             return None

@@ -1,120 +1,179 @@
 """Counts what runs spend, before they spend it. Knows nothing of what is bought.
 
-Each run has a meter. It asks its own limits first, then its parent run's meter, and so on up to the
-account of the whole request tree, which the store keeps for all processes. To be fast, a process takes
-from that account a little more than it needs, a smaller part the less is left, and returns it in the end.
+Each run has a meter. A reservation must fit the run's own limits, then its parent run's, and so on up to the
+account of the whole request tree, which the store keeps for all processes. To be fast, a process holds some
+credit of that account: a share from the start, and with every refill a little more than it needs, less the
+less is left. It returns what it did not spend.
+
+Credit that is there is taken at once. Without it the store must be asked, and that may wait for other
+processes: so code on an event loop uses `async with meter.reserving(...)`, worker threads `meter.reserve(...)`.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
 from retinue.core import Budget, BudgetExceeded, BudgetKind, Run, RunId, Usage
-from retinue.store import LedgerTable
+from retinue.store import LedgerTable, Store, initial_credit
 
 SPARE_SHARE = 16
-"""A process takes one part in so many of what remains, beyond what it needs at once."""
+"""A refill takes one part in so many of what remains, beyond what is needed at once."""
+NO_CREDIT: Mapping[BudgetKind, int] = {}
 
 
 class BudgetSource(Protocol):
     """Where a meter gets what it hands out."""
 
-    def take(self, kind: BudgetKind, amount: int) -> None:
-        """Raises `BudgetExceeded`, and takes nothing, when there is not enough."""
+    def try_take(self, kind: BudgetKind, amount: int) -> bool:
+        """Take the amount without asking the store. False, and nothing taken, if the credit is too small.
+
+        Raises `BudgetExceeded` if a limit forbids it.
+        """
         ...
 
     def give_back(self, kind: BudgetKind, amount: int) -> None: ...
 
+    @property
+    def account(self) -> TreeAccount: ...
+
 
 class TreeAccount:
-    """What this process holds of one request tree's budget."""
+    """The credit that this process holds of one request tree's budget. Safe from any thread."""
 
-    def __init__(self, ledgers: LedgerTable, request: RunId) -> None:
+    def __init__(self, ledgers: LedgerTable, request: RunId, credit: Mapping[BudgetKind, int]) -> None:
         self._ledgers = ledgers
         self._request = request
         self._limited = frozenset(ledgers.accounts(request))
-        self._credit = Counter[BudgetKind]()
+        self._credit = Counter[BudgetKind](credit)
         self._lock = threading.Lock()
 
-    def take(self, kind: BudgetKind, amount: int) -> None:
+    @property
+    def account(self) -> TreeAccount:
+        return self
+
+    def try_take(self, kind: BudgetKind, amount: int) -> bool:
         if kind not in self._limited:
-            return
+            return True
+        with self._lock:
+            if self._credit[kind] < amount:
+                return False
+            self._credit[kind] -= amount
+            return True
+
+    def refill(self, kind: BudgetKind, amount: int) -> None:
+        """Ask the store for enough credit to take the amount. Raises `BudgetExceeded`; writes."""
         with self._lock:
             missing = amount - self._credit[kind]
-            if missing > 0:
-                self._credit[kind] += self._ledgers.take(
-                    self._request, kind, missing, spare_share=SPARE_SHARE
-                )
-            self._credit[kind] -= amount
+        if missing > 0:
+            taken = self._ledgers.take(self._request, kind, missing, spare_share=SPARE_SHARE)
+            with self._lock:
+                self._credit[kind] += taken
 
     def give_back(self, kind: BudgetKind, amount: int) -> None:
         if kind in self._limited:
             with self._lock:
                 self._credit[kind] += amount
 
-    def close(self) -> None:
+    def empty(self) -> Mapping[BudgetKind, int]:
+        """Take all credit out of the account, for the store."""
         with self._lock:
-            unspent = +self._credit
+            unspent = dict(+self._credit)
             self._credit.clear()
-        if unspent:
-            self._ledgers.give_back(self._request, unspent)
+        return unspent
 
 
 class Meter:
     """One run's spending. Its child runs' spending counts against its limits too. Safe from any thread."""
 
-    def __init__(self, limits: Budget, source: BudgetSource) -> None:
+    def __init__(self, limits: Budget, source: BudgetSource, store: Store) -> None:
         self._limits = limits
         self._source = source
+        self._store = store
         self._taken = Counter[BudgetKind]()
         self._spent = Counter[BudgetKind]()
         self._open: set[Reservation] = set()
         self._lock = threading.RLock()
 
+    @property
+    def account(self) -> TreeAccount:
+        return self._source.account
+
     def reserve(self, kind: BudgetKind, amount: int) -> Reservation:
-        """Set the amount aside before it is spent, or raise `BudgetExceeded`; `settle` it afterwards."""
-        if amount < 0:
-            raise ValueError(f"cannot reserve {amount} {kind}")
-        reservation = Reservation(self, kind, amount)
-        with self._lock:
-            self.take(kind, amount)
-            self._open.add(reservation)
+        """Set the amount aside before it is spent, or raise `BudgetExceeded`; `settle` it afterwards.
+
+        For worker threads: it may wait for the store.
+        """
+        while (reservation := self._try_reserve(kind, amount)) is None:
+            self.account.refill(kind, amount)
         return reservation
 
+    def take(self, kind: BudgetKind, amount: int) -> None:
+        """Take the amount for good. For worker threads."""
+        while not self.try_take(kind, amount):
+            self.account.refill(kind, amount)
+
+    @asynccontextmanager
+    async def reserving(self, kind: BudgetKind, amount: int) -> AsyncGenerator[Reservation]:
+        """`reserve` for the event loop. What was not settled within the block goes back.
+
+        If more was settled than reserved, the rest is taken when the block ends, which may raise
+        `BudgetExceeded`.
+        """
+        while (reservation := self._try_reserve(kind, amount, deferred=True)) is None:
+            await self._store.write(self.account.refill, kind, amount)
+        try:
+            yield reservation
+        finally:
+            reservation.settle(0)
+        while reservation.owed and not self.try_take(kind, reservation.owed):
+            await self._store.write(self.account.refill, kind, reservation.owed)
+
     def charge(self, kind: BudgetKind, amount: int) -> None:
-        """Reserve and spend at once."""
+        """Reserve and spend at once. For worker threads: it may wait for the store."""
         self.reserve(kind, amount).settle(amount)
 
-    def settle(self, reservation: Reservation, actual: int) -> None:
+    def _try_reserve(self, kind: BudgetKind, amount: int, *, deferred: bool = False) -> Reservation | None:
+        if amount < 0:
+            raise ValueError(f"cannot reserve {amount} {kind}")
+        with self._lock:
+            if not self.try_take(kind, amount):
+                return None
+            reservation = Reservation(self, kind, amount, deferred)
+            self._open.add(reservation)
+            return reservation
+
+    def settle(self, reservation: Reservation, actual: int) -> int:
+        """Count what was really spent. Returns what must still be taken for it."""
         kind, reserved = reservation.kind, reservation.amount
         with self._lock:
             if reservation not in self._open:
-                return
+                return 0
             self._open.remove(reservation)
             self._spent[kind] += actual
             if actual < reserved:
                 self.give_back(kind, reserved - actual)
-            elif actual > reserved:
-                self.take(kind, actual - reserved)
+            return max(0, actual - reserved)
 
     def usage(self) -> Usage:
         """What the run itself has really spent, without what is set aside."""
         with self._lock:
             return Usage(dict(+self._spent))
 
-    def take(self, kind: BudgetKind, amount: int) -> None:
+    def try_take(self, kind: BudgetKind, amount: int) -> bool:
         limit = self._limits.limit(kind)
         with self._lock:
             wanted = self._taken[kind] + amount
             if limit is not None and wanted > limit:
                 raise BudgetExceeded(kind.value, wanted, limit)
-            self._source.take(kind, amount)
+            if not self._source.try_take(kind, amount):
+                return False
             self._taken[kind] = wanted
+            return True
 
     def give_back(self, kind: BudgetKind, amount: int) -> None:
         with self._lock:
@@ -131,18 +190,25 @@ class Meter:
 class Reservation:
     """An amount set aside. As a context manager it gives back what was not settled within the block."""
 
-    def __init__(self, meter: Meter, kind: BudgetKind, amount: int) -> None:
+    def __init__(self, meter: Meter, kind: BudgetKind, amount: int, deferred: bool) -> None:
         self._meter = meter
+        self._deferred = deferred
         self.kind = kind
         self.amount = amount
+        self.owed = 0
+        """What was spent beyond the amount, and is taken when an `async with` block ends."""
 
     def settle(self, actual: int) -> None:
-        """Say what was really spent: less goes back, more is taken too. Only the first settling counts.
+        """Say what was really spent. Less goes back, more is taken too. Only the first settling counts.
 
         More than the budget holds is counted as spent all the same, and raises `BudgetExceeded`: it is too
         late to prevent, but not to stop.
         """
-        self._meter.settle(self, actual)
+        beyond = self._meter.settle(self, actual)
+        if self._deferred:
+            self.owed += beyond
+        elif beyond:
+            self._meter.take(self.kind, beyond)
 
     def __enter__(self) -> Self:
         return self
@@ -156,18 +222,19 @@ class Reservation:
 class Meters:
     """The meters of the runs that this process performs."""
 
-    def __init__(self, ledgers: LedgerTable) -> None:
-        self._ledgers = ledgers
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._meters: dict[RunId, Meter] = {}
         self._trees: dict[RunId, TreeAccount] = {}
         self._users = Counter[RunId]()
 
-    @contextmanager
-    def taking(self, run: Run, kind: BudgetKind, amount: int) -> Generator[None]:
-        """Spend on behalf of a run, whichever process performs it; given back if the block fails."""
+    @asynccontextmanager
+    async def taking(self, run: Run, kind: BudgetKind, amount: int) -> AsyncGenerator[None]:
+        """Spend on behalf of a run, whichever process performs it. Given back if the block fails."""
         with self._tree(run.request) as account:
-            source = self._meters.get(run.id, account)
-            source.take(kind, amount)
+            source: BudgetSource = self._meters.get(run.id, account)
+            while not source.try_take(kind, amount):
+                await self._store.write(account.refill, kind, amount)
             try:
                 yield
             except BaseException:
@@ -175,12 +242,17 @@ class Meters:
                 raise
 
     @contextmanager
-    def open(self, run: Run) -> Generator[Meter]:
-        """The run's meter, for as long as it runs; nothing stays reserved behind it."""
-        with self._tree(run.request) as account:
+    def open(self, run: Run, *, recorded_here: bool) -> Generator[Meter]:
+        """Open the run's meter for as long as the run lives here. Nothing stays reserved behind it.
+
+        The process that recorded the first run of a tree holds the credit that was set aside with it.
+        """
+        is_first = recorded_here and run.id == run.request
+        credit = initial_credit(run.spec.limits.budget) if is_first else {}
+        with self._tree(run.request, credit) as account:
             # A parent in another process cannot be asked; its tree's account still holds.
             parent = None if run.spec.parent is None else self._meters.get(run.spec.parent)
-            meter = Meter(run.spec.limits.budget, account if parent is None else parent)
+            meter = Meter(run.spec.limits.budget, account if parent is None else parent, self._store)
             self._meters[run.id] = meter
             try:
                 yield meter
@@ -188,10 +260,17 @@ class Meters:
                 del self._meters[run.id]
                 meter.close()
 
+    def unspent(self, run: Run) -> Mapping[BudgetKind, int]:
+        """What the tree holds here, if this run is the last to use it, taken out to be given back."""
+        if self._users[run.request] != 1:
+            return {}
+        self._meters[run.id].close()
+        return self._trees[run.request].empty()
+
     @contextmanager
-    def _tree(self, request: RunId) -> Generator[TreeAccount]:
+    def _tree(self, request: RunId, credit: Mapping[BudgetKind, int] = NO_CREDIT) -> Generator[TreeAccount]:
         if request not in self._trees:
-            self._trees[request] = TreeAccount(self._ledgers, request)
+            self._trees[request] = TreeAccount(self._store.ledgers, request, credit)
         self._users[request] += 1
         try:
             yield self._trees[request]
@@ -199,4 +278,5 @@ class Meters:
             self._users[request] -= 1
             if not self._users[request]:
                 del self._users[request]
-                self._trees.pop(request).close()
+                if unspent := self._trees.pop(request).empty():
+                    self._store.post(self._store.ledgers.give_back, request, unspent)

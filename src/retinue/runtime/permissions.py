@@ -6,8 +6,11 @@ in time (P7). Every decision is an event of the run. Knows nothing of MCP, nor o
 
 from __future__ import annotations
 
+import asyncio
+
 from retinue.core import (
     MessageStatus,
+    PermissionAnswer,
     PermissionRule,
     Permissions,
     PermissionWanted,
@@ -24,12 +27,10 @@ from retinue.core import (
 from retinue.runtime.mailroom import Mailroom
 from retinue.store import Store
 
-YES = frozenset({"allow", "allowed", "yes", "y", "ok", "once"})
-ALWAYS = "always"
-SHOWN = 1_000
+SHOWN_CHARS = 1_000
 """Characters of a command that a question shows."""
-KEPT = 300
-"""Characters of it that the run's events keep."""
+KEPT_CHARS = 300
+"""Characters of a command that the run's events keep."""
 
 
 class PermissionBroker:
@@ -58,15 +59,15 @@ class PermissionBroker:
         return None
 
     async def _by_asking(self, run_id: RunId, agent: str, asked: ToolRequest) -> Verdict:
-        silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
         shown, rule = self._without_secrets(asked), self._rule(asked)
         wanted = PermissionWanted(shown, rule, self._wait_s)
-        message = await self._mailroom.ask_once(run_id, question(agent, shown), self._wait_s, wanted, silence)
-        if message.status is not MessageStatus.ACKNOWLEDGED:
+        silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
+        reply = await self._mailroom.ask_once(run_id, question(agent, shown), self._wait_s, wanted, silence)
+        if reply.status is not MessageStatus.ACKNOWLEDGED:
             return Verdict(False, "the run ended before an answer came", "silence")
-        if message.answer == silence:
+        if reply.timed_out:
             return Verdict(False, silence, "silence")
-        return self._by_answer(agent, rule, message.answer or "")
+        return await self._by_answer(agent, rule, PermissionAnswer.parse(reply.answer or ""))
 
     def _rule(self, asked: ToolRequest) -> str | None:
         """What `always` may remember: a file holds it, so there can be no secret in it (P6)."""
@@ -77,27 +78,25 @@ class PermissionBroker:
         """Other processes show it too, and do not know what this one has to hide (P6)."""
         return ToolRequest(*map(self._redactor.redact, (asked.tool, asked.subject, asked.details)))
 
-    def _by_answer(self, agent: str, rule: str | None, answer: str) -> Verdict:
-        """Only a plain yes is one; whatever else was said is told to the agent as the reason."""
-        word = answer.strip().lower().split(maxsplit=1)[0].strip(".,:;!") if answer.strip() else ""
-        if word == ALWAYS and rule is not None:
-            self._remembered.add(agent, rule)
+    async def _by_answer(self, agent: str, rule: str | None, answer: PermissionAnswer) -> Verdict:
+        if answer.consent == "no":
+            return Verdict(False, clip(answer.reason, 500) or "denied", "answer")
+        if answer.consent == "always" and rule is not None:
+            await asyncio.to_thread(self._remembered.add, agent, rule)
             return Verdict(True, "allowed for good", "answer")
-        if word in YES or word == ALWAYS:
-            return Verdict(True, "allowed this once", "answer")
-        return Verdict(False, clip(answer.strip(), 500) or "denied", "answer")
+        return Verdict(True, "allowed this once", "answer")
 
     def _note(self, run_id: RunId, asked: ToolRequest, verdict: Verdict) -> None:
         shown = self._without_secrets(asked)
-        subject = clip(shown.subject, KEPT)
+        subject = clip(shown.subject, KEPT_CHARS)
         data = {"tool": shown.tool, "subject": subject, "allowed": verdict.allowed, "by": verdict.by}
-        self._store.events.add(run_id, "permission", data)
+        self._store.post(self._store.events.add, run_id, "permission", data)
 
 
 def question(agent: str, asked: ToolRequest) -> str:
     """What is asked of the parent or a person."""
     about = asked.subject or asked.details
-    what = name_invisible_characters(f"{asked.tool}: {clip(about, SHOWN)}" if about else asked.tool)
+    what = name_invisible_characters(f"{asked.tool}: {clip(about, SHOWN_CHARS)}" if about else asked.tool)
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "

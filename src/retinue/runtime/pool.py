@@ -1,25 +1,46 @@
-"""Lets this process's runs in when there is a slot, and makes them stop when they must.
+"""Gives this process's runs their slots, and stops them at a deadline or a cancel.
 
 The store decides whose turn it is, over all processes. Here each waiting or working run of this process
-has a `PoolSlot`, kept up to date from the store: the turn has come, the deadline has moved, somebody wants it
+has a `PoolSlot`, which follows the store: the run's turn has come, its deadline has moved, somebody wants it
 canceled. Knows nothing of what a run does with its slot.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from retinue.core import Canceled, DeadlineExceeded, Ending, OwnerId, Run, RunId, RunSpec, RunStatus, Stopped
+from retinue.core import (
+    Canceled,
+    DeadlineExceeded,
+    Ending,
+    OwnerId,
+    RetinueError,
+    Run,
+    RunId,
+    RunSpec,
+    RunStatus,
+    Stopped,
+    Unavailable,
+)
 from retinue.runtime.changes import POLL_S, Changes
 from retinue.store import Capacity, QueueStanding, Store, interrupt_owner
 
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
 WORKING_POLL_S = 0.1
-"""How often to look, for runs that work, whether another process wants them canceled. A process that is
-woken for nothing takes a quarter of a millisecond over it."""
+"""How often to check whether another process wants a working run canceled. Each check takes a quarter of a
+millisecond."""
+POSTED_S = 2.0
+"""Seconds that a stopping server waits for its last writes."""
+RETRY_S = 0.2
+"""Seconds until the store is asked again after it failed."""
 
 _SERVER_STOPPED = Ending(
     status=RunStatus.INTERRUPTED,
@@ -35,6 +56,8 @@ class PoolSlot:
         self.queueing = True
         self.given = asyncio.Event()
         self.ended = False
+        """Whether the run's end is recorded."""
+        self._kept = False
         self._canceled = False
         self._scope = scope
 
@@ -52,15 +75,22 @@ class PoolSlot:
         self.queueing = False
         self.given.set()
 
+    def keep(self) -> None:
+        """Neither a deadline nor a cancel ends the block any more: the work is done, and only its end is
+        left to record."""
+        self._kept = True
+        if not self._scope.expired():
+            self._stop_in(None)
+
     def update(self, standing: QueueStanding, now: float) -> None:
-        """Take over what the store says: may it work, until when, must it stop."""
+        """Follow the store: whether the run may work, until when, and whether it must stop."""
         self.queueing = standing.queueing
-        if standing.holds_slot:
+        if standing.holds_slot or (standing.status is RunStatus.RUNNING and not standing.needs_slot):
             self.given.set()
         if self._scope.expired():
             return
-        if self.ended or (standing.status.ended and self.given.is_set()):
-            self._stop_in(None)  # its own work has just said so, and may still be tidying up
+        if self._kept or self.ended or (standing.status.ended and self.given.is_set()):
+            self._stop_in(None)  # the run's own work has just ended it, and may still be tidying up
         elif standing.status.ended or standing.cancel_requested:
             self._canceled = True
             self._stop_in(0.0)
@@ -75,19 +105,19 @@ class PoolSlot:
 
 
 class Pool:
-    """`async with Pool(...) as pool`: what is still active when the block ends is interrupted."""
+    """`async with Pool(...) as pool`: runs that are still active when the block ends are interrupted."""
 
     def __init__(self, store: Store, changes: Changes, owner: OwnerId, capacity: Capacity) -> None:
         self._store = store
         self._changes = changes
-        self._owner = owner
-        self._capacity = capacity
+        self.owner = owner
+        self.capacity = capacity
         self._slots: dict[RunId, PoolSlot] = {}
         self._scope = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as scope:
-            scope.callback(interrupt_owner, self._store, self._owner, _SERVER_STOPPED)
+            scope.push_async_callback(self._interrupt_all)
             self._watch = scope.enter_context(self._changes.watch(poll_s=None))
             group = await scope.enter_async_context(asyncio.TaskGroup())
             scope.callback(group.create_task(self._follow_the_store()).cancel)
@@ -99,113 +129,133 @@ class Pool:
     ) -> None:
         await self._scope.__aexit__(kind, error, trace)
 
-    def submit(self, spec: RunSpec) -> Run:
-        """Record a run, queued; `Saturated` when the queue is full. `slot` must follow."""
-        return self._store.runs.record(spec, self._owner, self._capacity)
-
-    def adopt(self, run_id: RunId) -> bool:
-        """Take over a run that is parked; `slot` must follow. False when somebody was quicker."""
-        return self._store.runs.adopt(run_id, self._owner)
+    async def _interrupt_all(self) -> None:
+        """End or park this process's active runs. If the store fails, the next process recovers them."""
+        try:
+            async with asyncio.timeout(POSTED_S):
+                await self._store.posted()
+        except TimeoutError:
+            log.warning("the store takes no writes; what waits is left to the next server")
+        try:
+            await self._store.write(interrupt_owner, self._store, self.owner, _SERVER_STOPPED)
+        except RetinueError as error:
+            log.warning("active runs are left to the next server: %s", error.message)
 
     @asynccontextmanager
     async def slot(self, run_id: RunId) -> AsyncGenerator[PoolSlot]:
-        """Wait for the run's turn; within the block it is running.
+        """Wait for the run's turn; inside the block the run is running.
 
-        A deadline or a cancel ends the wait, or the block, as `DeadlineExceeded` or `Canceled`. A run that
-        never left the queue is ended here. The ending of any other is for the caller to record, with
-        `finish`, best within the block: after the block it has no slot any more.
+        A deadline or a cancel ends the wait, or the block, with `DeadlineExceeded` or `Canceled`. A run that
+        never left the queue is ended here. The caller records the ending of any other run with
+        `write_and_admit`, best inside the block: after the block it has no slot any more.
         """
         scope = asyncio.timeout(None)
         slot = PoolSlot(run_id, scope)
         try:
             async with scope:
                 self._slots[run_id] = slot
-                await self._turn_of(slot)
+                await self._wait_for_turn(slot)
                 yield slot
         except TimeoutError:
             if reason := slot.stopped:
                 raise reason from None
             raise
         finally:
-            self._leave(slot)
+            await self._leave(slot)
 
-    def finish(self, run_id: RunId, outcome: Ending) -> bool:
-        """End the run and pass its slot on, in one write. False when somebody else ended it first."""
-        with self._store.database.write():
-            won = self._store.runs.finish(run_id, outcome)
-            next_ones = self._next_ones()
-        self._let_in(next_ones)
+    async def record(self, spec: RunSpec, also: Callable[[Run], T]) -> tuple[Run, T]:
+        """Record a run and what `also` writes for it in one transaction, and start it if a slot is free.
+
+        `slot` must follow. Raises `Saturated` if the queue is full.
+        """
+
+        def write() -> tuple[tuple[Run, T], list[RunId]]:
+            run = self._store.runs.record(spec, self.owner, self.capacity)
+            written = run, also(run)
+            return written, self._admit((*ready, run.id)) if spec.needs_slot else []
+
+        ready = tuple(self._slots)
+        return self._let_in(*await self._store.write(write))
+
+    async def finish(self, run_id: RunId, finish: Callable[[], bool]) -> bool:
+        """End a run and pass its slot on in one transaction, trying until the store takes it.
+
+        False if somebody else ended the run first; that ending stands.
+        """
+
+        def write() -> tuple[bool, list[RunId]]:
+            return finish(), self._admit(ready)
+
+        ready = tuple(self._slots)
+        won = self._let_in(*await self._store.persist(write))
         if slot := self._slots.get(run_id):
             slot.ended = True
         return won
 
-    @asynccontextmanager
-    async def lent(self, run_id: RunId) -> AsyncGenerator[None]:
-        """Let others have the run's slot while the block waits for something, a child run for example.
-
-        Without this a parent could hold the very slot that its child waits for.
-        """
-        slot = self._slots[run_id]
-        if not self._store.queue.lend(run_id):
-            yield  # a run that coordinates has no slot to lend
-            return
-        slot.given.clear()
-        ending = False
-        try:
-            yield
-        except asyncio.CancelledError:
-            ending = True
-            raise
-        finally:
-            if not ending:
-                self._store.queue.reclaim(run_id)
-                await self._turn_of(slot)
-
-    async def _turn_of(self, slot: PoolSlot) -> None:
-        standing = self._store.queue.standing(slot.run_id)
-        if standing.status is RunStatus.QUEUED and not standing.queueing:
-            self._store.runs.start(slot.run_id)
-            slot.give()
-        slot.update(standing, self._store.database.clock())
-        self._let_in(self._next_ones())
+    async def _wait_for_turn(self, slot: PoolSlot) -> None:
+        while True:
+            try:
+                slot.update(self._store.queue.standing(slot.run_id), self._store.database.clock())
+                break
+            except Unavailable:
+                await asyncio.sleep(RETRY_S)
+        if not slot.given.is_set():
+            self._watch.tell(())  # the task that follows the store gives out free slots
         self._choose_pace()
         await slot.given.wait()
 
-    def _leave(self, slot: PoolSlot) -> None:
-        """Neither a place in the queue nor a slot outlives the block."""
+    async def _leave(self, slot: PoolSlot) -> None:
+        """Give up the run's place in the queue, or its slot."""
         self._slots.pop(slot.run_id, None)
         self._choose_pace()
         if slot.ended:
             return
-        standing = self._store.queue.standing(slot.run_id)
-        if standing.status is RunStatus.QUEUED and not standing.resumable:
-            self._store.runs.finish(slot.run_id, _not_started(slot.stopped))
-        elif standing.queueing or standing.holds_slot:
-            self._store.queue.lend(slot.run_id)
+        reason = slot.stopped
+
+        def leave() -> None:
+            standing = self._store.queue.standing(slot.run_id)
+            if standing.status is RunStatus.QUEUED and not standing.resumable:
+                self._store.runs.finish(slot.run_id, _not_started(reason))
+            elif standing.queueing or standing.holds_slot:
+                self._store.queue.lend(slot.run_id)
+
+        self._store.post(leave)
 
     async def _follow_the_store(self) -> None:
+        """Take over what changes in the store. A store that fails for a while is asked again."""
         while True:
-            for run_id in await self._watch.next():
-                if slot := self._slots.get(run_id):
-                    slot.update(self._store.queue.standing(run_id), self._store.database.clock())
-            self._let_in(self._next_ones())
+            changed = await self._watch.next()
+            try:
+                for run_id in changed:
+                    if slot := self._slots.get(run_id):
+                        slot.update(self._store.queue.standing(run_id), self._store.database.clock())
+                # A look without the lock: most wake-ups find no free slot, or find that it is another's turn.
+                if self._store.queue.next_in_line(self.owner, self.capacity, self._slots):
+                    self._let_in(None, await self._store.write(self._admit, tuple(self._slots)))
+            except RetinueError as error:
+                log.warning("the queue cannot be read: %s", error.message)
+                await asyncio.sleep(RETRY_S)
+                self._watch.tell(self._slots.keys())  # look again at all of them
             self._choose_pace()
 
-    def _next_ones(self) -> list[RunId]:
-        return self._store.queue.admit(self._owner, self._capacity, self._slots)
+    def _admit(self, ready: Iterable[RunId]) -> list[RunId]:
+        return self._store.queue.admit(self.owner, self.capacity, frozenset(ready))
 
-    def _let_in(self, run_ids: Iterable[RunId]) -> None:
-        for run_id in run_ids:
-            self._slots[run_id].give()  # the rest of the news, a deadline perhaps, follows
+    def _let_in(self, result: T, admitted: Iterable[RunId]) -> T:
+        """Start runs that were admitted. What else changed, a deadline perhaps, follows from the store."""
+        for run_id in admitted:
+            if slot := self._slots.get(run_id):
+                slot.give()
+        return result
 
     def _choose_pace(self) -> None:
-        """How closely to follow other processes: those that queue want to know at once."""
+        """Look at other processes' changes often while runs queue here, rarely while runs only work."""
         queueing = any(slot.queueing for slot in self._slots.values())
         self._watch.poll_every(POLL_S if queueing else WORKING_POLL_S if self._slots else None)
 
 
 def _not_started(reason: Stopped | None) -> Ending:
-    """How a run ends that never left the queue; without a reason of its own the server stopped."""
+    """How a run ends that never left the queue. Without another reason the server stopped."""
     if reason is None:
         return _SERVER_STOPPED
     status = RunStatus.TIMEOUT if isinstance(reason, DeadlineExceeded) else RunStatus.CANCELED

@@ -1,13 +1,16 @@
-"""Looks after what dead servers left, again and again while the server lives."""
+"""Ends what dead servers left, again and again while this server lives."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from retinue.runtime.shielded import wait_shielded
+from retinue.core import RetinueError, wait_shielded
 from retinue.store import EndProcesses, Store, recover_dead_owners
+
+log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
 
@@ -16,7 +19,7 @@ EVERY_S = 1.0
 async def recover_in_background(
     store: Store, end_processes: EndProcesses, every_s: float = EVERY_S
 ) -> AsyncGenerator[None]:
-    """Within the block: at once, so that a restart finds nothing stale for long, and then now and again."""
+    """While the block runs, recover at once and then every few seconds."""
     async with asyncio.TaskGroup() as group:
         task = group.create_task(_keep_recovering(store, end_processes, every_s))
         try:
@@ -26,8 +29,8 @@ async def recover_in_background(
 
 
 async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: float) -> None:
-    """In a thread, as ending processes takes its time; one that has begun is waited for, also at the end:
-    a command that ends sooner would leave everything to the next."""
+    """Work in a thread, because ending processes takes time. A recovery that has begun is waited for, even when
+    the server stops: a command that ended sooner would leave everything to the next one."""
     while True:
         work = asyncio.ensure_future(asyncio.to_thread(recover_dead_owners, store, end_processes))
         try:
@@ -35,4 +38,6 @@ async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: f
         except asyncio.CancelledError:
             await wait_shielded(work)
             raise
+        except RetinueError as error:
+            log.warning("what dead servers left cannot be recovered now: %s", error.message)
         await asyncio.sleep(every_s)

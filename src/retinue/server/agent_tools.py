@@ -81,10 +81,10 @@ class Asking:
         for message, filled in person.answers().items():
             if runs.is_of(message.run_id, name, prompt, context):
                 run_id = message.run_id
-                person.deliver(message, filled)
+                await person.deliver(message, filled)
         if run_id is None:
             await runs.agents.survey(name)
-            run_id = runs.start(name, prompt, context, parent=self._parent).id
+            run_id = (await runs.start(name, prompt, context, parent=self._parent)).id
         self._calls.remember(ctx, run_id)
         async with signs_of_life(ctx, name):
             await runs.finish(run_id, patience_s, person)

@@ -51,7 +51,7 @@ class Speaking:
         summary: str | None = None,
     ) -> dict[str, Any]:
         self._check_own(runId)
-        return service.runs.report(self._own, status, summary)
+        return await service.runs.report(self._own, status, summary)
 
     async def request_permission(
         self, tool_name: str, input: dict[str, Any], service: RequestService, tool_use_id: str | None = None

@@ -63,11 +63,11 @@ class Person:
             if message is not None and isinstance(filled, ElicitResult)
         }
 
-    def deliver(self, message: Message, filled: ElicitResult) -> None:
+    async def deliver(self, message: Message, filled: ElicitResult) -> None:
         """To the run; somebody else may have been quicker, or the run has ended."""
         if filled.action == "accept":
             with suppress(Conflict):
-                self._service.runs.reply(message.run_id, message.id, answer_in(filled))
+                await self._service.runs.reply(message.run_id, message.id, answer_in(filled))
         else:
             self._refused.add(message.id)
 
@@ -91,7 +91,7 @@ class Person:
             settled.cancel()
             await asyncio.gather(answered, settled, return_exceptions=True)
         if not answered.cancelled():
-            self.deliver(message, answered.result())
+            await self.deliver(message, answered.result())
         return not (answered.cancelled() and settled.cancelled())
 
     async def _elicit(self, message: Message) -> ElicitResult:

@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,7 +26,7 @@ SIGN_OF_LIFE_S = 5.0
 GAVE_UP = re.compile(r"time[ds]?\s?-?out|timeout|deadline", re.IGNORECASE)
 REMEMBERED_CALLS = 1000
 
-Cancel = Callable[[RunId], object]
+Cancel = Callable[[RunId], Awaitable[object]]
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ class StartedCalls:
             reason = str(ctx.params.get("reason") or "")
             if run_id is not None and not GAVE_UP.search(reason):
                 log.info("the host canceled run %s", run_id)
-                self._cancel(run_id)
+                await self._cancel(run_id)
         return await call_next(ctx)
 
 

@@ -41,7 +41,7 @@ async def cancel_run(runId: str, service: RequestService) -> dict[str, Any]:
 
 
 async def reply_subagent(runId: str, messageId: str, answer: str, service: RequestService) -> dict[str, Any]:
-    return service.runs.reply(runId, messageId, answer)
+    return await service.runs.reply(runId, messageId, answer)
 
 
 async def update_subagent_status(
@@ -50,7 +50,7 @@ async def update_subagent_status(
     service: RequestService,
     summary: str | None = None,
 ) -> dict[str, Any]:
-    return service.runs.report(runId, status, summary)
+    return await service.runs.report(runId, status, summary)
 
 
 def register(server: MCPServer[Service], refused: Refusals) -> None:
@@ -63,7 +63,7 @@ def register(server: MCPServer[Service], refused: Refusals) -> None:
         person = Person(ctx, refused)
         for message, filled in person.answers().items():
             if message.run_id in run_ids:
-                person.deliver(message, filled)
+                await person.deliver(message, filled)
         runs = ctx.request_context.lifespan_context.runs
         async with signs_of_life(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
             standing = await runs.wait(run_ids, mode, wait_s, person)

@@ -132,12 +132,12 @@ async def update(ctx: TaskContext, params: UpdateParams) -> dict[str, Any]:
             wrong = error.errors(include_url=False, include_input=False)[0]["msg"]
             raise MCPError(INVALID_PARAMS, f"inputResponses.{message.id}: {wrong}") from None
         with suppress(Conflict):  # somebody else was quicker
-            runs.reply(run.id, message.id, REFUSED.get(filled.action) or answer_in(filled))
+            await runs.reply(run.id, message.id, REFUSED.get(filled.action) or answer_in(filled))
     return {"resultType": "complete"}
 
 
 async def cancel(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
-    _runs(ctx).cancel(params.task_id)
+    await _runs(ctx).cancel(params.task_id)
     return {"resultType": "complete"}
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import InputRequiredResult
 from pydantic import Field
 
-from retinue.core import RunId
+from retinue.core import Run, RunId
 from retinue.server.elicitation import Person, Refusals
 from retinue.server.progress import StartedCalls, signs_of_life
 from retinue.service import Service, parse_assignment
@@ -42,7 +42,7 @@ class Working:
         flows = ctx.request_context.lifespan_context.workflows
         return await self._finish(
             ctx,
-            lambda: flows.start(name, parse_assignment(input), spec=spec).id,
+            lambda: flows.start(name, parse_assignment(input), spec=spec),
             parse_assignment(input).feature,
             wait_s,
         )
@@ -50,18 +50,20 @@ class Working:
     async def run_team(self, name: str, task: str, ctx: Ctx, wait_s: WaitS = None) -> Answer:
         flows = ctx.request_context.lifespan_context.workflows
         return await self._finish(
-            ctx, lambda: flows.start(name, parse_assignment(task), kind="team").id, task, wait_s
+            ctx, lambda: flows.start(name, parse_assignment(task), kind="team"), task, wait_s
         )
 
     async def answer_question(
         self, run_id: str, answers: list[str], ctx: Ctx, wait_s: WaitS = None
     ) -> dict[str, Any]:
         flows = ctx.request_context.lifespan_context.workflows
-        answered = flows.answer(run_id, answers)
+        answered = await flows.answer(run_id, answers)
         async with signs_of_life(ctx, "the workflow goes on"):
             return await flows.finish(answered, wait_s)
 
-    async def _finish(self, ctx: Ctx, start: Callable[[], RunId], task: str, wait_s: float | None) -> Answer:
+    async def _finish(
+        self, ctx: Ctx, start: Callable[[], Awaitable[Run]], task: str, wait_s: float | None
+    ) -> Answer:
         """The host's person is asked first, if the user wants that; then the call ends with the question."""
         service = ctx.request_context.lifespan_context
         service.runs.patience(wait_s)  # refused before anything is started
@@ -70,8 +72,8 @@ class Working:
         for message, filled in person.answers().items():
             if (workflow := service.workflows.on(message.run_id, task)) is not None:
                 run_id = workflow
-                person.deliver(message, filled)
-        run_id = run_id or start()
+                await person.deliver(message, filled)
+        run_id = run_id or (await start()).id
         self._calls.remember(ctx, run_id)
         async with signs_of_life(ctx, "the workflow"):
             outcome = await service.workflows.finish(run_id, wait_s, person)

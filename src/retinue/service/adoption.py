@@ -32,7 +32,7 @@ async def adopt_workflows(runs: RunService, workflows: Callable[[], WorkflowServ
             while True:
                 try:
                     if runs.store.runs.adoptable():
-                        workflows().take_over()
+                        await workflows().take_over()
                 except RetinueError as error:
                     # What was left by others must not end the server for all who wait for something else.
                     log.warning("workflows that were left cannot be taken up: %s", error.message)

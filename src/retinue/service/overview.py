@@ -81,13 +81,13 @@ def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
     return runs.redactor.redact_value(fitted | whole)
 
 
-def answer_run(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
+async def answer_run(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
     """Answer one question; a workflow of this folder that nobody performs goes on here."""
-    told = service.runs.reply(run_id, message_id, text)
+    told = await service.runs.reply(run_id, message_id, text)
     run = service.runs.store.runs.get(told["runId"])
     if run.spec.resumable and run.status is RunStatus.QUEUED:
         with suppress(Conflict):  # of another folder: a server there goes on
-            service.workflows.resume(run.id)
+            await service.workflows.resume(run.id)
     return told
 
 

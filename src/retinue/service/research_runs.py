@@ -86,7 +86,7 @@ async def answer_in_a_run(
 
     executor = Performing(work)
     spec = role_spec(study.agent, question, _limits(study.request.constraints))
-    run = runs.supervisor.start(Work(spec, executor, runs.cwd))
+    run = await runs.supervisor.start(Work(spec, executor, runs.cwd))
     on_start(run.id)
     await runs.supervisor.wait(run.id, runs.patience_s)
     if done:

@@ -71,7 +71,7 @@ class RunService:
     """Tasks and answers are kept as they are given; what is shown of them is not. What a run says is kept
     without secrets: other processes show it too, and do not know what this one has to hide (P6)."""
 
-    def start(
+    async def start(
         self,
         name: str,
         prompt: str,
@@ -83,9 +83,10 @@ class RunService:
         """Start a run for the host, for the run that the caller has proved to be, or for a person."""
         caller = PERSON if person else self.caller(parent)
         agent = self.agents.runnable(name, None if person else caller)
-        return self.begin(agent, self.agents.executor(agent), prompt, context, parent=parent, caller=caller)
+        executor = self.agents.executor(agent)
+        return await self.begin(agent, executor, prompt, context, parent=parent, caller=caller)
 
-    def begin(
+    async def begin(
         self,
         agent: Agent,
         executor: Executor,
@@ -94,8 +95,9 @@ class RunService:
         *,
         parent: RunId | None = None,
         caller: str = HOST,
+        also: Callable[[Run], object] | None = None,
     ) -> Run:
-        """Start a run of an agent that may be run, on this executor."""
+        """Start a run of an agent that may be run. `also` writes in the transaction that records it."""
         spec = RunSpec(
             agent=agent.name,
             task=_task(prompt, context),
@@ -114,7 +116,7 @@ class RunService:
         async def permit(run_id: RunId, asked: ToolRequest) -> Verdict:
             return await self.broker.decide(run_id, agent.name, agent.permissions, asked)
 
-        return self.supervisor.start(Work(spec, executor, self.cwd, self.child_env, permit))
+        return await self.supervisor.start(Work(spec, executor, self.cwd, self.child_env, permit), also)
 
     def caller(self, parent: RunId | None) -> str:
         """Who asks, as nobody can claim it: a run by its token, else the name this server was given."""
@@ -177,12 +179,12 @@ class RunService:
         waiting = [view["run_id"] for view in views if not RunStatus(view["status"]).ended]
         return {"runs": views, "still_active": waiting}
 
-    def cancel(self, run_id: str) -> dict[str, Any]:
+    async def cancel(self, run_id: str) -> dict[str, Any]:
         """Ask for the run and its descendants to end; one that has ended already is said to have."""
         checked = RunId.parse(run_id)
         before = self.store.runs.get(checked)
         if not before.status.ended:
-            self.store.runs.request_cancel(checked)
+            await self.store.write(self.store.runs.request_cancel, checked)
         after = self.store.runs.get(checked)
         view = {"run_id": after.id, "status": after.status.value, "cancel_requested": not before.status.ended}
         if before.status.ended:
@@ -191,18 +193,18 @@ class RunService:
 
     async def cancel_and_wait(self, run_id: str, wait_s: float = 5.0) -> dict[str, Any]:
         """The same, and what became of it."""
-        view = self.cancel(run_id)
+        view = await self.cancel(run_id)
         await self.waiting.until([RunId.parse(run_id)], "all", wait_s)
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
-    def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
+    async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
         checked = RunId.parse(run_id)
         message = self.store.messages.get(MessageId.parse(message_id))
         if message.run_id != checked:
             raise RunUnknown(f"run {checked} asked no such question", message_id=message.id)
         refuse_unfit_answer(message.question, answer)
         try:
-            replied = self.store.messages.reply(message.id, answer)
+            replied = await self.store.write(self.store.messages.reply, message.id, answer)
         except Conflict:
             raise _too_late(self.store.messages.get(message.id)) from None
         return {"runId": checked, "messageId": replied.id, "messageStatus": replied.status.value}
@@ -238,7 +240,7 @@ class RunService:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         return await asyncio.to_thread(self.agents.append_memory, run.spec.agent, note)
 
-    def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
+    async def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
         """Note what somebody says of a run. Only what happened decides its status; a failure is believed."""
         if status not in REPORTED:
             raise InvalidInput(f"not a status to report: {status!r}", hint="one of: " + ", ".join(REPORTED))
@@ -247,8 +249,13 @@ class RunService:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         if summary is not None:
             summary = self.redactor.redact(summary)
-            self.store.runs.set_summary(run.id, summary)
-        self.store.events.add(run.id, "report", {"status": status})
+
+        def note() -> None:
+            if summary is not None:
+                self.store.runs.set_summary(run.id, summary)
+            self.store.events.add(run.id, "report", {"status": status})
+
+        await self.store.write(note)
         return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}
 
     def logs(

@@ -21,14 +21,17 @@ class Children:
     check_timeout_s: float
     checker: Checker
 
-    def agent(self, name: str, prompt: str, parent: RunId, timeout_s: float | None) -> Run:
+    async def agent(
+        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
+    ) -> Run:
         caller = self.runs.store.runs.get(parent).spec.caller
         agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
         if timeout_s is not None:
             agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
-        return self.runs.begin(agent, self.runs.agents.executor(agent), prompt, parent=parent, caller=caller)
+        executor = self.runs.agents.executor(agent)
+        return await self.runs.begin(agent, executor, prompt, parent=parent, caller=caller, also=also)
 
-    def check(self, name: str, parent: RunId) -> Run | None:
+    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
         argv = self.confirmed.of(self.runs.cwd).get(name)
         if argv is None:
             return None
@@ -40,4 +43,4 @@ class Children:
             timeout_s=self.check_timeout_s,
             source="confirmed checks",
         )
-        return self.runs.begin(check, self.checker(check), shlex.join(argv), parent=parent)
+        return await self.runs.begin(check, self.checker(check), shlex.join(argv), parent=parent, also=also)

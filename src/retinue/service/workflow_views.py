@@ -9,7 +9,7 @@ from typing import Any, cast
 from retinue.core import Message, Run, RunStatus, estimate_tokens, steps_of
 from retinue.definitions import FoundWorkflow
 from retinue.service.run_views import elapsed_ms, fitted
-from retinue.store import Checkpoint
+from retinue.store import StepCheckpoint
 
 MOST_ROWS = 12
 MOST_ISSUES = 20
@@ -61,7 +61,7 @@ def _rest(run: Run) -> str:
     return f"get_subagent_logs(runId={str(run.id)!r}) has all of it"
 
 
-def steps(checkpoints: Sequence[Checkpoint], children: Mapping[str, Run]) -> list[dict[str, Any]]:
+def steps(checkpoints: Sequence[StepCheckpoint], children: Mapping[str, Run]) -> list[dict[str, Any]]:
     """Each call of an agent or a check, in the order they began."""
     rows: list[dict[str, Any]] = []
     for point in checkpoints:

@@ -61,7 +61,7 @@ class WorkflowService:
         found = [self.catalog.read(file, kind) for file in files] or self.catalog.everything(kind)
         return [row for each in found for row in workflow_views.problems(each)]
 
-    def start(
+    async def start(
         self,
         name: str | None,
         assignment: Assignment,
@@ -82,9 +82,10 @@ class WorkflowService:
             self.runs.agents.runnable(agent, None if person else caller)
         self._refuse_unconfirmed(workflow)
         most = min(workflow.budget.spawns or self.max_runs, self.max_runs)
-        return self._engine().submit(workflow, assignment, caller, replace(workflow.budget, spawns=most))
+        budget = replace(workflow.budget, spawns=most)
+        return await self._engine().submit(workflow, assignment, caller, budget)
 
-    def answer(self, run_id: str, answers: Sequence[str]) -> RunId:
+    async def answer(self, run_id: str, answers: Sequence[str]) -> RunId:
         """Answer what a workflow asks, and go on with it here if nobody performs it."""
         run = self._workflow_run(run_id)
         asked = self.runs.waiting.asked(run)
@@ -98,11 +99,14 @@ class WorkflowService:
             )
         for message, answer in zip(asked, answers, strict=True):
             refuse_unfit_answer(message.question, answer)
-        with self.runs.store.database.write():
+
+        def reply() -> None:
             for message, answer in zip(asked, answers, strict=True):
                 self.runs.store.messages.reply(message.id, answer)
-        with suppress(Conflict):  # of another folder: a server there will go on
-            self.resume(run.id)
+
+        await self.runs.store.write(reply)
+        with suppress(Conflict):  # it belongs to another folder: a server there goes on with it
+            await self.resume(run.id)
         return run.id
 
     async def left_alone(self, run_id: str, wait_s: float = LEFT_S) -> RunId:
@@ -113,16 +117,16 @@ class WorkflowService:
         )
         return run.id
 
-    def resume(self, run_id: str) -> bool:
+    async def resume(self, run_id: str) -> bool:
         """Go on with a workflow that nobody performs; False if somebody does, or it waits for an answer."""
         run = self._workflow_run(run_id)
         if run.status.ended:
             raise Conflict(f"workflow {run.id} has ended: {run.status.value}", hint="run it again")
-        return run.status is RunStatus.QUEUED and self._engine().resume(run.id)
+        return run.status is RunStatus.QUEUED and await self._engine().resume(run.id)
 
-    def take_over(self) -> None:
-        """Go on with whatever nobody performs."""
-        self._engine().resume_all()
+    async def take_over(self) -> None:
+        """Resume the workflows that nobody performs."""
+        await self._engine().resume_all()
 
     async def finish(
         self, run_id: RunId, wait_s: float | None = None, asker: QuestionPresenter = NOBODY

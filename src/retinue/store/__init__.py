@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from retinue.store.access_tokens import new_token as new_token, token_of as token_of
     from retinue.store.agent_memory import AgentMemory as AgentMemory
-    from retinue.store.checkpoints import RESULT_STEP as RESULT_STEP, Checkpoint as Checkpoint
-    from retinue.store.confirmed_checks import ConfirmedChecks as ConfirmedChecks
     from retinue.store.file_lock import FileLock as FileLock
-    from retinue.store.ledgers import LedgerTable as LedgerTable
+    from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
     from retinue.store.logs import (
         ALL_STREAMS as ALL_STREAMS,
         LogLine as LogLine,
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
     from retinue.store.owners import Owner as Owner
-    from retinue.store.permissions import (
-        PERMISSIONS_FILE as PERMISSIONS_FILE,
-        RememberedPermissions as RememberedPermissions,
-    )
     from retinue.store.pruning import prune_runs as prune_runs
     from retinue.store.queue import Capacity as Capacity, QueueStanding as QueueStanding
     from retinue.store.recovery import (
@@ -42,30 +37,35 @@ if TYPE_CHECKING:
         kept_sessions as kept_sessions,
     )
     from retinue.store.store import Store as Store
-    from retinue.store.token import new_token as new_token, token_of as token_of
-    from retinue.store.trust import TrustedProjects as TrustedProjects
-    from retinue.store.workflows import WorkflowRecord as WorkflowRecord
+    from retinue.store.user_decisions import (
+        PERMISSIONS_FILE as PERMISSIONS_FILE,
+        ConfirmedChecks as ConfirmedChecks,
+        RememberedPermissions as RememberedPermissions,
+        TrustedProjects as TrustedProjects,
+    )
+    from retinue.store.workflow_records import (
+        RESULT_STEP as RESULT_STEP,
+        StepCheckpoint as StepCheckpoint,
+        WorkflowRecord as WorkflowRecord,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
+            "access_tokens": "new_token token_of",
             "agent_memory": "AgentMemory",
-            "checkpoints": "RESULT_STEP Checkpoint",
-            "confirmed_checks": "ConfirmedChecks",
             "file_lock": "FileLock",
-            "ledgers": "LedgerTable",
+            "ledgers": "LedgerTable initial_credit",
             "logs": "ALL_STREAMS LogLine LogStream LogWriter last_words read_log tail_log",
             "meta_files": "message_view time_text",
             "owners": "Owner",
-            "permissions": "PERMISSIONS_FILE RememberedPermissions",
             "pruning": "prune_runs",
             "queue": "Capacity QueueStanding",
             "recovery": "EndProcesses Orphan interrupt_owner recover_dead_owners",
             "reports": "Reports",
             "sessions": "SESSION_SUFFIX KeptSession SessionNote forget_sessions kept_sessions",
             "store": "Store",
-            "token": "new_token token_of",
-            "trust": "TrustedProjects",
-            "workflows": "WorkflowRecord",
+            "user_decisions": "PERMISSIONS_FILE ConfirmedChecks RememberedPermissions TrustedProjects",
+            "workflow_records": "RESULT_STEP StepCheckpoint WorkflowRecord",
         },
     )

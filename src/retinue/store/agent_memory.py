@@ -17,7 +17,7 @@ from pathlib import Path
 
 from retinue.core import InvalidInput, LimitExceeded, Unavailable
 from retinue.store.file_lock import FileLock
-from retinue.store.text import storable
+from retinue.store.files import storable
 
 NAME = "memory.md"
 LONGEST_NOTE = 2_000

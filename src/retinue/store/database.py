@@ -1,38 +1,57 @@
-"""The SQLite file: one connection, one write at a time over all processes. Knows nothing of runs.
+"""The SQLite file of the data folder: transactions, reads, and a thread that writes.
 
-Every write, and every checkpoint, happens under one lock on a file of our own. SQLite before 3.51.3 can
-corrupt a database when one connection commits while another checkpoints; under the lock that cannot
-happen. The lock also spares writers SQLite's coarse waiting: a write takes well under a millisecond.
+Many processes share the file. Every write, and every checkpoint, happens under one lock on a file of our own.
+SQLite before 3.51.3 can corrupt a database when one connection commits while another checkpoints; under the
+lock that cannot happen. The lock also spares writers SQLite's coarse waiting: a write takes well under a
+millisecond.
+
+Another process may hold the lock for a long time. So code on an event loop never writes itself: it awaits
+`Database.submit`, which hands the write to the writer thread. Reads use a connection of their own and never
+wait for a writer, because the database is in WAL mode.
+
+Knows nothing of runs.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-from retinue.core import Conflict, InternalError, RunId, Unavailable
+from retinue.core import Conflict, InternalError, RunId, Unavailable, wait_shielded
+from retinue.store.data_folder import DataFolder
 from retinue.store.file_lock import FileLock
-from retinue.store.folder import DataFolder
-from retinue.store.migrations import migrate
+from retinue.store.migrations import MIGRATIONS, migrate
 
+T = TypeVar("T")
 Clock = Callable[[], float]
 Listener = Callable[[Iterable[RunId]], None]
 Row = sqlite3.Row
 
-_HINT = "see that the data folder can be written to, or set RETINUE_DATA_DIR to another one"
+log = logging.getLogger(__name__)
+
+_HINT = "make the data folder writable, or set RETINUE_DATA_DIR to another folder"
 _DAMAGED = (
-    "retinue.db in the data folder is damaged: move it away, with retinue.db-wal and retinue.db-shm, and a "
-    "new one is made; the logs of its runs stay"
+    "retinue.db in the data folder is damaged. Move it away together with retinue.db-wal and retinue.db-shm; "
+    "Retinue then creates a new one. The logs of its runs stay."
 )
 LOCK_TIMEOUT_S = 10.0
+"""How long a write waits for other processes before it fails with `Unavailable`."""
+_CLOSE_TIMEOUT_S = 2.0
+_JOBS_PER_LOCK = 64
+"""Writes under one lock, after which other processes get their turn."""
+_LOCK_POLL_S = 0.02
 _CHECKPOINT_BYTES = 4 * 1024 * 1024
 _LOG_BYTES_KEPT = 1024 * 1024
-_COMMITS_BETWEEN_LOOKS = 64
+_COMMITS_BETWEEN_CHECKS = 64
 
 
 @cache
@@ -48,8 +67,6 @@ class Transaction:
         self._connection = connection
         self.now = now
         self.touched: dict[RunId, None] = {}
-        self.failed = False
-        """Whether a write within this one failed: then none of it may be kept."""
 
     def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
         return self._connection.execute(sql, values)
@@ -61,137 +78,330 @@ class Transaction:
         self.touched[run_id] = None
 
 
+@dataclass(eq=False)
+class _Job:
+    """A write that waits for the writer thread."""
+
+    call: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Any]
+    deadline: float
+    abandoned: bool = field(default=False, init=False)
+
+    def resolve(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Report the result to the event loop that waits for it, if it still runs."""
+
+        def settle() -> None:
+            if not self.done.done():
+                if error is None:
+                    self.done.set_result(result)
+                else:
+                    self.done.set_exception(error)
+
+        try:
+            self.loop.call_soon_threadsafe(settle)
+        except RuntimeError:  # the loop has been closed
+            log.debug("nobody waits for a write any more")
+
+
 class Database:
-    """Safe to share between threads; calls take turns."""
+    """Safe to share between threads. A thread with an event loop uses `submit` instead of `write`."""
 
     def __init__(self, folder: DataFolder, clock: Clock = time.time) -> None:
         self.folder = folder
         self.clock = clock
-        self._turn = threading.RLock()
         self._listeners: list[Listener] = []
-        self._current: Transaction | None = None
         self._commits = 0
+        self._writing = threading.RLock()
+        self._current: Transaction | None = None
+        self._current_thread = 0
+        self._reading = threading.Lock()
+        self._jobs: deque[_Job] = deque()
+        self._has_jobs = threading.Condition()
+        self._closing = False
+        self._writer_thread: threading.Thread | None = None
         try:
             self._file_lock = FileLock(folder.write_lock)
-            self._connection = sqlite3.connect(
-                folder.database, timeout=LOCK_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
+            self._writer = self._connect()
         except (OSError, sqlite3.Error) as error:
             raise Unavailable("the store cannot be opened", hint=_HINT) from error
-        self._connection.row_factory = sqlite3.Row
         try:
             self._set_up()
+            self._reader = self._connect()
         except BaseException:
-            self.close()
+            self._close_connections(self._writer)
             raise
 
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.folder.database, timeout=1.0, isolation_level=None, check_same_thread=False
+        )
+        connection.row_factory = sqlite3.Row
+        return connection
+
     def _set_up(self) -> None:
-        with self._locked():
+        """Configure the writing connection. Takes the lock only if the tables are not up to date."""
+        try:
             for pragma in (
-                "journal_mode = WAL",
                 "synchronous = NORMAL",
                 "wal_autocheckpoint = 0",
                 f"journal_size_limit = {_LOG_BYTES_KEPT}",
                 "foreign_keys = ON",
             ):
-                self._connection.execute(f"PRAGMA {pragma}")
-            migrate(self._connection)
+                self._writer.execute(f"PRAGMA {pragma}")
+            version: int = self._writer.execute("PRAGMA user_version").fetchone()[0]
+            if version == len(MIGRATIONS):
+                return
+        except sqlite3.DatabaseError as error:
+            raise _unavailable(error) from error
+        with self._locked(LOCK_TIMEOUT_S):
+            self._writer.execute("PRAGMA journal_mode = WAL")
+            migrate(self._writer)
+
+    # Writing
 
     @contextmanager
-    def _locked(self) -> Generator[None]:
-        """The lock among processes, and SQLite's own faults as ours."""
-        if not self._file_lock.acquire(LOCK_TIMEOUT_S):
-            raise Unavailable(
-                "the store is busy: another process has held its lock for too long",
-                hint="look for a stopped retinue process and end it",
-            )
+    def write(self) -> Generator[Transaction]:
+        """Open a transaction: all or nothing. Listeners hear of it after the commit.
+
+        A write inside a write is part of it; if it fails, it alone is undone. The call may wait for other
+        processes, so it is refused on a thread whose event loop is running: `await submit(...)` there.
+        """
+        if self.in_transaction:
+            with self._nested() as transaction:
+                yield transaction
+            return
+        _refuse_event_loop()
+        with self._writing, self._locked(LOCK_TIMEOUT_S), self._transaction() as transaction:
+            yield transaction
+        self._announce(transaction)
+
+    async def submit(self, call: Callable[[], T]) -> T:
+        """Run `call` in the writer thread, as one transaction, and return its result.
+
+        Raises `Unavailable` if other processes hold the lock for longer than `LOCK_TIMEOUT_S`. A task that is
+        cancelled while its write waits gives the write up; a write that has begun is finished first.
+        """
+        loop = asyncio.get_running_loop()
+        job = _Job(call, loop, loop.create_future(), time.monotonic() + LOCK_TIMEOUT_S)
+        self._enqueue(job)
         try:
-            yield
-        except sqlite3.IntegrityError as error:
-            raise Conflict(f"the store refused the change: {error}") from error
-        except sqlite3.DatabaseError as error:
-            hint = _HINT if isinstance(error, sqlite3.OperationalError) else _DAMAGED
-            raise Unavailable(f"the store cannot be used: {error}", hint=hint) from error
+            return await asyncio.shield(job.done)
+        except asyncio.CancelledError:
+            job.abandoned = True
+            with self._has_jobs:
+                self._has_jobs.notify()
+            await wait_shielded(job.done)
+            if not job.done.cancelled():
+                job.done.exception()  # nobody reads it any more
+            raise
+
+    def _enqueue(self, job: _Job) -> None:
+        with self._has_jobs:
+            if self._closing:
+                raise Unavailable("the store is closed")
+            self._jobs.append(job)
+            if self._writer_thread is None:
+                self._writer_thread = threading.Thread(
+                    target=self._write_jobs, name="retinue store writer", daemon=True
+                )
+                self._writer_thread.start()
+            self._has_jobs.notify()
+
+    def _write_jobs(self) -> None:
+        """The writer thread: waits for the lock, then writes everything that waits, one job at a time."""
+        while True:
+            with self._has_jobs:
+                while not self._jobs and not self._closing:
+                    self._has_jobs.wait()
+                if not self._jobs:
+                    return
+            if not self._lock_for_jobs():
+                continue
+            try:
+                for _ in range(_JOBS_PER_LOCK):
+                    if (job := self._next_job()) is None:
+                        break
+                    self._perform(job)
+            finally:
+                self._file_lock.release()
+                self._writing.release()
+
+    def _lock_for_jobs(self) -> bool:
+        """Wait for the lock as long as a job waits for it. Jobs whose time is over fail meanwhile."""
+        while self._drop_late_jobs():
+            if self._writing.acquire(timeout=_LOCK_POLL_S):
+                if self._file_lock.acquire(_LOCK_POLL_S):
+                    return True
+                self._writing.release()
+        return False
+
+    def _drop_late_jobs(self) -> bool:
+        """Fail the jobs that waited too long, drop the abandoned ones, and say whether any are left."""
+        with self._has_jobs:
+            waiting = list(self._jobs)
+            self._jobs.clear()
+            now = time.monotonic()
+            for job in waiting:
+                if job.abandoned:
+                    job.resolve()
+                elif now >= job.deadline:
+                    job.resolve(error=_busy())
+                else:
+                    self._jobs.append(job)
+            return bool(self._jobs)
+
+    def _next_job(self) -> _Job | None:
+        with self._has_jobs:
+            return self._jobs.popleft() if self._jobs else None
+
+    def _perform(self, job: _Job) -> None:
+        """Write one job as a transaction of its own. Its failure is the failure of whoever waits for it."""
+        if job.abandoned:
+            job.resolve()
+            return
+        try:
+            with _our_errors(), self._transaction() as transaction:
+                result = job.call()
+        except BaseException as error:
+            job.resolve(error=error)
+            return
+        self._announce(transaction)
+        job.resolve(result)
+
+    @contextmanager
+    def _locked(self, timeout_s: float) -> Generator[None]:
+        """Hold the lock among processes. SQLite's errors become ours."""
+        if not self._file_lock.acquire(timeout_s):
+            raise _busy()
+        try:
+            with _our_errors():
+                yield
         finally:
             self._file_lock.release()
 
     @contextmanager
-    def write(self) -> Generator[Transaction]:
-        """All or nothing; watchers hear of it after the commit. A write within a write is part of it.
+    def _transaction(self) -> Generator[Transaction]:
+        """One transaction on the writing connection; the caller holds the lock."""
+        self._writer.execute("BEGIN IMMEDIATE")
+        transaction = Transaction(self._writer, self.clock())
+        self._current_thread, self._current = threading.get_ident(), transaction
+        try:
+            yield transaction
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+        finally:
+            self._current = None
+        self._checkpoint_if_due()
 
-        Never await within: another task's write would become part of this one.
-        """
-        with self._turn:
-            if self._current is not None:
-                yield from self._part_of(self._current)
-                return
-            with self._locked():
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._current = transaction = Transaction(self._connection, self.clock())
-                try:
-                    yield transaction
-                    if transaction.failed:
-                        raise InternalError("a part of a write failed, so the whole is undone")
-                    self._connection.execute("COMMIT")
-                except BaseException:
-                    if self._connection.in_transaction:
-                        self._connection.execute("ROLLBACK")
-                    raise
-                finally:
-                    self._current = None
-                self._checkpoint_if_due()
+    @contextmanager
+    def _nested(self) -> Generator[Transaction]:
+        assert self._current is not None
+        self._writer.execute("SAVEPOINT nested")
+        try:
+            with _our_errors():
+                yield self._current
+        except BaseException:
+            if self._writer.in_transaction:  # some errors, a full disk for example, undo the whole
+                self._writer.execute("ROLLBACK TO nested")
+                self._writer.execute("RELEASE nested")
+            raise
+        self._writer.execute("RELEASE nested")
+
+    def _announce(self, transaction: Transaction) -> None:
         if transaction.touched:
             for listener in tuple(self._listeners):
                 listener(transaction.touched)
 
-    def _part_of(self, whole: Transaction) -> Generator[Transaction]:
-        try:
-            yield whole
-        except BaseException:
-            whole.failed = True
-            raise
-
     @property
-    def writing(self) -> bool:
+    def in_transaction(self) -> bool:
         """Whether the calling thread is within a write."""
-        with self._turn:
-            return self._current is not None
+        return self._current is not None and self._current_thread == threading.get_ident()
+
+    # Reading
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """One consistent reading."""
-        with self._turn:
-            try:
-                return self._connection.execute(sql, values).fetchall()
-            except sqlite3.DatabaseError as error:
-                raise Unavailable(f"the store cannot be read: {error}") from error
+        """Read consistently: what is committed, or, inside a write, what the write has done so far."""
+        try:
+            if self.in_transaction:
+                return self._writer.execute(sql, values).fetchall()
+            with self._reading:
+                return self._reader.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise Unavailable(f"the store cannot be read: {error}") from error
 
     def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
         found = self.rows(sql, values)
         return found[0] if found else None
 
-    def others_version(self) -> int:
-        """A number that changes when any other connection commits."""
+    def version(self) -> int:
+        """A number that changes with every commit of any connection but the reading one."""
         return self.rows("PRAGMA data_version")[0][0]
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call it after every write through this object, in the writing thread; returns how to stop."""
+        """Call `listener` after every write, in the writing thread. Returns a function that stops it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def _checkpoint_if_due(self) -> None:
-        """Held under the lock, so nobody commits meanwhile; the next writer then starts the log afresh."""
+        """Runs under the lock, so nobody commits meanwhile; the next writer then starts the log afresh."""
         self._commits += 1
-        if self._commits % _COMMITS_BETWEEN_LOOKS:
+        if self._commits % _COMMITS_BETWEEN_CHECKS:
             return
-        log = self.folder.database.with_name(self.folder.database.name + "-wal")
-        if log.stat().st_size >= _CHECKPOINT_BYTES:
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        wal = self.folder.database.with_name(self.folder.database.name + "-wal")
+        if wal.stat().st_size >= _CHECKPOINT_BYTES:
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
+        """Write what still waits, for a moment at most, and close the file."""
+        with self._has_jobs:
+            self._closing = True
+            end = time.monotonic() + _CLOSE_TIMEOUT_S
+            for job in self._jobs:
+                job.deadline = min(job.deadline, end)
+            self._has_jobs.notify()
+        if self._writer_thread is not None:
+            self._writer_thread.join()
+        self._close_connections(self._reader, self._writer)
+
+    def _close_connections(self, *connections: sqlite3.Connection) -> None:
         """The last connection to close checkpoints, therefore under the lock."""
-        with self._turn:
-            locked = self._file_lock.acquire(LOCK_TIMEOUT_S)
-            self._connection.close()
-            if locked:
-                self._file_lock.release()
-            self._file_lock.close()
+        locked = self._file_lock.acquire(_CLOSE_TIMEOUT_S)
+        for connection in connections:
+            connection.close()
+        if locked:
+            self._file_lock.release()
+        self._file_lock.close()
+
+
+@contextmanager
+def _our_errors() -> Generator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise Conflict(f"the store refused the change: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: sqlite3.DatabaseError) -> Unavailable:
+    hint = _HINT if isinstance(error, sqlite3.OperationalError) else _DAMAGED
+    return Unavailable(f"the store cannot be used: {error}", hint=hint)
+
+
+def _busy() -> Unavailable:
+    return Unavailable(
+        "the store is busy: another process holds its lock",
+        hint="look for a stopped retinue process and end it",
+    )
+
+
+def _refuse_event_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise InternalError("a write was called on the event loop; await Store.write instead")

@@ -1,7 +1,7 @@
 """What each request tree has taken of its budget, over all processes.
 
 A process takes an amount before it spends it and gives back what it did not spend. What a process held
-when it died counts as spent: nobody can tell, and a limit must never be crossed.
+when it died counts as spent: nobody knows better, and a limit must never be crossed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,21 @@ class Account:
     limit: int
 
 
+INITIAL_SHARE = 4
+"""The process that records a tree holds one part in so many of its budget from the start."""
+
+
+def initial_credit(budget: Budget) -> dict[BudgetKind, int]:
+    """What the process that records a tree may spend of its budget without asking the store."""
+    return {BudgetKind(kind): limit // INITIAL_SHARE for kind, limit in budget.as_dict().items()}
+
+
 def open_ledger(tx: Transaction, request: RunId, budget: Budget) -> None:
-    """One account for each limited kind; a kind without one is not limited."""
+    """Open one account for each limited kind. A kind without an account is not limited."""
+    credit = initial_credit(budget)
     for kind, limit in budget.as_dict().items():
-        tx.insert("ledgers", {"request": request, "kind": kind, "most": limit})
+        row = {"request": request, "kind": kind, "most": limit, "taken": credit[BudgetKind(kind)]}
+        tx.insert("ledgers", row)
 
 
 class LedgerTable:

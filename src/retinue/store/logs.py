@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from retinue.core import InvalidInput
-from retinue.store.text import storable
+from retinue.store.files import storable
 
 MAX_LOG_BYTES = 64 * 1024 * 1024
 _PIECE_LETTERS = 8 * 1024

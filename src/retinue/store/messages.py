@@ -17,7 +17,7 @@ from retinue.core import (
 )
 from retinue.store import queue
 from retinue.store.database import Database, Row, Transaction
-from retinue.store.text import storable
+from retinue.store.files import storable
 
 
 class MessageTable:

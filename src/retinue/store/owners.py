@@ -11,8 +11,8 @@ from collections.abc import Generator
 from typing import Self
 
 from retinue.core import OwnerId
+from retinue.store.data_folder import DataFolder
 from retinue.store.file_lock import FileLock
-from retinue.store.folder import DataFolder
 
 
 class Owner:

@@ -73,6 +73,7 @@ class QueueStanding:
     deadline_at: float | None
     cancel_requested: bool
     resumable: bool
+    needs_slot: bool
 
 
 class RunQueue:
@@ -81,7 +82,8 @@ class RunQueue:
 
     def standing(self, run_id: RunId) -> QueueStanding:
         row = self._database.row(
-            "SELECT status, turn, slot, deadline_at, cancel_requested_at, resumable FROM runs WHERE id = ?",
+            "SELECT status, turn, slot, deadline_at, cancel_requested_at, resumable, needs_slot"
+            " FROM runs WHERE id = ?",
             (run_id,),
         )
         if row is None:
@@ -93,6 +95,7 @@ class RunQueue:
             deadline_at=row["deadline_at"],
             cancel_requested=row["cancel_requested_at"] is not None,
             resumable=bool(row["resumable"]),
+            needs_slot=bool(row["needs_slot"]),
         )
 
     def admit(self, owner: OwnerId, capacity: Capacity, ready: Container[RunId]) -> list[RunId]:
@@ -100,16 +103,13 @@ class RunQueue:
 
         They are running thereafter.
         """
-        # A look without the lock: most wake-ups find no free slot, or find that it is another's turn.
-        if not (self._database.writing or self._next_in_line(owner, capacity, ready)):
-            return []
         with self._database.write() as tx:
-            admitted = self._next_in_line(owner, capacity, ready)
+            admitted = self.next_in_line(owner, capacity, ready)
             for run_id, status in admitted:
                 _give_slot(tx, run_id, status)
         return [run_id for run_id, _ in admitted]
 
-    def _next_in_line(
+    def next_in_line(
         self, owner: OwnerId, capacity: Capacity, ready: Container[RunId]
     ) -> list[tuple[RunId, RunStatus]]:
         """The owner's ready runs among those that the free slots are meant for."""
@@ -162,14 +162,6 @@ class RunQueue:
         return self._set_slot(
             "UPDATE runs SET slot = 0, turn = NULL, changed_at = :now"
             " WHERE id = :id AND status <> 'queued' AND (slot = 1 OR turn IS NOT NULL)",
-            run_id,
-        )
-
-    def reclaim(self, run_id: RunId) -> bool:
-        """Queue again for a slot that was lent, before runs that have not started."""
-        return self._set_slot(
-            "UPDATE runs SET turn = :turn, changed_at = :now"
-            " WHERE id = :id AND status = 'running' AND slot = 0 AND turn IS NULL",
             run_id,
         )
 

@@ -1,24 +1,29 @@
 """The record of every run. A run is written here before anything of it happens.
 
-Changes of status are compare-and-set: of two processes that race, one wins and the other is told.
-"""
+Changes of status are compare-and-set: of two processes that race, one wins and the other is told."""
 
 from __future__ import annotations
 
 import json
 import platform
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from retinue.core import (
     ENDED_STATUSES,
     STATUS_CHANGES,
+    Budget,
     Conflict,
     Ending,
+    Endpoint,
+    Json,
     OwnerId,
     ProcessIdentity,
     Run,
     RunId,
+    RunLimits,
     RunSpec,
     RunStatus,
     RunTiming,
@@ -27,10 +32,94 @@ from retinue.core import (
     check_status_change,
 )
 from retinue.store import ledgers, queue
-from retinue.store.database import Database, Transaction
+from retinue.store.database import Database, Row, Transaction
+from retinue.store.files import storable
 from retinue.store.queue import Capacity
-from retinue.store.run_rows import columns, run_of, to_json
-from retinue.store.text import storable
+
+# MERGED run_rows: A run as a row of the table, and back. Asks the database nothing.
+
+
+def to_json(value: Json) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def _from_json(text: str | None) -> Json:
+    return None if text is None else json.loads(text)
+
+
+# One agent's runs share their tools and their budget, so these are mostly asked the same again.
+@lru_cache(maxsize=64)
+def _tools_to_json(tools: tuple[str, ...]) -> str:
+    return json.dumps(tools)
+
+
+@lru_cache(maxsize=64)
+def _budget_to_json(budget: Budget) -> str:
+    return json.dumps(budget.as_dict())
+
+
+def columns(spec: RunSpec) -> dict[str, Any]:
+    return {
+        "parent": spec.parent,
+        "agent": storable(spec.agent),
+        "caller": storable(spec.caller),
+        "task": storable(spec.task),
+        "executor": spec.executor,
+        "command": None if spec.command is None else storable(spec.command),
+        "model": spec.model,
+        "tools": _tools_to_json(spec.tools),
+        "queue_s": spec.limits.queue_s,
+        "run_s": spec.limits.run_s,
+        "budget": _budget_to_json(spec.limits.budget),
+        "endpoint": None if spec.endpoint is None else spec.endpoint.key,
+        "endpoint_slots": None if spec.endpoint is None else spec.endpoint.slots,
+        "needs_slot": spec.needs_slot,
+        "resumable": spec.resumable,
+    }
+
+
+def _spec(row: Row) -> RunSpec:
+    return RunSpec(
+        agent=row["agent"],
+        task=row["task"],
+        executor=row["executor"],
+        caller=row["caller"],
+        parent=None if row["parent"] is None else RunId(row["parent"]),
+        model=row["model"],
+        tools=tuple(json.loads(row["tools"])),
+        limits=RunLimits(row["queue_s"], row["run_s"], Budget(**json.loads(row["budget"]))),
+        endpoint=None if row["endpoint"] is None else Endpoint(row["endpoint"], row["endpoint_slots"]),
+        needs_slot=bool(row["needs_slot"]),
+        command=row["command"],
+        resumable=bool(row["resumable"]),
+    )
+
+
+def run_of(row: Row) -> Run:
+    pid = row["pid"]
+    return Run(
+        id=RunId(row["id"]),
+        request=RunId(row["request"]),
+        spec=_spec(row),
+        status=RunStatus(row["status"]),
+        timing=RunTiming(
+            enqueued_at=row["enqueued_at"],
+            started_at=row["started_at"],
+            ended_at=row["ended_at"],
+            deadline_at=row["deadline_at"],
+        ),
+        owner=OwnerId(row["owner"]),
+        host=row["host"],
+        holds_slot=bool(row["slot"]),
+        cancel_requested=row["cancel_requested_at"] is not None,
+        process=None if pid is None else ProcessIdentity(pid, row["pid_started_at"]),
+        usage=Usage.of(**json.loads(row["usage"])),
+        result=_from_json(row["result"]),
+        error=_from_json(row["error"]),
+        summary=row["summary"],
+        exit_code=row["exit_code"],
+    )
+
 
 NOBODY = OwnerId("")
 """The owner of a run that is parked."""
@@ -45,12 +134,15 @@ class RunTable:
         self.host = platform.node()
 
     def record(self, spec: RunSpec, owner: OwnerId, capacity: Capacity | None = None) -> Run:
-        """Write down a new run, queued; `Saturated` and nothing written when there is no room for it."""
+        """Record a new run. It is queued, or running if it needs no slot.
+
+        Raises `Saturated`, and records nothing, if there is no room for it.
+        """
         run_id = RunId.new()
         with self._database.write() as tx:
             request = run_id if spec.parent is None else _request_of_active(tx, spec.parent)
             queue_s = spec.limits.queue_s
-            timing = RunTiming(enqueued_at=tx.now, deadline_at=None if queue_s is None else tx.now + queue_s)
+            timing = RunTiming(enqueued_at=tx.now, deadline_at=_after(tx.now, queue_s))
             values = columns(spec) | {
                 "id": run_id,
                 "request": request,
@@ -64,12 +156,15 @@ class RunTable:
             tx.insert("runs", values)
             if spec.parent is None:
                 ledgers.open_ledger(tx, run_id, spec.limits.budget)
+            if not spec.needs_slot:
+                queue.start(tx, run_id, slot=False)
+                timing = replace(timing, started_at=tx.now, deadline_at=_after(tx.now, spec.limits.run_s))
             tx.touch(run_id)
         return Run(
             id=run_id,
             request=request,
             spec=spec,
-            status=RunStatus.QUEUED,
+            status=RunStatus.QUEUED if spec.needs_slot else RunStatus.RUNNING,
             timing=timing,
             owner=owner,
             host=self.host,
@@ -106,13 +201,6 @@ class RunTable:
             [*(value for values in conditions.values() for value in values), limit],
         )
         return [run_of(row) for row in rows]
-
-    def start(self, run_id: RunId) -> None:
-        """Begin a run that needs no slot; the others are begun by the queue."""
-        with self._database.write() as tx:
-            if not queue.start(tx, run_id, slot=False):
-                check_status_change(run_id, _status(tx, run_id), RunStatus.RUNNING)
-            tx.touch(run_id)
 
     def finish(self, run_id: RunId, outcome: Ending) -> bool:
         """End the run and free its slot. False when somebody else ended it first: that ending stands."""
@@ -164,13 +252,16 @@ class RunTable:
         return True
 
     def adopt(self, run_id: RunId, owner: OwnerId) -> bool:
-        """Take over a run that nobody performs and that could go on; False when somebody was quicker."""
+        """Take over a parked run that can go on, and start it. False if another process was quicker."""
         with self._database.write() as tx:
             taken = tx.execute(
                 "UPDATE runs SET owner = ?, host = ?, changed_at = ?"
                 " WHERE id = ? AND owner = ? AND status = 'queued'",
                 (owner, self.host, tx.now, run_id, NOBODY),
             ).rowcount
+            if taken:
+                queue.start(tx, run_id, slot=False)
+                tx.touch(run_id)
         return bool(taken)
 
     def adoptable(self) -> list[RunId]:
@@ -263,6 +354,10 @@ def _request_of_active(tx: Transaction, parent: RunId) -> RunId:
     if status.ended:
         raise Conflict(f"run {parent} has ended ({status}) and can start no more runs", run_id=parent)
     return RunId(tx.execute("SELECT request FROM runs WHERE id = ?", (parent,)).fetchone()[0])
+
+
+def _after(now: float, seconds: float | None) -> float | None:
+    return None if seconds is None else now + seconds
 
 
 def _unknown(run_id: RunId) -> RunUnknown:

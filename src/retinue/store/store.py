@@ -1,27 +1,42 @@
-"""The store of one data folder, opened: the one object that other rooms hold."""
+"""The store of one data folder: the object through which other rooms read and write what survives."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import ParamSpec, Self, TypeVar
 
-from retinue.store.checkpoints import CheckpointTable
-from retinue.store.child_tokens import ChildTokens
+from retinue.core import RetinueError, Unavailable
+from retinue.store.access_tokens import ChildTokens
+from retinue.store.data_folder import DataFolder
 from retinue.store.database import Clock, Database
 from retinue.store.events import EventTable
-from retinue.store.folder import DataFolder
 from retinue.store.ledgers import LedgerTable
 from retinue.store.messages import MessageTable
 from retinue.store.meta_files import MetaFiles
-from retinue.store.permissions import PERMISSIONS_FILE, RememberedPermissions
 from retinue.store.queue import RunQueue
 from retinue.store.runs import RunTable
-from retinue.store.workflows import WorkflowTable
+from retinue.store.user_decisions import PERMISSIONS_FILE, RememberedPermissions
+from retinue.store.workflow_records import CheckpointTable, WorkflowTable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 0.5
+"""Seconds between two tries of a write that must not be lost."""
 
 
 class Store:
-    """Calls are synchronous, mostly well under a millisecond, and safe from any thread."""
+    """Reads are synchronous, take well under a millisecond, and never wait for a writer.
+
+    Methods that write may wait for other processes. Code on an event loop calls them through `write`,
+    `persist` or `post`; other threads call them directly.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -36,11 +51,57 @@ class Store:
         self.checkpoints = CheckpointTable(database)
         self.permissions = RememberedPermissions(self.folder.path / PERMISSIONS_FILE)
         self.meta_files = MetaFiles(database, self.messages)
+        self._posted: set[asyncio.Task[None]] = set()
         database.listen(self.meta_files.mark)
 
     @classmethod
     def open(cls, folder: Path, clock: Clock = time.time) -> Self:
         return cls(Database(DataFolder.prepare(folder), clock))
+
+    async def write(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method that writes, in the writer thread and as one transaction, and return its result.
+
+        Raises `Unavailable` if the store stays locked or broken.
+        """
+        return await self.database.submit(lambda: call(*args, **kwargs))
+
+    async def persist(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `write`, but try again until the store takes it. For what must not be lost."""
+        warned = False
+        while True:
+            try:
+                return await self.write(call, *args, **kwargs)
+            except Unavailable as error:
+                if not warned:
+                    log.warning("the store does not take a write, trying on: %s", error.message)
+                    warned = True
+                await asyncio.sleep(RETRY_S)
+
+    def post(self, call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Like `persist`, without waiting for it. A refused write is logged.
+
+        A thread without an event loop writes at once.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            call(*args, **kwargs)
+            return
+
+        async def deliver() -> None:
+            try:
+                await self.persist(call, *args, **kwargs)
+            except RetinueError as error:
+                log.info("a write was refused: %s", error.message)
+
+        task = loop.create_task(deliver())
+        self._posted.add(task)
+        task.add_done_callback(self._posted.discard)
+
+    async def posted(self) -> None:
+        """Wait until everything that was posted is written."""
+        while self._posted:
+            await asyncio.wait(tuple(self._posted))
 
     def close(self) -> None:
         self.meta_files.close()

@@ -54,8 +54,8 @@ class Embedded:
         self._executor = WorkflowExecutor(store, changes, starter, redactor)
         self._cwd = cwd
 
-    def submit(self, workflow: Workflow, assignment: Assignment, caller: str, budget: Budget) -> Run:
-        """Record the run with all that it needs, in one write, and set it going."""
+    async def submit(self, workflow: Workflow, assignment: Assignment, caller: str, budget: Budget) -> Run:
+        """Record the run and the workflow's text in one transaction, and start the run."""
         spec = RunSpec(
             agent=workflow.name,
             task=assignment.feature,
@@ -77,26 +77,25 @@ class Embedded:
             },
             cwd=str(self._cwd),
         )
-        with self._store.database.write():
-            run = self._supervisor.start(self._work(spec))
-            self._store.workflows.record(run.id, record)
-        return run
+        return await self._supervisor.start(
+            self._work(spec), lambda run: self._store.workflows.record(run.id, record)
+        )
 
-    def resume(self, run_id: RunId) -> bool:
+    async def resume(self, run_id: RunId) -> bool:
         """Go on with a run that nobody performs; False if somebody does, or it waits, or it has ended."""
         if self._store.workflows.get(run_id).cwd != str(self._cwd):
             raise Conflict(
                 f"workflow {run_id} belongs to another folder",
                 hint="start retinue with the root that it was started with",
             )
-        return self._supervisor.resume(run_id, self._work(self._store.runs.get(run_id).spec))
+        return await self._supervisor.resume(run_id, self._work(self._store.runs.get(run_id).spec))
 
-    def resume_all(self) -> list[RunId]:
-        """Go on with every workflow of this folder that nobody performs and that could go on."""
+    async def resume_all(self) -> list[RunId]:
+        """Resume every workflow of this folder that nobody performs and that can go on."""
         return [
             run_id
             for run_id in self._store.runs.adoptable()
-            if self._store.workflows.get(run_id).cwd == str(self._cwd) and self.resume(run_id)
+            if self._store.workflows.get(run_id).cwd == str(self._cwd) and await self.resume(run_id)
         ]
 
     def _work(self, spec: RunSpec) -> Work:
@@ -122,7 +121,7 @@ class WorkflowExecutor:
             try:
                 result = await run_workflow(steps, workflow, assignment)
             except AwaitingAnswer:
-                if self._store.runs.park(run_id):
+                if await self._store.persist(self._store.runs.park, run_id):
                     raise Parked from None
                 continue  # the answer came while others were still at work
             except RetinueError as error:
@@ -138,7 +137,7 @@ class WorkflowExecutor:
         """Kept whole, and in the log too: what an answer cuts can be read there."""
         clean = self._redactor.redact_value(result)
         if self._store.checkpoints.get(run_id, RESULT_STEP) is None:
-            self._store.checkpoints.finish(run_id, RESULT_STEP, clean)
+            await self._store.persist(self._store.checkpoints.finish, run_id, RESULT_STEP, clean)
         for line in _lines("result", clean):
             await emit(OutputLine("stdout", line))
         return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
@@ -148,7 +147,7 @@ class WorkflowExecutor:
             child.id for child in self._store.runs.list(parent=run_id, limit=-1) if not child.status.ended
         }
         for child in active:
-            self._store.runs.request_cancel(child)
+            await self._store.persist(self._store.runs.request_cancel, child)
         await self._changes.until(
             lambda: all(self._store.runs.get(child).status.ended for child in active) or None, active
         )

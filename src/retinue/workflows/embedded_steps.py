@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, fields
 from typing import Any, Protocol, TypeVar, cast
 
 from retinue.core import (
@@ -18,6 +19,7 @@ from retinue.core import (
     Emit,
     Halted,
     Json,
+    Message,
     MessageId,
     MessageStatus,
     OutputLine,
@@ -27,6 +29,7 @@ from retinue.core import (
     RunId,
     RunStatus,
     Saturated,
+    Unavailable,
     estimate_tokens,
 )
 from retinue.runtime import Changes
@@ -36,6 +39,7 @@ from retinue.workflows.steps import AgentCall, AgentResult, AgentStatus, CheckRe
 
 T = TypeVar("T")
 
+STORE_RETRY_S = 0.5
 SATURATED_S = 0.5
 """At the most, until a full queue is tried again."""
 _ENDINGS: Mapping[RunStatus, AgentStatus] = {
@@ -46,13 +50,21 @@ _ENDINGS: Mapping[RunStatus, AgentStatus] = {
 }
 
 
+AlsoRecord = Callable[[Run], object]
+"""Writes something in the transaction that records a run."""
+
+
 class Starter(Protocol):
     """Starts child runs of a workflow's run."""
 
-    def agent(self, name: str, prompt: str, parent: RunId, timeout_s: float | None) -> Run: ...
+    async def agent(
+        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: AlsoRecord
+    ) -> Run:
+        """Start an agent. `also` writes in the transaction that records its run."""
+        ...
 
-    def check(self, name: str, parent: RunId) -> Run | None:
-        """None when the project has no command of that name."""
+    async def check(self, name: str, parent: RunId, also: AlsoRecord) -> Run | None:
+        """Start one of the project's check commands; None if the project has no command of that name."""
         ...
 
 
@@ -76,21 +88,21 @@ class EmbeddedSteps:
     async def agent(self, key: str, call: AgentCall) -> AgentResult:
         prompt = self._redactor.redact(call.prompt)  # what crosses from one phase to the next (P6)
 
-        def start() -> Run:
-            return self._starter.agent(call.agent, prompt, self._run_id, call.timeout_s)
+        async def start(also: AlsoRecord) -> Run:
+            return await self._starter.agent(call.agent, prompt, self._run_id, call.timeout_s, also)
 
         def outcome(run: Run) -> AgentResult:
             return _agent_result(run, prompt)
 
         kept = await self._performed(key, call.agent, call.idempotent, start, outcome)
-        return AgentResult(**kept)
+        return restored(AgentResult, kept)
 
     async def check(self, key: str, name: str) -> CheckResult:
         """Commands only look at the work, so they may be run again."""
         kept = await self._performed(
-            key, name, True, lambda: self._starter.check(name, self._run_id), _check_result
+            key, name, True, lambda also: self._starter.check(name, self._run_id, also), _check_result
         )
-        return CheckResult(**kept)
+        return restored(CheckResult, kept)
 
     async def ask(self, key: str, questions: Sequence[str]) -> Sequence[str]:
         kept = self._kept(key)
@@ -98,16 +110,21 @@ class EmbeddedSteps:
             return kept
         asked: list[str] | None = self._kept(f"{key}:asked")
         if asked is None:
-            clean = [self._redactor.redact(question) for question in questions]
-            with self._store.database.write():
-                asked = [self._store.messages.ask(self._run_id, question).id for question in clean]
-                self._store.checkpoints.finish(self._run_id, f"{key}:asked", asked)
+            asked = await self._store.persist(self._ask, key, questions)
         messages = [self._store.messages.get(MessageId(each)) for each in asked]
         if any(message.status is MessageStatus.PENDING for message in messages):
             raise AwaitingAnswer
-        with self._store.database.write():
-            answers = [str(message.answer) for message in messages]
-            self._store.checkpoints.finish(self._run_id, key, answers)
+        return await self._store.persist(self._take_answers, key, messages)
+
+    def _ask(self, key: str, questions: Sequence[str]) -> list[str]:
+        clean = [self._redactor.redact(question) for question in questions]
+        asked: list[str] = [self._store.messages.ask(self._run_id, question).id for question in clean]
+        self._store.checkpoints.finish(self._run_id, f"{key}:asked", asked)
+        return asked
+
+    def _take_answers(self, key: str, messages: Sequence[Message]) -> Sequence[str]:
+        answers = [str(message.answer) for message in messages]
+        self._store.checkpoints.finish(self._run_id, key, answers)
         for message in messages:
             with suppress(Conflict):  # while another question is open, answers wait to be acknowledged
                 self._store.messages.acknowledge(message.id)
@@ -140,9 +157,12 @@ class EmbeddedSteps:
         """Its data comes from answers, which were redacted when their runs ended."""
         if self._store.checkpoints.get(self._run_id, key) is not None:
             return
-        with self._store.database.write():
+
+        def record() -> None:
             self._store.events.add(self._run_id, kind, data)
             self._store.checkpoints.finish(self._run_id, key, data)
+
+        await self._store.persist(record)
         await self._tell(" ".join(f"{name}={value}" for name, value in data.items()))
 
     def _kept(self, key: str) -> Any:
@@ -154,7 +174,7 @@ class EmbeddedSteps:
         key: str,
         who: str,
         idempotent: bool,
-        start: Callable[[], Run | None],
+        start: Callable[[AlsoRecord], Awaitable[Run | None]],
         outcome: Callable[[Run], AgentResult] | Callable[[Run], CheckResult],
     ) -> dict[str, Any]:
         """What the step gave: kept, or of a run that ended while nobody looked, or of a new run."""
@@ -165,10 +185,10 @@ class EmbeddedSteps:
         while True:
             child = child or await self._begin(key, who, start)
             if child is None:
-                return self._finish(key, CheckResult(passed=None))
+                return await self._finish(key, CheckResult(passed=None))
             run = await self._ended(child)
             if run.status is not RunStatus.INTERRUPTED:
-                return self._finish(key, outcome(run))
+                return await self._finish(key, outcome(run))
             await self._may_run_again(key, who, idempotent, run)
             child = None
 
@@ -186,20 +206,28 @@ class EmbeddedSteps:
         if is_stop(answer):
             raise Halted(f"{key.split(':')[0]} was interrupted, and the user wants no more of it")
 
-    async def _begin(self, key: str, who: str, start: Callable[[], Run | None]) -> RunId | None:
-        """The run and its place in the workflow are recorded in one write."""
+    async def _begin(
+        self, key: str, who: str, start: Callable[[AlsoRecord], Awaitable[Run | None]]
+    ) -> RunId | None:
+        """Start the step's run. The run and its place in the workflow are recorded in one transaction."""
+
+        def record(run: Run) -> None:
+            self._store.checkpoints.begin(self._run_id, key, run.id)
+            self._store.events.add(self._run_id, "step", {"step": key, "by": who, "run": run.id})
+
         while True:
             try:
-                with self._store.database.write():
-                    run = start()
-                    if run is None:
-                        return None
-                    self._store.checkpoints.begin(self._run_id, key, run.id)
-                    self._store.events.add(self._run_id, "step", {"step": key, "by": who, "run": run.id})
-                await self._tell(f"step={key} by={who} run={run.id}")
-                return run.id
+                run = await start(record)
             except Saturated:
                 await self._next_change()
+                continue
+            except Unavailable:
+                await asyncio.sleep(STORE_RETRY_S)
+                continue
+            if run is None:
+                return None
+            await self._tell(f"step={key} by={who} run={run.id}")
+            return run.id
 
     async def _ended(self, child: RunId) -> Run:
         """Wait for a run of this process; what it asks meanwhile is told to whoever watches the workflow."""
@@ -207,14 +235,14 @@ class EmbeddedSteps:
             waited = False
             while not (status := self._store.queue.standing(child).status).ended:
                 if status is RunStatus.WAITING and not waited:
-                    self._store.events.add(self._run_id, "child_asks", {"run": child})
+                    self._store.post(self._store.events.add, self._run_id, "child_asks", {"run": child})
                 waited = status is RunStatus.WAITING
                 await watch.next()
         return self._store.runs.get(child)
 
-    def _finish(self, key: str, result: AgentResult | CheckResult) -> dict[str, Any]:
-        kept = {name: getattr(result, name) for name in result.__slots__}
-        self._store.checkpoints.finish(self._run_id, key, kept)
+    async def _finish(self, key: str, result: AgentResult | CheckResult) -> dict[str, Any]:
+        kept = asdict(result)
+        await self._store.persist(self._store.checkpoints.finish, self._run_id, key, kept)
         return kept
 
     async def _next_change(self) -> None:
@@ -224,6 +252,15 @@ class EmbeddedSteps:
 
     async def _tell(self, line: str) -> None:
         await self._emit(OutputLine("stdout", line))
+
+
+def restored(kind: type[T], kept: Mapping[str, Any]) -> T:
+    """A result from its checkpoint, which another version may have written.
+
+    Unknown fields are dropped, and fields that were added since then take their defaults.
+    """
+    known = {each.name for each in fields(cast("Any", kind))}
+    return kind(**{name: value for name, value in kept.items() if name in known})
 
 
 def _again(key: str, before: Run, then: str) -> dict[str, Json]:

@@ -28,22 +28,26 @@ class AgentCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentResult:
+    """How an agent's run ended. Checkpoints keep it, so a field that is added later needs a default."""
+
     status: AgentStatus
     output: str
-    """Its answer; of one that did not succeed, what it left."""
+    """The answer, or what an agent that failed left behind."""
     reason: str = ""
-    """Why it did not succeed."""
-    tokens: int
-    """What the agent has read and written."""
-    metered: bool
-    """Whether its executor counted them; else they are estimated from the prompt and the answer."""
-    run: str
+    """Why the agent failed."""
+    tokens: int = 0
+    """The tokens that the agent read and wrote."""
+    metered: bool = False
+    """Whether the executor counted the tokens. Otherwise they are estimated from the prompt and the answer."""
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
+    """How a check command ended. Checkpoints keep it, so a field that is added later needs a default."""
+
     passed: bool | None
-    """None when the project has no such command."""
+    """None if the project has no such command."""
     output: str = ""
     """The last lines it wrote."""
     command: str = ""

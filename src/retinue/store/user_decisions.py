@@ -1,0 +1,197 @@
+"""What the user has decided for good: trusted projects, confirmed checks, remembered permissions.
+
+Each is a small file in the data folder that people can read, edit and delete. The files lie outside of the
+projects, because what lies inside a project is what the decisions are about. Knows nothing of who asks.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from retinue.core import ConfigInvalid, Unavailable
+from retinue.store.files import locked, replace_file
+
+TRUST_FILE = "trusted-projects.json"
+CHECKS_FILE = "confirmed-checks.json"
+PERMISSIONS_FILE = "permissions.toml"
+
+
+class _JsonFile:
+    """A JSON file in the data folder. Every failure becomes `Unavailable`, with the file's name."""
+
+    def __init__(self, data_dir: Path, name: str) -> None:
+        self._path = data_dir / name
+
+    def read(self) -> Any:
+        """The parsed content; None if there is no file."""
+        try:
+            return json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            raise self.unusable("not JSON") from None
+        except OSError as error:
+            raise self.unusable(error.strerror) from None
+
+    @contextmanager
+    def changing(self) -> Generator[None]:
+        """Hold the file's lock while the block reads and replaces it."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(self._path):
+                yield
+        except OSError as error:
+            raise self.unusable(error.strerror) from None
+
+    def replace(self, content: Any) -> None:
+        replace_file(self._path, json.dumps(content, indent=2) + "\n")
+
+    def unusable(self, reason: str | None) -> Unavailable:
+        return Unavailable(
+            f"{self._path.name} in the data folder cannot be used: {reason}",
+            hint="correct or remove it; `retinue config` shows the data folder",
+        )
+
+
+class TrustedProjects:
+    """The projects whose agents may do more than read, by path."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = _JsonFile(data_dir, TRUST_FILE)
+
+    def __contains__(self, project: Path) -> bool:
+        """Whether this very folder is trusted. A trusted folder above it does not count.
+
+        If the file cannot be read, nothing is trusted.
+        """
+        with suppress(Unavailable):
+            return str(project.resolve()) in self.paths()
+        return False
+
+    def paths(self) -> list[str]:
+        """The absolute paths of the trusted projects, with links resolved."""
+        found = self._file.read()
+        if found is None:
+            return []
+        if not isinstance(found, list):
+            raise self._file.unusable("not a list of paths")
+        return [path for path in cast("list[object]", found) if isinstance(path, str)]
+
+    def add(self, project: Path) -> None:
+        with self._file.changing():
+            self._file.replace(sorted({*self.paths(), str(project.resolve())}))
+
+    def remove(self, project: Path) -> None:
+        with self._file.changing():
+            self._file.replace(sorted({*self.paths()} - {str(project.resolve())}))
+
+
+class ConfirmedChecks:
+    """The commands that a person has confirmed as a project's checks."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = _JsonFile(data_dir, CHECKS_FILE)
+
+    def of(self, project: Path) -> Mapping[str, tuple[str, ...]]:
+        """The confirmed commands by name; empty if nobody has confirmed any."""
+        given: Any = self._all().get(str(project.resolve()), {})
+        return {
+            name: tuple(map(str, cast("list[Any]", argv)))
+            for name, argv in cast("dict[str, Any]", given).items()
+            if isinstance(argv, list) and argv
+        }
+
+    def confirm(self, project: Path, checks: Mapping[str, tuple[str, ...]]) -> None:
+        """Confirm these commands instead of what was confirmed for the project before."""
+        with self._file.changing():
+            confirmed = {name: list(argv) for name, argv in checks.items()}
+            self._file.replace({**self._all(), str(project.resolve()): confirmed})
+
+    def _all(self) -> dict[str, Any]:
+        found = self._file.read()
+        if found is not None and not isinstance(found, dict):
+            raise self._file.unusable("not a table")
+        return cast("dict[str, Any]", found or {})
+
+
+PERMISSIONS_HEADING = """\
+# What you allowed agents for good, by answering "always". Retinue reads it at every question: change or
+# delete lines as you like. A rule can be made wider, such as "Bash(curl:*)".
+
+[agents]
+"""
+
+
+class RememberedPermissions:
+    """The permission rules that people have granted to an agent for good, by answering "always".
+
+    [agents]
+    "web-search" = ["Bash(curl -s https://example.org)"]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def of(self, agent: str) -> tuple[str, ...]:
+        """The rules of one agent, as the file has them now."""
+        return tuple(self._read().get(agent, ()))
+
+    def everyone(self) -> Mapping[str, Sequence[str]]:
+        """The rules of all agents that have any."""
+        return {agent: rules for agent, rules in self._read().items() if rules}
+
+    def add(self, agent: str, rule: str) -> None:
+        """Add a rule. Keeps what other processes and people write meanwhile."""
+        with locked(self.path):
+            rules = self._read()
+            if rule not in rules.setdefault(agent, []):
+                rules[agent].append(rule)
+                self._write(rules)
+
+    def remove(self, agent: str, rule: str | None = None) -> Sequence[str]:
+        """Remove one rule of an agent, or all of them, and return those that were removed."""
+        with locked(self.path):
+            rules = self._read()
+            gone = [each for each in rules.get(agent, []) if rule is None or each == rule]
+            if gone:
+                rules[agent] = [each for each in rules[agent] if each not in gone]
+                self._write({name: kept for name, kept in rules.items() if kept})
+            return gone
+
+    def _read(self) -> dict[str, list[str]]:
+        try:
+            parsed = tomllib.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise self._invalid(str(error)) from None
+        agents: object = parsed.get("agents", {})
+        if not isinstance(agents, dict):
+            raise self._invalid("[agents] is not a table")
+        for agent, rules in cast("dict[str, Any]", agents).items():
+            if not isinstance(rules, list) or not all(
+                isinstance(rule, str) for rule in cast("list[Any]", rules)
+            ):
+                raise self._invalid(f"{agent} is not a list of rules")
+        return cast("dict[str, list[str]]", agents)
+
+    def _write(self, rules: dict[str, list[str]]) -> None:
+        lines = [f"{_toml(agent)} = [{', '.join(map(_toml, rules[agent]))}]\n" for agent in sorted(rules)]
+        replace_file(self.path, PERMISSIONS_HEADING + "".join(lines))
+
+    def _invalid(self, reason: str) -> ConfigInvalid:
+        """A file that cannot be understood allows nothing."""
+        return ConfigInvalid(
+            f"{self.path.name} cannot be read: {reason}",
+            hint="correct the file in the data folder, or delete it",
+        )
+
+
+def _toml(text: str) -> str:
+    """A TOML string: JSON's, with the one control character escaped that JSON leaves alone."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
