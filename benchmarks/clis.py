@@ -90,7 +90,7 @@ def bare(words: Words, url: str, home: Path) -> None:
 
 async def ours(service: Service) -> None:
     runs = service.runs
-    outcome = await runs.finish(runs.start("worker", PROMPT, person=True).id, 60)
+    outcome = await runs.finish((await runs.start("worker", PROMPT, person=True)).id, 60)
     assert outcome.get("result") == "hello", outcome
 
 

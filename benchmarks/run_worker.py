@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from retinue.core import Ending, RunId, RunSpec, RunStatus
@@ -30,12 +31,12 @@ async def load(folder: Path, cap: int, runs: int, at_once: int) -> None:
 
         async def perform(pool: Pool) -> None:
             for _ in left:
-                run = pool.submit(SPEC)
+                run, _ = await pool.record(SPEC, lambda run: None)
                 async with pool.slot(run.id):
                     os.write(witness, f"+ {run.id}\n".encode())
                     await asyncio.sleep(0)
                     os.write(witness, f"- {run.id}\n".encode())
-                    pool.finish(run.id, DONE)
+                    await pool.finish(run.id, partial(store.runs.finish, run.id, DONE))
 
         print("ready", flush=True)
         sys.stdin.readline()

@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from benchmarks.run_worker import DONE, SPEC
@@ -119,10 +120,10 @@ async def ours(folder: Path, runs: int) -> float:
 
     async def work(pool: Pool) -> None:
         for _ in left:
-            run = pool.submit(FULL_SPEC)
+            run, _ = await pool.record(FULL_SPEC, lambda run: None)
             async with pool.slot(run.id):
                 await asyncio.sleep(0)
-                pool.finish(run.id, DONE)
+                await pool.finish(run.id, partial(store.runs.finish, run.id, DONE))
 
     started = time.perf_counter()
     async with (
@@ -172,7 +173,7 @@ async def answer_all(folder: Path, questions: int) -> list[float]:
     with Store.open(folder) as store:
         owner = Owner.register(store.folder)
         async with Changes(store) as changes, Pool(store, changes, owner.id, Capacity(1, 1)) as pool:
-            run = pool.submit(SPEC)
+            run, _ = await pool.record(SPEC, lambda run: None)
             async with pool.slot(run.id):
                 child = await asyncio.create_subprocess_exec(
                     *(sys.executable, str(WORKER), "ask", str(folder), run.id, str(questions)),
@@ -183,9 +184,9 @@ async def answer_all(folder: Path, questions: int) -> list[float]:
                         lambda: store.messages.pending(run.id) or None, {run.id}, 30
                     )
                     assert pending, "the child does not ask"
-                    store.messages.reply(pending[0].id, f"answer to {pending[0].id}")
+                    await store.write(store.messages.reply, pending[0].id, f"answer to {pending[0].id}")
                 output, _ = await child.communicate()
-                pool.finish(run.id, DONE)
+                await pool.finish(run.id, partial(store.runs.finish, run.id, DONE))
         owner.close()
     return json.loads(output)
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -61,11 +61,13 @@ class Starter:
         self._agent = agent
         self._cwd = cwd
 
-    def agent(self, name: str, prompt: str, parent: RunId, timeout_s: float | None) -> Run:
+    async def agent(
+        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
+    ) -> Run:
         spec = RunSpec(agent=name, task=prompt, executor="scripted", parent=parent)
-        return self._supervisor.start(Work(spec, self._agent, self._cwd))
+        return await self._supervisor.start(Work(spec, self._agent, self._cwd), also)
 
-    def check(self, name: str, parent: RunId) -> Run | None:
+    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
         return None
 
 
@@ -75,8 +77,9 @@ class Bench:
         self._changes = changes
         self._engine = engine
 
-    def start(self, workflow: Workflow) -> RunId:
-        return self._engine.submit(workflow, Assignment(feature="add a flag"), "bench", UNLIMITED).id
+    async def start(self, workflow: Workflow) -> RunId:
+        run = await self._engine.submit(workflow, Assignment(feature="add a flag"), "bench", UNLIMITED)
+        return run.id
 
     async def ended(self, run_id: RunId) -> None:
         def look() -> Run | None:
@@ -113,10 +116,10 @@ def parallel_of(steps: int) -> Workflow:
 async def overhead(folder: Path, workflow: Workflow, steps: int) -> float:
     """CPU milliseconds for each step, all threads of the process together."""
     async with bench(folder, AtOnce()) as at:
-        await at.ended(at.start(chain_of(5)))  # what happens once only
+        await at.ended(await at.start(chain_of(5)))  # what happens once only
         gc.collect()
         began = time.process_time()
-        await at.ended(at.start(workflow))
+        await at.ended(await at.start(workflow))
         return (time.process_time() - began) * 1000 / steps
 
 
@@ -131,7 +134,7 @@ async def waiting_bytes(folder: Path, few: int, many: int) -> tuple[float, int]:
             workflow = parallel_of(steps)
             gc.collect()
             tracemalloc.start()
-            run_id = at.start(workflow)
+            run_id = await at.start(workflow)
             await agent.all_begun.wait()
             gc.collect()
             held.append(tracemalloc.get_traced_memory()[0])

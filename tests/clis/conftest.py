@@ -48,21 +48,21 @@ class World:
     def runs(self) -> RunService:
         return self.service.runs
 
-    def start(self, prompt: str = "please work") -> RunId:
-        return self.runs.start("worker", prompt, person=True).id
+    async def start(self, prompt: str = "please work") -> RunId:
+        return (await self.runs.start("worker", prompt, person=True)).id
 
     async def result(self, run_id: RunId) -> dict[str, Any]:
         """The run's outcome; one that asks or still runs has not got there."""
         return await self.runs.finish(run_id, WAIT_S)
 
     async def run(self, prompt: str = "please work") -> dict[str, Any]:
-        return await self.result(self.start(prompt))
+        return await self.result(await self.start(prompt))
 
     async def run_answering(self, answer: str) -> dict[str, Any]:
         """Answer every question of the run with the same words."""
-        run_id = self.start()
+        run_id = await self.start()
         while (outcome := await self.result(run_id)).get("questions"):
-            self.runs.reply(run_id, outcome["questions"][0]["messageId"], answer)
+            await self.runs.reply(run_id, outcome["questions"][0]["messageId"], answer)
         return outcome
 
     def events(self, run_id: str, kind: str) -> list[dict[str, Any]]:

@@ -72,7 +72,7 @@ async def test_cancel_in_the_middle_of_a_tool_leaves_no_container_P5(
     rules = "permissions:\n  allow: [Bash]\n" if words.asks else ""
     script = [words.command("touch started; setsid sleep 1000 & sleep 1000"), Say("never")]
     async with make_world(words, script, HEADER + rules) as world:
-        run_id = world.start()
+        run_id = await world.start()
         while not (world.workspace / "started").exists():
             await world.runs.next_change(0.05)
         await world.runs.cancel_and_wait(run_id, 30.0)

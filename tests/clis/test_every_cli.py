@@ -123,10 +123,10 @@ async def test_claude_asks_too_when_a_command_in_the_background_calls_it_back_P7
         Say("done"),
     ]
     async with make_world(CLAUDE, script, allowing("Bash(sleep:*)")) as world:
-        run_id = world.start()
+        run_id = await world.start()
         for answer in ("deny", "allow"):
             [asked] = (await world.result(run_id))["questions"]
-            world.runs.reply(run_id, asked["messageId"], answer)
+            await world.runs.reply(run_id, asked["messageId"], answer)
         outcome = await world.result(run_id)
         assert (outcome["status"], outcome["result"]) == ("success", "done")
         assert (world.workspace / "late").exists()
@@ -187,7 +187,7 @@ async def test_cancel_in_the_middle_of_a_tool_leaves_nothing_alive_P5(
     started = "touch started; setsid sleep 1000 & sleep 1000"
     header = allowing("Bash") if words.asks else ""
     async with make_world(words, [words.command(started), Say("never")], header) as world:
-        run_id = world.start()
+        run_id = await world.start()
         while not (world.workspace / "started").exists():
             await world.runs.next_change(0.05)
         await world.runs.cancel_and_wait(run_id, 20.0)
@@ -285,11 +285,11 @@ async def test_question_of_claude_reaches_the_parent_and_its_answer_the_model(ma
     question = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
     script = [Use("AskUserQuestion", {"questions": [question]}), Say("done")]
     async with make_world(CLAUDE, script, "tools: [Read, ask_parent]\n") as world:
-        run_id = world.start()
+        run_id = await world.start()
         asked = (await world.result(run_id))["questions"][0]
         assert asked["question"].startswith("Which colour?")
         assert "- red: like fire" in asked["question"]
-        world.runs.reply(run_id, asked["messageId"], "the green one")
+        await world.runs.reply(run_id, asked["messageId"], "the green one")
         assert (await world.result(run_id))["result"] == "done"
         assert "the green one" in str(world.stub.requests[-1])
 

@@ -29,7 +29,7 @@ async def test_second_step_is_told_the_summary_of_the_first_and_nothing_more_P1(
     script = [Say(json.dumps(FOUND)), Say(json.dumps(WRITTEN))]
     async with make_world(CLAUDE, script) as world:
         flows = world.service.workflows
-        run = flows.start(None, Assignment(feature="add login"), spec=SPEC, person=True)
+        run = await flows.start(None, Assignment(feature="add login"), spec=SPEC, person=True)
         done = await flows.finish(run.id, WAIT_S)
         first, second = map(json.dumps, world.stub.requests)
     assert done["decision"] == "PROCEED"

@@ -39,7 +39,7 @@ async def as_run(ctx: Ctx, doing: Doing) -> dict[str, Any]:
     agent = Agent(
         name="fixture", description="", executor="deterministic", timeout_s=LONGEST_S, source="the suite"
     )
-    run = runs.begin(agent, Does(doing), "go")
+    run = await runs.begin(agent, Does(doing), "go")
     return await runs.finish(run.id, MOMENT_S if takes_tasks(ctx.request_context) else None)
 
 
@@ -73,7 +73,7 @@ async def protocol_error_job(ctx: Ctx) -> dict[str, Any]:
     async def doing(run_id: RunId) -> Outcome:
         await asyncio.sleep(1)
         error = {"code": "interrupted", "message": "the server that performed the run has ended"}
-        store.runs.finish(run_id, Ending(status=RunStatus.INTERRUPTED, error=error))
+        await store.write(store.runs.finish, run_id, Ending(status=RunStatus.INTERRUPTED, error=error))
         return Outcome("too late")
 
     return await as_run(ctx, doing)

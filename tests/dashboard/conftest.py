@@ -58,7 +58,7 @@ class Visit:
         return await self.send(f"/runs/{message.run_id}/answer", message=message.id, **fields)
 
     async def started(self, agent: str = "sleeps", task: str = "a task") -> RunId:
-        run = self.service.runs.start(agent, task, person=True)
+        run = await self.service.runs.start(agent, task, person=True)
         while self.service.runs.store.runs.get(run.id).status is RunStatus.QUEUED:
             await self.service.runs.next_change(0.05)
         return run.id
@@ -69,12 +69,14 @@ class Visit:
         return run_id
 
     async def canceled(self, run_id: RunId) -> None:
-        self.service.runs.cancel(run_id)
+        await self.service.runs.cancel(run_id)
         while not self.service.runs.has_ended(run_id):
             await self.service.runs.next_change(0.05)
 
     async def asks(self, question: str, task: str = "a task") -> Message:
-        return self.service.runs.store.messages.ask(await self.started(task=task), question)
+        return await self.service.runs.store.write(
+            self.service.runs.store.messages.ask, await self.started(task=task), question
+        )
 
     async def wish(self, run_id: RunId) -> Message:
         """The permission that the run asks for."""

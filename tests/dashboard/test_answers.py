@@ -70,7 +70,7 @@ async def test_after_an_answer_one_stays_here(back: str) -> None:
 async def test_second_answer_is_told_the_first_and_keeps_its_words_P5() -> None:
     async with visiting() as visit:
         message = await visit.asks("which one?")
-        visit.service.runs.reply(message.run_id, message.id, "the left one, by the model")
+        await visit.service.runs.reply(message.run_id, message.id, "the left one, by the model")
         late = await visit.reply(message, answer="the right one")
         assert late.status_code == 409
         assert "it was answered before: the left one, by the model" in late.text

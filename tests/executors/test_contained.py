@@ -63,7 +63,7 @@ async def server(workspace: Path) -> AsyncGenerator[Service]:
 
 async def performed(workspace: Path, task: str = "the task") -> dict[str, Any]:
     async with server(workspace) as up:
-        run_id = up.runs.start("worker", task, person=True).id
+        run_id = (await up.runs.start("worker", task, person=True)).id
         return await up.runs.finish(run_id, 60.0)
 
 
@@ -82,11 +82,13 @@ async def test_program_in_a_container_works_in_the_workspace_and_sees_no_more_P1
 async def test_program_in_a_container_asks_and_hears_the_answer_P7(tmp_path: Path) -> None:
     agent(ASKING)
     async with server(tmp_path) as up:
-        run_id = up.runs.start("worker", "".join(f"{json.dumps(call)}\n" for call in CALLS), person=True).id
+        run_id = (
+            await up.runs.start("worker", "".join(f"{json.dumps(call)}\n" for call in CALLS), person=True)
+        ).id
         asked = await up.runs.finish(run_id, 60.0)
         [question] = asked["questions"]
         assert question["question"] == "which colour?"
-        up.runs.reply(run_id, question["messageId"], "a deep green")
+        await up.runs.reply(run_id, question["messageId"], "a deep green")
         done = await up.runs.finish(run_id, 60.0)
     assert done["status"] == "success"
     assert "a deep green" in done["result"]
@@ -95,7 +97,7 @@ async def test_program_in_a_container_asks_and_hears_the_answer_P7(tmp_path: Pat
 async def test_canceled_container_is_gone_P5(tmp_path: Path) -> None:
     agent("touch begun; setsid sleep 1000 & sleep 1000")
     async with server(tmp_path) as up:
-        run_id = up.runs.start("worker", "the task", person=True).id
+        run_id = (await up.runs.start("worker", "the task", person=True)).id
         with anyio.fail_after(60):
             while not (tmp_path / "begun").exists():
                 await up.runs.next_change(0.05)

@@ -43,12 +43,12 @@ async def main(data_dir: Path, mark: str) -> None:
         for number in itertools.count():
             name = ("daemon", "quick", "stubborn", "fails")[number % 4]
             if len(known.list(active=True)["runs"]) < 6:
-                run = known.start(name, "x")
+                run = await known.start(name, "x")
                 print(run.id, flush=True)
                 if name == "daemon":
                     group.create_task(ask(known, run.id))
                 if name == "stubborn" and number % 3 == 0:
-                    known.cancel(run.id)
+                    await known.cancel(run.id)
             await asyncio.sleep(0.01)
 
 

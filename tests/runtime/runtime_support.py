@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from retinue.core import Ending, RunId, RunSpec, RunStatus
+from retinue.core import Ending, Run, RunId, RunSpec, RunStatus
 from retinue.runtime import Changes, Pool
 from retinue.store import Capacity, Owner, Store
 
@@ -24,6 +24,13 @@ class Server:
     owner: Owner
     changes: Changes
     pool: Pool
+
+    async def submit(self, spec: RunSpec) -> Run:
+        """Record a run that waits for its turn; `pool.slot` must follow."""
+        return await self.store.write(self.store.runs.record, spec, self.owner.id, self.pool.capacity)
+
+    async def finish(self, run_id: RunId, ending: Ending) -> bool:
+        return await self.pool.finish(run_id, lambda: self.store.runs.finish(run_id, ending))
 
     def status(self, run_id: RunId) -> RunStatus:
         return self.store.runs.get(run_id).status

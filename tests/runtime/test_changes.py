@@ -19,17 +19,19 @@ async def test_a_change_wakes_who_waits_for_it_whichever_process_made_it(
     tmp_path: Path, elsewhere: bool
 ) -> None:
     async with server(tmp_path) as here, server(tmp_path) as there:
-        run = here.pool.submit(SPEC)
+        run = await here.submit(SPEC)
         ended = asyncio.create_task(
             here.changes.until(lambda: here.status(run.id).ended or None, {run.id}, wait_s=5)
         )
         await asyncio.sleep(0)
-        (there if elsewhere else here).store.runs.request_cancel(run.id)
+        await (there if elsewhere else here).store.write(
+            (there if elsewhere else here).store.runs.request_cancel, run.id
+        )
         assert await ended is True
 
 
 async def test_a_change_made_in_a_thread_is_heard(one: Server) -> None:
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     with one.changes.watch({run.id}, poll_s=None) as watch:
         await asyncio.to_thread(one.store.runs.request_cancel, run.id)
         async with asyncio.timeout(5):
@@ -37,7 +39,7 @@ async def test_a_change_made_in_a_thread_is_heard(one: Server) -> None:
 
 
 async def test_other_runs_do_not_wake_who_waits_for_one(one: Server) -> None:
-    run, other = one.pool.submit(SPEC), one.pool.submit(SPEC)
+    run, other = await one.submit(SPEC), await one.submit(SPEC)
     checks = 0
 
     def check() -> bool | None:
@@ -48,10 +50,10 @@ async def test_other_runs_do_not_wake_who_waits_for_one(one: Server) -> None:
     waiting = asyncio.create_task(one.changes.until(check, {run.id}, wait_s=5))
     await asyncio.sleep(0)
     for _ in range(20):
-        one.store.runs.set_summary(other.id, "busy")
+        await one.store.write(one.store.runs.set_summary, other.id, "busy")
         await asyncio.sleep(0)
     before = checks
-    one.store.runs.request_cancel(run.id)
+    await one.store.write(one.store.runs.request_cancel, run.id)
     assert await waiting
     assert before <= 2
 
@@ -73,7 +75,7 @@ async def test_nothing_is_asked_of_the_database_while_nobody_waits(tmp_path: Pat
             nonlocal looks
             looks += 1
 
-        connection = at.store.database._connection  # pyright: ignore[reportPrivateUsage] - to see every query
+        connection = at.store.database._reader  # pyright: ignore[reportPrivateUsage] - to see every query
         connection.set_trace_callback(count)
         await asyncio.sleep(0.1)  # the very passing of time is what is tested
         connection.set_trace_callback(None)
@@ -83,8 +85,8 @@ async def test_nothing_is_asked_of_the_database_while_nobody_waits(tmp_path: Pat
 async def test_listening_ends_with_its_block(one: Server) -> None:
     async with Changes(one.store):
         pass
-    one.pool.submit(SPEC)
+    await one.submit(SPEC)
     assert len(asyncio.all_tasks()) <= 4
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     async with one.pool.slot(run.id):
-        one.store.runs.finish(run.id, DONE)
+        await one.store.write(one.store.runs.finish, run.id, DONE)

@@ -27,10 +27,11 @@ class Bench:
         self._supervisor = supervisor
         self._folder = folder
 
-    def start(self, script: Iterable[Line], limits: RunLimits | None = None) -> tuple[Run, Trial]:
+    async def start(self, script: Iterable[Line], limits: RunLimits | None = None) -> tuple[Run, Trial]:
         trial = Trial(self._folder / "root", script)
         spec = RunSpec(agent="a", task="Where is retry?", executor="local", limits=limits or RunLimits())
-        return self._supervisor.start(Work(spec, trial.executor(trial.model), self._folder)), trial
+        work = Work(spec, trial.executor(trial.model), self._folder)
+        return await self._supervisor.start(work), trial
 
     async def becomes(self, run: Run, *statuses: RunStatus) -> Run:
         await self._at.becomes(run.id, *(statuses or ENDED_STATUSES))
@@ -45,13 +46,15 @@ class Bench:
 async def bench(folder: Path) -> AsyncGenerator[Bench]:
     async with server(folder / "data", 4) as at:
         mailroom = Mailroom(at.store, at.changes)
-        async with Supervisor(at.store, at.pool, SecretRedactor(), mailroom.ask) as supervisor:
+        async with Supervisor(at.store, at.pool, SecretRedactor(), mailroom.ask_once) as supervisor:
             yield Bench(at, supervisor, folder)
 
 
 async def test_a_run_records_its_answer_its_steps_and_its_spending(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
-        run, _ = here.start([calls("read_file", path="src/app.py"), "In src/app.py:4 and src/app.py:99."])
+        run, _ = await here.start(
+            [calls("read_file", path="src/app.py"), "In src/app.py:4 and src/app.py:99."]
+        )
         ended = await here.becomes(run)
         assert ended.status is RunStatus.SUCCESS
         assert ended.result == {
@@ -71,7 +74,7 @@ async def test_a_tree_that_has_spent_its_steps_ends_and_keeps_what_was_found(tmp
     """P2"""
     async with bench(tmp_path) as here:
         script = [calls("read_file", path="src/app.py"), calls("search", pattern="retry"), "never reached"]
-        run, trial = here.start(script, RunLimits(budget=Budget(steps=2)))
+        run, trial = await here.start(script, RunLimits(budget=Budget(steps=2)))
         ended = await here.becomes(run)
         assert ended.status is RunStatus.ERROR
         assert isinstance(ended.error, dict) and ended.error["code"] == "budget_exceeded"
@@ -90,10 +93,10 @@ async def test_a_cancelled_run_gives_the_model_up(tmp_path: Path) -> None:
         return ""
 
     async with bench(tmp_path) as here:
-        run, trial = here.start([calls("read_file", path="src/app.py"), never])
+        run, trial = await here.start([calls("read_file", path="src/app.py"), never])
         async with asyncio.timeout(5):
             await begun.wait()
-        here.store.runs.request_cancel(run.id)
+        await here.store.write(here.store.runs.request_cancel, run.id)
         ended = await here.becomes(run)
         assert ended.status is RunStatus.CANCELED
         assert trial.model.cancelled == 1
@@ -107,18 +110,18 @@ async def test_a_deadline_of_a_run_ends_its_request(tmp_path: Path) -> None:
         return ""
 
     async with bench(tmp_path) as here:
-        run, trial = here.start([never], RunLimits(run_s=0.2))
+        run, trial = await here.start([never], RunLimits(run_s=0.2))
         assert (await here.becomes(run)).status is RunStatus.TIMEOUT
         assert trial.model.cancelled == 1
 
 
 async def test_a_question_frees_the_run_and_its_answer_reaches_the_agent(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
-        run, trial = here.start([calls("ask_parent", question="which file?"), "The second one."])
+        run, trial = await here.start([calls("ask_parent", question="which file?"), "The second one."])
         await here.becomes(run, RunStatus.WAITING)
         (question,) = here.store.messages.pending(run.id)
         assert question.question == "which file?"
-        here.store.messages.reply(question.id, "the second")
+        await here.store.write(here.store.messages.reply, question.id, "the second")
         ended = await here.becomes(run)
         assert ended.status is RunStatus.SUCCESS
         assert trial.told() == "the second"

@@ -20,12 +20,12 @@ async def reply_when_asked(at: Server, run_id: str, answer: str) -> None:
     assert run == run_id
     pending = await at.changes.until(lambda: at.store.messages.pending(run) or None, {run}, 5)
     assert pending
-    at.store.messages.reply(pending[0].id, answer)
+    await at.store.write(at.store.messages.reply, pending[0].id, answer)
 
 
 async def test_a_question_asked_in_one_process_is_answered_from_another(tmp_path: Path) -> None:
     async with server(tmp_path) as owner, server(tmp_path) as child, server(tmp_path) as parent:
-        run = owner.pool.submit(SPEC)
+        run = await owner.submit(SPEC)
         async with owner.pool.slot(run.id), asyncio.TaskGroup() as group:
             group.create_task(reply_when_asked(parent, run.id, "main"))
             message = await Mailroom(child.store, child.changes).ask(run.id, "which branch?", wait_s=5)
@@ -36,7 +36,7 @@ async def test_the_answer_is_handed_over_once_the_run_has_its_slot_again(tmp_pat
     """P2"""
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
         mailroom = Mailroom(at.store, at.changes)
-        asking, other = at.pool.submit(SPEC), at.pool.submit(SPEC)
+        asking, other = await at.submit(SPEC), await at.submit(SPEC)
         release = asyncio.Event()
         other_works = asyncio.Event()
 
@@ -51,8 +51,8 @@ async def test_the_answer_is_handed_over_once_the_run_has_its_slot_again(tmp_pat
             await at.becomes(asking.id, RunStatus.WAITING)
             await other_works.wait()
             [message] = at.store.messages.pending(asking.id)
-            at.store.messages.reply(message.id, "!")
-            assert mailroom.collect(message.id).status is MessageStatus.REPLIED
+            await at.store.write(at.store.messages.reply, message.id, "!")
+            assert at.store.messages.get(message.id).status is MessageStatus.REPLIED
             assert not question.done()
             release.set()
             assert (await question).status is MessageStatus.ACKNOWLEDGED
@@ -60,76 +60,78 @@ async def test_the_answer_is_handed_over_once_the_run_has_its_slot_again(tmp_pat
 
 async def test_a_question_that_nobody_answers_is_still_pending_when_the_time_is_over(one: Server) -> None:
     """P7: never a hang."""
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     mailroom = Mailroom(one.store, one.changes)
     async with one.pool.slot(run.id):
         message = await mailroom.ask(run.id, "?", wait_s=0.01)
         assert message.status is MessageStatus.PENDING
         assert one.status(run.id) is RunStatus.WAITING
-        one.store.messages.reply(message.id, "late, but still")
+        await one.store.write(one.store.messages.reply, message.id, "late, but still")
         answered = await mailroom.answer(message.id, wait_s=5)
         assert answered.answer == "late, but still"
-        assert mailroom.collect(message.id) == answered
+        assert await mailroom.answer(message.id, wait_s=0) == answered
 
 
 async def test_question_that_nobody_answers_in_time_is_closed_for_who_does_not_come_back_P8(
     one: Server,
 ) -> None:
     """The run is at work again, and says so; a late answer would reach nobody, and is refused."""
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     async with one.pool.slot(run.id):
-        message = await Mailroom(one.store, one.changes).ask_once(run.id, "?", wait_s=0.01)
-        assert (message.status, message.answer) == (MessageStatus.ACKNOWLEDGED, NO_ANSWER)
+        reply = await Mailroom(one.store, one.changes).ask_once(run.id, "?", wait_s=0.01)
+        assert (reply.status, reply.answer) == (MessageStatus.ACKNOWLEDGED, NO_ANSWER)
+        assert reply.timed_out
         assert one.status(run.id) is RunStatus.RUNNING
         with pytest.raises(Conflict):
-            one.store.messages.reply(message.id, "late")
+            await one.store.write(one.store.messages.reply, reply.message.id, "late")
 
 
 async def test_answer_in_time_counts_although_the_slot_is_free_only_later_P8(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
-        asking, other = at.pool.submit(SPEC), at.pool.submit(SPEC)
+        asking, other = await at.submit(SPEC), await at.submit(SPEC)
         async with at.pool.slot(asking.id):
             once = group.create_task(Mailroom(at.store, at.changes).ask_once(asking.id, "?", wait_s=0.1))
             await at.becomes(asking.id, RunStatus.WAITING)
             async with at.pool.slot(other.id):
                 [message] = at.store.messages.pending(asking.id)
-                at.store.messages.reply(message.id, "yes")
+                await at.store.write(at.store.messages.reply, message.id, "yes")
                 done, _ = await asyncio.wait([once], timeout=0.3)
                 assert not done
-                at.pool.finish(other.id, DONE)
+                await at.finish(other.id, DONE)
             assert (await once).answer == "yes"
             assert (await once).status is MessageStatus.ACKNOWLEDGED
 
 
 async def test_question_whose_asker_is_interrupted_is_taken_back_P8(one: Server) -> None:
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     async with one.pool.slot(run.id):
         asking = asyncio.create_task(Mailroom(one.store, one.changes).ask(run.id, "?", wait_s=5))
         await one.becomes(run.id, RunStatus.WAITING)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
+        await one.store.posted()
         assert one.store.messages.pending(run.id) == []
         await one.becomes(run.id, RunStatus.RUNNING)
 
 
 async def test_answer_that_came_before_the_interruption_stays_as_it_is(one: Server) -> None:
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     async with one.pool.slot(run.id):
         asking = asyncio.create_task(Mailroom(one.store, one.changes).ask(run.id, "?", wait_s=5))
         await one.becomes(run.id, RunStatus.WAITING)
         [message] = one.store.messages.pending(run.id)
-        one.store.messages.reply(message.id, "just in time")
+        await one.store.write(one.store.messages.reply, message.id, "just in time")
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         assert one.store.messages.get(message.id).answer == "just in time"
 
 
 async def test_who_waits_for_an_answer_is_told_when_the_run_ends(one: Server) -> None:
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     async with one.pool.slot(run.id), asyncio.TaskGroup() as group:
         waiting: asyncio.Task[Message] = group.create_task(
             Mailroom(one.store, one.changes).ask(run.id, "?", wait_s=5)
         )
         await one.becomes(run.id, RunStatus.WAITING)
-        one.store.runs.finish(run.id, DONE)
+        await one.store.write(one.store.runs.finish, run.id, DONE)
         assert (await waiting).status is MessageStatus.CLOSED

@@ -36,7 +36,7 @@ def taken(store: Store, run: Run, kind: BudgetKind) -> int:
 
 def test_what_would_cross_the_limit_is_refused_before_it_is_spent(store: Store) -> None:
     run = record(store, Budget(files=3))
-    with Meters(store.ledgers).open(run) as meter:
+    with Meters(store).open(run, recorded_here=True) as meter:
         meter.charge(FILES, 2)
         with pytest.raises(BudgetExceeded) as refused:
             meter.reserve(FILES, 2)
@@ -49,7 +49,7 @@ def test_what_would_cross_the_limit_is_refused_before_it_is_spent(store: Store) 
 
 def test_what_was_reserved_and_not_spent_is_given_back(store: Store) -> None:
     run = record(store, Budget(tokens=1000))
-    with Meters(store.ledgers).open(run) as meter:
+    with Meters(store).open(run, recorded_here=True) as meter:
         reservation = meter.reserve(TOKENS, 800)
         with pytest.raises(BudgetExceeded):
             meter.reserve(TOKENS, 300)
@@ -61,7 +61,7 @@ def test_what_was_reserved_and_not_spent_is_given_back(store: Store) -> None:
 
 def test_a_reservation_that_is_left_by_an_error_is_given_back(store: Store) -> None:
     run = record(store, Budget(tokens=1000))
-    with Meters(store.ledgers).open(run) as meter:
+    with Meters(store).open(run, recorded_here=True) as meter:
         with pytest.raises(ZeroDivisionError), meter.reserve(TOKENS, 1000):
             raise ZeroDivisionError
         with meter.reserve(TOKENS, 1000) as reservation:
@@ -71,7 +71,7 @@ def test_a_reservation_that_is_left_by_an_error_is_given_back(store: Store) -> N
 
 def test_a_forgotten_reservation_does_not_outlive_its_run(store: Store) -> None:
     run = record(store, Budget(tokens=1000))
-    with Meters(store.ledgers).open(run) as meter:
+    with Meters(store).open(run, recorded_here=True) as meter:
         forgotten = meter.reserve(TOKENS, 600)
     assert taken(store, run, TOKENS) == 0
     forgotten.settle(600)
@@ -81,7 +81,7 @@ def test_a_forgotten_reservation_does_not_outlive_its_run(store: Store) -> None:
 def test_more_than_was_reserved_is_counted_and_stops_the_work(store: Store) -> None:
     """P8: what was spent is said, even when it was too much."""
     run = record(store, Budget(tokens=1000))
-    with Meters(store.ledgers).open(run) as meter:
+    with Meters(store).open(run, recorded_here=True) as meter:
         meter.reserve(TOKENS, 100).settle(400)
         with pytest.raises(BudgetExceeded):
             meter.reserve(TOKENS, 500).settle(700)
@@ -90,11 +90,15 @@ def test_more_than_was_reserved_is_counted_and_stops_the_work(store: Store) -> N
 
 
 def test_a_child_is_held_by_its_own_limits_its_parents_and_the_trees(store: Store) -> None:
-    meters = Meters(store.ledgers)
+    meters = Meters(store)
     root = record(store, Budget(files=10, tokens=100))
     parent = record(store, Budget(files=6), root)
     child = record(store, Budget(files=3), parent)
-    with meters.open(root) as of_root, meters.open(parent) as of_parent, meters.open(child) as of_child:
+    with (
+        meters.open(root, recorded_here=True) as of_root,
+        meters.open(parent, recorded_here=True) as of_parent,
+        meters.open(child, recorded_here=True) as of_child,
+    ):
         of_child.charge(FILES, 3)
         with pytest.raises(BudgetExceeded) as own:
             of_child.charge(FILES, 1)
@@ -114,13 +118,13 @@ def test_a_child_is_held_by_its_own_limits_its_parents_and_the_trees(store: Stor
 
 
 def test_a_kind_without_a_limit_is_still_counted(store: Store) -> None:
-    with Meters(store.ledgers).open(record(store, Budget(files=1))) as meter:
+    with Meters(store).open(record(store, Budget(files=1)), recorded_here=True) as meter:
         meter.charge(TOKENS, 10**9)
         assert meter.usage() == Usage.of(tokens=10**9)
 
 
 def test_a_limit_of_nothing_allows_nothing(store: Store) -> None:
-    with Meters(store.ledgers).open(record(store, Budget(spawns=0))) as meter:
+    with Meters(store).open(record(store, Budget(spawns=0)), recorded_here=True) as meter:
         with pytest.raises(BudgetExceeded):
             meter.reserve(BudgetKind.SPAWNS, 1)
         with pytest.raises(ValueError, match="cannot reserve"):
@@ -142,12 +146,12 @@ def test_runs_of_a_tree_never_exceed_it_together_and_nothing_leaks(
     root = record(store, Budget(tokens=limit))
     children = [record(store, Budget(), root) for _ in range(3)]
     with Store.open(store.folder.path) as elsewhere:
-        here, there = Meters(store.ledgers), Meters(elsewhere.ledgers)
+        here, there = Meters(store), Meters(elsewhere)
         with (
-            here.open(root) as a,
-            here.open(children[0]) as b,
-            there.open(children[1]) as c,
-            there.open(children[2]) as d,
+            here.open(root, recorded_here=True) as a,
+            here.open(children[0], recorded_here=True) as b,
+            there.open(children[1], recorded_here=True) as c,
+            there.open(children[2], recorded_here=True) as d,
         ):
             spent = 0
             for who, reserved, percent in acts:
@@ -176,8 +180,8 @@ def test_in_one_process_a_budget_is_never_refused_too_early(
     """P8: "exceeded" is said only when it would be."""
     root = record(store, Budget(tokens=limit))
     child = record(store, Budget(), root)
-    meters = Meters(store.ledgers)
-    with meters.open(root) as a, meters.open(child) as b:
+    meters = Meters(store)
+    with meters.open(root, recorded_here=True) as a, meters.open(child, recorded_here=True) as b:
         spent = 0
         for number, (reserved, percent) in enumerate(acts):
             meter = (a, b)[number % 2]
@@ -216,12 +220,13 @@ def test_threads_that_spend_at_once_never_exceed_the_limit_together(store: Store
             reservation.settle(amount // 2)
 
     with Store.open(store.folder.path) as elsewhere:
-        here, there = Meters(store.ledgers), Meters(elsewhere.ledgers)
+        here, there = Meters(store), Meters(elsewhere)
         with (
-            here.open(children[0]) as a,
-            here.open(children[1]) as b,
-            there.open(children[2]) as c,
-            there.open(children[3]) as d,
+            here.open(root, recorded_here=True),
+            here.open(children[0], recorded_here=True) as a,
+            here.open(children[1], recorded_here=True) as b,
+            there.open(children[2], recorded_here=True) as c,
+            there.open(children[3], recorded_here=True) as d,
         ):
             threads = [
                 threading.Thread(target=spend, args=(meter, seed)) for seed, meter in enumerate((a, b, c, d))
@@ -244,8 +249,8 @@ def test_thousands_of_charges_a_second_cost_few_writes(store: Store) -> None:
         nonlocal writes
         writes += 1
 
-    connection = store.database._connection  # pyright: ignore[reportPrivateUsage] - to see every query
-    with Meters(store.ledgers).open(run) as meter:
+    connection = store.database._writer  # pyright: ignore[reportPrivateUsage] - to see every query
+    with Meters(store).open(run, recorded_here=True) as meter:
         connection.set_trace_callback(count)
         started = time.process_time()
         for _ in range(5000):

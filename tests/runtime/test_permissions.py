@@ -25,7 +25,7 @@ from retinue.core import (
 )
 from retinue.redaction import SecretRedactor
 from retinue.runtime import Changes, Mailroom, PermissionBroker
-from retinue.runtime.permissions import SHOWN
+from retinue.runtime.permissions import SHOWN_CHARS
 from retinue.store import Store
 from tests.runtime.runtime_support import DONE, PATIENCE_S, SPEC, server
 
@@ -59,30 +59,31 @@ class Desk:
         """Ask, and have somebody answer."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.decide, asked)
-            self.store.messages.reply((await self.question()).id, answer)
+            await self.store.write(self.store.messages.reply, (await self.question()).id, answer)
         return self.verdicts[-1]
 
-    def events(self) -> list[dict[str, object]]:
+    async def events(self) -> list[dict[str, object]]:
+        await self.store.posted()
         return [dict(event.data) for event in self.store.events.of_run(self.run_id, kind="permission")]
 
 
 @asynccontextmanager
 async def at_desk(folder: Path, wait_s: float = 30.0) -> AsyncGenerator[Desk]:
     async with server(folder) as up:
-        run = up.pool.submit(SPEC)
+        run = await up.submit(SPEC)
         async with up.pool.slot(run.id):
             broker = PermissionBroker(
                 up.store, Mailroom(up.store, up.changes), SecretRedactor([HIDDEN]), wait_s
             )
             yield Desk(up.store, up.changes, broker, run.id, [])
-            up.pool.finish(run.id, DONE)
+            await up.finish(run.id, DONE)
 
 
 async def test_rules_decide_at_once_and_are_audited(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         assert (await desk.decide(rules=Permissions(allow=("Bash(touch:*)",)))).allowed
         assert not (await desk.decide(rules=Permissions(deny=("Bash",)))).allowed
-        assert [(event["allowed"], event["by"]) for event in desk.events()] == [
+        assert [(event["allowed"], event["by"]) for event in await desk.events()] == [
             (True, "policy"),
             (False, "policy"),
         ]
@@ -112,7 +113,7 @@ async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_pat
         message = await desk.question()
         assert message.permission == PermissionWanted(long, str(long), 20)
         assert len(message.question) < 1_500
-        desk.store.messages.reply(message.id, "deny")
+        await desk.store.write(desk.store.messages.reply, message.id, "deny")
 
 
 @pytest.mark.parametrize("hiding", ["\x1b]; rm -rf x\x07", "\u202e; rm -rf x", "\u200b; rm -rf x"], ids=ascii)
@@ -155,6 +156,7 @@ async def test_permission_that_is_wanted_no_longer_is_no_longer_asked_for_P7(tmp
             group.start_soon(desk.decide)
             await desk.question()
             group.cancel_scope.cancel()
+        await desk.store.posted()
         assert desk.store.messages.pending(desk.run_id) == []
         status = await desk.changes.until(
             lambda: desk.store.runs.get(desk.run_id).status is RunStatus.RUNNING or None,
@@ -176,14 +178,14 @@ async def test_secret_in_a_command_is_not_in_the_audit_P6(tmp_path: Path) -> Non
     async with at_desk(tmp_path) as desk:
         secret = "ghp_" + "a1B2" * 9
         await desk.answered("no", ToolRequest("Bash", f"curl -H 'Authorization: token {secret}' x"))
-        assert secret not in str(desk.events())
+        assert secret not in str(await desk.events())
 
 
 @pytest.mark.parametrize(
     "asked",
     [
         ToolRequest("Bash", f"login --with {HIDDEN}"),
-        ToolRequest("Bash", "x" * (SHOWN - 10) + HIDDEN),
+        ToolRequest("Bash", "x" * (SHOWN_CHARS - 10) + HIDDEN),
         ToolRequest("mcp__a__b", details=f'{{"with": "{HIDDEN}"}}'),
         ToolRequest(f"a tool named {HIDDEN}"),
     ],
@@ -194,7 +196,7 @@ async def test_secret_in_a_call_is_neither_kept_nor_remembered_P6(tmp_path: Path
     async with at_desk(tmp_path) as desk:
         verdict = await desk.answered("always", asked)
         assert verdict.allowed
-        kept = str(desk.store.messages.of_run(desk.run_id)) + str(desk.events())
+        kept = str(desk.store.messages.of_run(desk.run_id)) + str(await desk.events())
         assert HIDDEN[:8] not in kept
         rules = () if HIDDEN in str(asked) else (str(asked),)
         assert desk.store.permissions.of("worker") == rules, "it was allowed this once"

@@ -17,8 +17,12 @@ pytestmark = pytest.mark.anyio
 class Job:
     """A run that works until it is released."""
 
-    def __init__(self, at: Server, spec: RunSpec = SPEC) -> None:
-        self.id = at.pool.submit(spec).id
+    @classmethod
+    async def of(cls, at: Server, spec: RunSpec = SPEC) -> Job:
+        return cls(at, (await at.submit(spec)).id)
+
+    def __init__(self, at: Server, run_id: RunId) -> None:
+        self.id = run_id
         self.release = asyncio.Event()
         self.working = asyncio.Event()
         self._at = at
@@ -27,12 +31,12 @@ class Job:
         async with self._at.pool.slot(self.id):
             self.working.set()
             await self.release.wait()
-            self._at.pool.finish(self.id, DONE)
+            await self._at.finish(self.id, DONE)
 
 
 async def test_no_more_runs_work_than_there_are_slots(one: Server) -> None:
     """P2"""
-    jobs = [Job(one) for _ in range(5)]
+    jobs = [await Job.of(one) for _ in range(5)]
     async with asyncio.TaskGroup() as group:
         for job in jobs:
             group.create_task(job.perform())
@@ -49,7 +53,7 @@ async def test_no_more_runs_work_than_there_are_slots(one: Server) -> None:
 
 async def test_a_run_is_on_record_before_it_works(one: Server) -> None:
     """P5"""
-    run = one.pool.submit(SPEC)
+    run = await one.submit(SPEC)
     assert one.status(run.id) is RunStatus.QUEUED
     async with one.pool.slot(run.id):
         started = one.store.runs.get(run.id)
@@ -59,7 +63,7 @@ async def test_a_run_is_on_record_before_it_works(one: Server) -> None:
 async def test_two_servers_share_the_slots_and_hand_them_over(tmp_path: Path) -> None:
     """P2: the cap is one over all processes; waiting is for the other's slot too."""
     async with server(tmp_path, 1) as here, server(tmp_path, 1) as there, asyncio.TaskGroup() as group:
-        first, second, third = Job(here), Job(there), Job(here)
+        first, second, third = await Job.of(here), await Job.of(there), await Job.of(here)
         for job in (first, second, third):
             group.create_task(job.perform())
         await first.working.wait()
@@ -73,12 +77,12 @@ async def test_two_servers_share_the_slots_and_hand_them_over(tmp_path: Path) ->
 
 async def test_a_full_queue_refuses_clearly(tmp_path: Path) -> None:
     async with server(tmp_path, max_concurrent=1, max_queued=1) as at, asyncio.TaskGroup() as group:
-        working, waiting = Job(at), Job(at)
+        working, waiting = await Job.of(at), await Job.of(at)
         for job in (working, waiting):
             group.create_task(job.perform())
         await working.working.wait()
         with pytest.raises(Saturated):
-            Job(at)
+            await Job.of(at)
         working.release.set()
         await waiting.working.wait()
         waiting.release.set()
@@ -87,12 +91,13 @@ async def test_a_full_queue_refuses_clearly(tmp_path: Path) -> None:
 async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path) -> None:
     """P8: it says that it never started."""
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
-        working = Job(at)
+        working = await Job.of(at)
         group.create_task(working.perform())
         await working.working.wait()
-        late = Job(at, replace(SPEC, limits=RunLimits(queue_s=0.05, run_s=30)))
+        late = await Job.of(at, replace(SPEC, limits=RunLimits(queue_s=0.05, run_s=30)))
         with pytest.raises(DeadlineExceeded, match="in the queue"):
             await late.perform()
+        await at.store.posted()
         ended = at.store.runs.get(late.id)
         assert (ended.status, ended.timing.started_at) == (RunStatus.TIMEOUT, None)
         assert at.store.queue.standing(late.id).queueing is False
@@ -100,16 +105,20 @@ async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path)
 
 
 async def test_a_deadline_from_the_start_stops_the_work(one: Server) -> None:
-    job = Job(one, replace(SPEC, limits=RunLimits(queue_s=30, run_s=0.05)))
+    job = await Job.of(one, replace(SPEC, limits=RunLimits(queue_s=30, run_s=0.05)))
     with pytest.raises(DeadlineExceeded, match="while it ran"):
         await job.perform()
     assert job.working.is_set()
+    await one.store.posted()
     assert not one.store.queue.standing(job.id).holds_slot
 
 
 async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
-        working, waiting = Job(at), Job(at, replace(SPEC, limits=RunLimits(queue_s=30, run_s=20)))
+        working, waiting = (
+            await Job.of(at),
+            await Job.of(at, replace(SPEC, limits=RunLimits(queue_s=30, run_s=20))),
+        )
         for job in (working, waiting):
             group.create_task(job.perform())
         await working.working.wait()
@@ -123,7 +132,7 @@ async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path:
 
 async def test_a_wait_that_is_given_up_leaves_the_queue(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
-        working, dropped, next_one = Job(at), Job(at), Job(at)
+        working, dropped, next_one = await Job.of(at), await Job.of(at), await Job.of(at)
         tasks = [group.create_task(job.perform()) for job in (working, dropped, next_one)]
         await working.working.wait()
         tasks[1].cancel()
@@ -137,10 +146,12 @@ async def test_a_wait_that_is_given_up_leaves_the_queue(tmp_path: Path) -> None:
 async def test_a_cancel_request_stops_a_working_run(tmp_path: Path, from_elsewhere: bool) -> None:
     """Whichever process asks; the run is said to be canceled once it has really stopped."""
     async with server(tmp_path) as at, server(tmp_path) as elsewhere, asyncio.TaskGroup() as group:
-        job = Job(at)
+        job = await Job.of(at)
         task = group.create_task(expect(Canceled, job))
         await job.working.wait()
-        (elsewhere if from_elsewhere else at).store.runs.request_cancel(job.id)
+        await (elsewhere if from_elsewhere else at).store.write(
+            (elsewhere if from_elsewhere else at).store.runs.request_cancel, job.id
+        )
         await asyncio.wait_for(task, 5)
 
 
@@ -152,25 +163,27 @@ async def expect(error: type[BaseException], job: Job) -> None:
 @pytest.mark.parametrize("from_elsewhere", [False, True])
 async def test_a_cancel_request_ends_a_waiting_run_at_once(tmp_path: Path, from_elsewhere: bool) -> None:
     async with server(tmp_path, 1) as at, server(tmp_path, 1) as elsewhere, asyncio.TaskGroup() as group:
-        working, waiting = Job(at), Job(at)
+        working, waiting = await Job.of(at), await Job.of(at)
         group.create_task(working.perform())
         await working.working.wait()
         task = group.create_task(expect(Canceled, waiting))
         await asyncio.sleep(0)
-        canceled = (elsewhere if from_elsewhere else at).store.runs.request_cancel(waiting.id)
+        canceled = await (elsewhere if from_elsewhere else at).store.write(
+            (elsewhere if from_elsewhere else at).store.runs.request_cancel, waiting.id
+        )
         assert canceled.status is RunStatus.CANCELED
         await asyncio.wait_for(task, 5)
         working.release.set()
 
 
 async def test_a_cancel_that_came_before_the_wait_is_not_missed(one: Server) -> None:
-    job = Job(one)
-    one.store.runs.request_cancel(job.id)
+    job = await Job.of(one)
+    await one.store.write(one.store.runs.request_cancel, job.id)
     await asyncio.wait_for(expect(Canceled, job), 5)
 
 
 async def test_work_that_handles_its_cancellation_can_still_tell_why_it_stopped(one: Server) -> None:
-    run = one.pool.submit(replace(SPEC, limits=RunLimits(run_s=0.05)))
+    run = await one.submit(replace(SPEC, limits=RunLimits(run_s=0.05)))
     partial = "nothing"
     async with one.pool.slot(run.id) as slot:
         assert slot.stopped is None
@@ -179,60 +192,37 @@ async def test_work_that_handles_its_cancellation_can_still_tell_why_it_stopped(
         except asyncio.CancelledError:
             partial = "what was found so far"
         assert isinstance(slot.stopped, DeadlineExceeded)
-        one.pool.finish(run.id, replace(DONE, status=RunStatus.TIMEOUT, summary=partial))
+        await one.finish(run.id, replace(DONE, status=RunStatus.TIMEOUT, summary=partial))
     assert one.store.runs.get(run.id).summary == "what was found so far"
 
 
 async def test_an_error_of_the_work_is_passed_on_and_its_slot_is_free(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at:
-        run = at.pool.submit(SPEC)
+        run = await at.submit(SPEC)
         with pytest.raises(TimeoutError, match="of my own"):
             async with at.pool.slot(run.id):
                 raise TimeoutError("of my own")
-        async with asyncio.timeout(5), at.pool.slot(at.pool.submit(SPEC).id):
+        async with asyncio.timeout(5), at.pool.slot((await at.submit(SPEC)).id):
             pass
-
-
-async def test_a_parent_that_lends_its_slot_can_wait_for_its_child(tmp_path: Path) -> None:
-    """With one slot they would wait for each other for ever."""
-    async with server(tmp_path, 1) as at:
-        parent = at.pool.submit(SPEC)
-        async with asyncio.timeout(5), at.pool.slot(parent.id):
-            child = Job(at, replace(SPEC, parent=parent.id))
-            child.release.set()
-            async with at.pool.lent(parent.id):
-                await child.perform()
-            assert at.store.queue.standing(parent.id).holds_slot
-
-
-async def test_a_lent_slot_is_had_again_even_when_the_wait_failed(tmp_path: Path) -> None:
-    async with server(tmp_path, 1) as at:
-        run = at.pool.submit(SPEC)
-        async with asyncio.timeout(5), at.pool.slot(run.id):
-            with pytest.raises(ZeroDivisionError):
-                async with at.pool.lent(run.id):
-                    raise ZeroDivisionError
-            assert at.store.queue.standing(run.id).holds_slot
 
 
 async def test_a_coordinating_run_takes_no_slot(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
-        working = Job(at)
+        working = await Job.of(at)
         group.create_task(working.perform())
         await working.working.wait()
-        run = at.pool.submit(replace(SPEC, needs_slot=False, limits=RunLimits(run_s=0.05)))
+        run = await at.submit(replace(SPEC, needs_slot=False, limits=RunLimits(run_s=0.05)))
         with pytest.raises(DeadlineExceeded):
             async with at.pool.slot(run.id):
                 assert at.status(run.id) is RunStatus.RUNNING
-                async with at.pool.lent(run.id):
-                    await asyncio.Event().wait()
+                await asyncio.Event().wait()
         working.release.set()
 
 
 async def test_an_endpoint_with_one_slot_serves_one_run_at_a_time(tmp_path: Path) -> None:
     local = replace(SPEC, endpoint=Endpoint("local", 1))
     async with server(tmp_path, 4) as at, asyncio.TaskGroup() as group:
-        first, second, free = Job(at, local), Job(at, local), Job(at)
+        first, second, free = await Job.of(at, local), await Job.of(at, local), await Job.of(at)
         for job in (first, second, free):
             group.create_task(job.perform())
         await first.working.wait()
@@ -249,8 +239,8 @@ async def test_what_is_active_when_the_pool_ends_is_interrupted(tmp_path: Path) 
     left: list[RunId] = []
     with pytest.raises(ExceptionGroup) as failed:
         async with server(tmp_path, 5) as at, asyncio.TaskGroup() as group:
-            left += [at.pool.submit(SPEC).id for _ in range(3)]
-            working = Job(at)
+            left += [(await at.submit(SPEC)).id for _ in range(3)]
+            working = await Job.of(at)
             group.create_task(working.perform())
             await working.working.wait()
             left.append(working.id)
@@ -261,23 +251,23 @@ async def test_what_is_active_when_the_pool_ends_is_interrupted(tmp_path: Path) 
 
 
 async def test_a_deadline_does_not_run_while_the_parent_is_asked(one: Server) -> None:
-    run = one.pool.submit(replace(SPEC, limits=RunLimits(run_s=0.2)))
+    run = await one.submit(replace(SPEC, limits=RunLimits(run_s=0.2)))
     async with one.pool.slot(run.id):
-        message = one.store.messages.ask(run.id, "?")
+        message = await one.store.write(one.store.messages.ask, run.id, "?")
         await asyncio.sleep(0.4)  # the very passing of time is what is tested
-        one.store.messages.reply(message.id, "!")
+        await one.store.write(one.store.messages.reply, message.id, "!")
         await one.becomes(run.id, RunStatus.RUNNING)
-        one.pool.finish(run.id, DONE)
+        await one.finish(run.id, DONE)
     assert one.status(run.id) is RunStatus.SUCCESS
 
 
 async def test_a_run_may_tidy_up_after_its_end_is_recorded(one: Server) -> None:
     """Neither its own ending nor a cancel that came too late disturbs it."""
-    run = one.pool.submit(replace(SPEC, limits=RunLimits(run_s=30)))
+    run = await one.submit(replace(SPEC, limits=RunLimits(run_s=30)))
     async with one.pool.slot(run.id):
         with one.changes.watch({run.id}) as watch:
-            one.pool.finish(run.id, DONE)
-            one.store.runs.request_cancel(run.id)
+            await one.finish(run.id, DONE)
+            await one.store.write(one.store.runs.request_cancel, run.id)
             async with asyncio.timeout(5):
                 await watch.next()
             await asyncio.sleep(0)
@@ -286,20 +276,20 @@ async def test_a_run_may_tidy_up_after_its_end_is_recorded(one: Server) -> None:
 
 async def test_a_run_that_is_not_ready_gets_no_slot(one: Server) -> None:
     """P8: nothing is called running that nobody performs."""
-    recorded = one.pool.submit(SPEC)
-    async with one.pool.slot(one.pool.submit(SPEC).id):
+    recorded = await one.submit(SPEC)
+    async with one.pool.slot((await one.submit(SPEC)).id):
         assert one.status(recorded.id) is RunStatus.QUEUED
 
 
 async def test_a_run_that_ends_passes_its_slot_on_in_one_write(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
-        first, second = Job(at), Job(at)
+        first, second = await Job.of(at), await Job.of(at)
         for job in (first, second):
             group.create_task(job.perform())
         await first.working.wait()
-        assert at.pool.finish(first.id, DONE)
+        assert await at.finish(first.id, DONE)
         assert at.status(second.id) is RunStatus.RUNNING
-        assert not at.pool.finish(first.id, DONE)
+        assert not await at.finish(first.id, DONE)
         for job in (first, second):
             job.release.set()
 
@@ -307,16 +297,16 @@ async def test_a_run_that_ends_passes_its_slot_on_in_one_write(tmp_path: Path) -
 async def test_a_run_that_queues_behind_another_process_alone_is_let_in(tmp_path: Path) -> None:
     """Nothing happens in its own process meanwhile that could wake it."""
     async with server(tmp_path, 1) as here, server(tmp_path, 1) as there, asyncio.TaskGroup() as group:
-        theirs = Job(there)
+        theirs = await Job.of(there)
         group.create_task(theirs.perform())
         await theirs.working.wait()
-        run = here.pool.submit(SPEC)
+        run = await here.submit(SPEC)
         for _ in range(20):
             await asyncio.sleep(0)  # let the news of its own recording pass by
 
         async def perform() -> None:
             async with here.pool.slot(run.id):
-                here.pool.finish(run.id, DONE)
+                await here.finish(run.id, DONE)
 
         waiting = group.create_task(perform())
         for _ in range(20):

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 HOLDER = """
 import sys
 from pathlib import Path
-from retinue.core.executor import Identity
+from retinue.core.executor import ProcessIdentity
 from retinue.core.run import RunSpec
 from retinue.store.owners import Owner
 from retinue.store.queue import Capacity
@@ -33,7 +33,7 @@ store = Store.open(Path(sys.argv[1]))
 owner = Owner.register(store.folder)
 run = store.runs.record(RunSpec(agent="holder", task="hold", executor="scripted"), owner.id)
 store.queue.admit(owner.id, Capacity(1, 1), [run.id])
-store.runs.set_process(run.id, Identity(123456789, "42.5"))
+store.runs.set_process(run.id, ProcessIdentity(123456789, "42.5"))
 print(run.id, flush=True)
 sys.stdin.read()
 """
@@ -66,11 +66,11 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
         asyncio.TaskGroup() as group,
     ):
         holder = Holder(tmp_path)
-        run = at.pool.submit(SPEC)
+        run = await at.submit(SPEC)
 
         async def perform() -> None:
             async with at.pool.slot(run.id):
-                at.pool.finish(run.id, DONE)
+                await at.finish(run.id, DONE)
 
         waiting = group.create_task(perform())
         await asyncio.sleep(0.1)  # time in which nothing may happen: the holder lives
@@ -114,7 +114,7 @@ async def test_recovery_that_has_begun_is_finished_by_a_command_that_ends_at_onc
     with Store.open(tmp_path) as store:
         dead = OwnerId.new()
         store.folder.owner_lock(dead).touch()
-        run = store.runs.record(SPEC, dead)
+        run = await store.write(store.runs.record, SPEC, dead)
         async with recover_in_background(store, slow):
             await anyio.to_thread.run_sync(begun.wait)
         assert finished.is_set()

@@ -31,6 +31,7 @@ from retinue.core import (
 )
 from retinue.redaction import SecretRedactor
 from retinue.runtime import Supervisor, Work
+from retinue.runtime.mailroom import Reply
 from retinue.store import Store
 from tests.runtime.runtime_support import Server, server
 
@@ -70,7 +71,7 @@ class Bench:
         self._at = at
         self._supervisor = supervisor
 
-    def start(self, script: Script, *, parent: RunId | None = None, **limits: int) -> Run:
+    async def start(self, script: Script, *, parent: RunId | None = None, **limits: int) -> Run:
         run_s = limits.pop("run_s", None)
         spec = RunSpec(
             agent="a",
@@ -79,7 +80,7 @@ class Bench:
             parent=parent,
             limits=RunLimits(run_s=run_s, budget=Budget(**limits)),
         )
-        return self._supervisor.start(Work(spec, Scripted(script), self.store.folder.path))
+        return await self._supervisor.start(Work(spec, Scripted(script), self.store.folder.path))
 
     async def ended(self, run: Run) -> Run:
         await self._at.becomes(run.id, *ENDED_STATUSES)
@@ -97,7 +98,7 @@ async def test_success_keeps_the_answer_and_what_it_took(tmp_path: Path) -> None
         return Outcome("forty-two", exit_code=0)
 
     async with bench(tmp_path) as at:
-        run = await at.ended(at.start(answer))
+        run = await at.ended(await at.start(answer))
     assert run.status is RunStatus.SUCCESS
     assert run.result == {"output": "forty-two", "cut": False}
     assert run.summary == "forty-two"
@@ -108,9 +109,12 @@ async def test_fault_of_ours_ends_the_run_and_tells_nothing_of_our_insides(tmp_p
         raise ZeroDivisionError("in /home/someone/secret.py")
 
     async with bench(tmp_path) as at:
-        run = await at.ended(at.start(crash))
+        run = await at.ended(await at.start(crash))
     assert run.status is RunStatus.ERROR
-    assert run.error == {"code": "internal_error", "message": "the run failed for a reason of its own"}
+    assert run.error == {
+        "code": "internal_error",
+        "message": "the run failed because of a bug in Retinue; see the log",
+    }
 
 
 async def test_error_that_was_meant_keeps_its_code(tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ async def test_error_that_was_meant_keeps_its_code(tmp_path: Path) -> None:
         raise InvalidInput("no such place")
 
     async with bench(tmp_path) as at:
-        run = await at.ended(at.start(refuse))
+        run = await at.ended(await at.start(refuse))
     assert run.error == {"code": "invalid_input", "message": "no such place"}
 
 
@@ -135,7 +139,7 @@ async def test_error_keeps_its_hint_and_its_data_without_secrets_P8(tmp_path: Pa
         return Outcome("as it came", error=error)
 
     async with bench(tmp_path) as at:
-        run = await at.ended(at.start(refuse))
+        run = await at.ended(await at.start(refuse))
     match run.error:
         case {"code": "output_invalid", "hint": str() as hint, "data": {"tries": 3, "file": "a.py"}}:
             assert hint.startswith("not with ")
@@ -152,12 +156,12 @@ async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path
 
     async with bench(tmp_path) as at:
         scripts = [Forever(), Forever(), Forever()]
-        other = at.start(scripts[0])
-        root = at.start(scripts[1], spawns=2, tokens=5000)
-        sibling = at.start(scripts[2], parent=root.id)
+        other = await at.start(scripts[0])
+        root = await at.start(scripts[1], spawns=2, tokens=5000)
+        sibling = await at.start(scripts[2], parent=root.id)
         for script in scripts:
             await asyncio.wait_for(script.begun.wait(), 5)
-        spender = await at.ended(at.start(overspend, parent=root.id))
+        spender = await at.ended(await at.start(overspend, parent=root.id))
         assert spender.error == {
             "code": "budget_exceeded",
             "message": "tokens: 5120 would exceed the limit of 5000",
@@ -179,8 +183,8 @@ async def test_wall_time_is_reserved_before_a_run_starts(tmp_path: Path) -> None
         return Outcome("done")
 
     async with bench(tmp_path) as at:
-        refused = await at.ended(at.start(note, run_s=2, wall_ms=1000))
-        allowed = await at.ended(at.start(note, run_s=1, wall_ms=1000))
+        refused = await at.ended(await at.start(note, run_s=2, wall_ms=1000))
+        allowed = await at.ended(await at.start(note, run_s=1, wall_ms=1000))
     assert refused.error == {
         "code": "budget_exceeded",
         "message": "wall_ms: 2000 would exceed the limit of 1000",
@@ -194,17 +198,17 @@ async def test_spawns_beyond_the_grant_are_refused_and_not_recorded(tmp_path: Pa
         return Outcome("done")
 
     async with bench(tmp_path) as at:
-        root = at.start(Forever(), spawns=1)
-        await at.ended(at.start(answer, parent=root.id))
+        root = await at.start(Forever(), spawns=1)
+        await at.ended(await at.start(answer, parent=root.id))
         with pytest.raises(BudgetExceeded):
-            at.start(answer, parent=root.id)
+            await at.start(answer, parent=root.id)
         assert len(at.store.runs.list(request=root.id)) == 2
 
 
 async def test_end_of_the_scope_ends_what_runs(tmp_path: Path) -> None:
     """P5: nothing outlives its scope, and the record says what happened."""
     async with bench(tmp_path) as at:
-        run = at.start(Forever())
+        run = await at.start(Forever())
     with Store.open(tmp_path) as store:
         assert store.runs.get(run.id).status is RunStatus.INTERRUPTED
 
@@ -217,9 +221,9 @@ async def test_limit_of_a_childs_own_does_not_end_the_tree(tmp_path: Path) -> No
 
     async with bench(tmp_path) as at:
         parent = Forever()
-        root = at.start(parent, spawns=1, tokens=5000)
+        root = await at.start(parent, spawns=1, tokens=5000)
         await asyncio.wait_for(parent.begun.wait(), 5)
-        child = await at.ended(at.start(overspend, parent=root.id, tokens=900))
+        child = await at.ended(await at.start(overspend, parent=root.id, tokens=900))
         assert child.status is RunStatus.ERROR
         assert not at.store.runs.get(root.id).cancel_requested
 
@@ -227,11 +231,12 @@ async def test_limit_of_a_childs_own_does_not_end_the_tree(tmp_path: Path) -> No
 async def test_question_is_asked_without_the_secrets_of_the_run_P6(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def carry(run_id: RunId, question: str, wait_s: float | None) -> Message:
+    async def carry(run_id: RunId, question: str, wait_s: float | None) -> Reply:
         asked.append(question)
-        return Message(
+        closed = Message(
             id=MessageId.new(), run_id=run_id, question=question, status=MessageStatus.CLOSED, asked_at=0
         )
+        return Reply(closed, timed_out=False)
 
     async def ask(task: Task, ctx: RunContext) -> Outcome:
         ctx.hide(["hunter2-of-this-run"])
@@ -241,5 +246,5 @@ async def test_question_is_asked_without_the_secrets_of_the_run_P6(tmp_path: Pat
 
     async with server(tmp_path) as at, Supervisor(at.store, at.pool, SecretRedactor(), carry) as supervisor:
         bench = Bench(at, supervisor)
-        await bench.ended(bench.start(ask))
+        await bench.ended(await bench.start(ask))
     assert asked == ["is [redacted:hidden-value] right?"]

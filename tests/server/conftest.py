@@ -181,7 +181,7 @@ class Mailbox:
                 await changes.until(
                     lambda: store.runs.get(checked).status is not RunStatus.QUEUED or None, {checked}, 5
                 )
-            return store.messages.ask(checked, question)
+            return await store.write(store.messages.ask, checked, question)
 
     def reply(self, message: Message, answer: str) -> None:
         with Store.open(self._data_dir) as store:

@@ -59,7 +59,7 @@ async def told_and_started(workspace: Path) -> tuple[dict[str, Any], dict[str, A
     service = wiring.build_service(loaded)
     told = service.agents.show("worker")
     async with wiring.running(loaded, service) as up:
-        run = up.runs.start("worker", "the task", person=True)
+        run = await up.runs.start("worker", "the task", person=True)
         await up.runs.finish(run.id, 30.0)
     started = json.loads((workspace / "shown.json").read_text(encoding="utf-8"))
     temporary = re.escape(tempfile.gettempdir())

@@ -22,11 +22,11 @@ async def test_the_end_of_a_run_is_heard_in_whichever_process_one_waits(
     tmp_path: Path, elsewhere: bool
 ) -> None:
     async with server(tmp_path) as here, server(tmp_path) as there:
-        run = here.pool.submit(SPEC)
+        run = await here.submit(SPEC)
         waiting = waiting_at(there if elsewhere else here)
         ended = asyncio.create_task(waiting.until([run.id], "all", 60))
         await asyncio.sleep(0)
-        here.store.runs.request_cancel(run.id)
+        await here.store.write(here.store.runs.request_cancel, run.id)
         async with asyncio.timeout(5):
             await ended
 
@@ -34,14 +34,14 @@ async def test_the_end_of_a_run_is_heard_in_whichever_process_one_waits(
 async def test_waiting_for_a_run_of_this_process_does_not_look_for_changes_of_others(tmp_path: Path) -> None:
     """A wait for an hour would be 720,000 looks."""
     async with server(tmp_path) as at:
-        run = at.pool.submit(SPEC)
+        run = await at.submit(SPEC)
         looks = 0
 
         def count(query: str) -> None:
             nonlocal looks
             looks += "data_version" in query
 
-        connection = at.store.database._connection  # pyright: ignore[reportPrivateUsage] - to see every query
+        connection = at.store.database._writer  # pyright: ignore[reportPrivateUsage] - to see every query
         connection.set_trace_callback(count)
         await waiting_at(at).until([run.id], "all", 0.1)  # the very passing of time is what is tested
         connection.set_trace_callback(None)

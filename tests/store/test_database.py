@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 import subprocess
@@ -150,13 +151,57 @@ def test_a_write_within_a_write_is_part_of_it(bench: Bench) -> None:
     assert bench.status(run.id) is RunStatus.RUNNING
 
 
-def test_a_part_that_failed_undoes_the_whole_even_when_its_error_was_swallowed(bench: Bench) -> None:
-    run = bench.queued()
-    with pytest.raises(InternalError), bench.store.database.write():
-        bench.admit()
-        with contextlib.suppress(RunUnknown):
+def test_part_of_a_write_that_failed_is_undone_alone_when_its_error_is_swallowed(bench: Bench) -> None:
+    run, other = bench.queued(), bench.queued()
+
+    def cancel_and_fail() -> None:
+        with bench.store.database.write():
+            bench.store.runs.request_cancel(other.id)
             bench.store.runs.finish(RunId.new(), DONE)
+
+    with bench.store.database.write():
+        bench.store.runs.request_cancel(run.id)
+        with contextlib.suppress(RunUnknown):
+            cancel_and_fail()
+    assert bench.status(run.id) is RunStatus.CANCELED
+    assert bench.status(other.id) is RunStatus.QUEUED
+
+
+@pytest.mark.anyio
+async def test_write_on_the_event_loop_is_refused(bench: Bench) -> None:
+    """It could wait for another process, and everything else with it."""
+    with pytest.raises(InternalError, match="event loop"):
+        bench.queued()
+
+
+@pytest.mark.anyio
+async def test_cancelled_write_that_waits_for_the_lock_is_given_up(bench: Bench) -> None:
+    run = await bench.store.write(bench.queued)
+    lock = FileLock(bench.store.folder.write_lock)
+    assert lock.try_acquire()
+    task = asyncio.create_task(bench.store.write(bench.store.runs.request_cancel, run.id))
+    await asyncio.sleep(0)
+    task.cancel()
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    lock.close()
+    await bench.store.write(bench.store.runs.set_summary, run.id, "later")
     assert bench.status(run.id) is RunStatus.QUEUED
+
+
+@pytest.mark.anyio
+async def test_reads_do_not_wait_for_a_write_that_waits(bench: Bench) -> None:
+    run = await bench.store.write(bench.queued)
+    lock = FileLock(bench.store.folder.write_lock)
+    assert lock.try_acquire()
+    task = asyncio.create_task(bench.store.write(bench.store.runs.request_cancel, run.id))
+    await asyncio.sleep(0)
+    assert bench.status(run.id) is RunStatus.QUEUED
+    assert not task.done()
+    lock.close()
+    async with asyncio.timeout(5):
+        assert (await task).status is RunStatus.CANCELED
 
 
 def test_a_write_does_not_wait_for_ever_for_a_stuck_process(tmp_path: Path) -> None:

@@ -9,18 +9,21 @@ import pytest
 
 from retinue.core import Budget, BudgetExceeded, BudgetKind, Conflict, RunId, RunLimits
 from retinue.store import Store
-from retinue.store.ledgers import Account
+from retinue.store.ledgers import Account, initial_credit
 from tests.store.store_support import SPEC, Bench
 
 
 def request_with(bench: Bench, budget: Budget) -> RunId:
-    return bench.running(replace(SPEC, limits=RunLimits(budget=budget))).id
+    """A request of whose budget nothing is taken: what its recorder holds is given back."""
+    request = bench.running(replace(SPEC, limits=RunLimits(budget=budget))).id
+    bench.store.ledgers.give_back(request, initial_credit(budget))
+    return request
 
 
 def test_the_ledger_is_there_when_the_request_is_recorded(bench: Bench) -> None:
-    request = request_with(bench, Budget(files=50, tokens=0))
+    request = bench.running(replace(SPEC, limits=RunLimits(budget=Budget(files=50, tokens=0)))).id
     assert bench.store.ledgers.accounts(request) == {
-        BudgetKind.FILES: Account(0, 50),
+        BudgetKind.FILES: Account(12, 50),  # a share for the process that records it
         BudgetKind.TOKENS: Account(0, 0),
     }
     child = bench.running(replace(SPEC, parent=request, limits=RunLimits(budget=Budget(files=5))))

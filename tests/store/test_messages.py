@@ -73,7 +73,6 @@ def test_an_answered_run_goes_on_before_runs_that_have_not_started(bench: Bench)
 
 def test_a_run_without_a_slot_goes_on_at_once(bench: Bench) -> None:
     run = bench.queued(replace(SPEC, needs_slot=False))
-    bench.store.runs.start(run.id)
     message = bench.store.messages.ask(run.id, "?")
     bench.store.messages.reply(message.id, "!")
     assert bench.status(run.id) is RunStatus.RUNNING

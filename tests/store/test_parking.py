@@ -23,7 +23,6 @@ def of_a_dead_server(bench: Bench) -> Run:
     owner = OwnerId.new()
     bench.store.folder.owner_lock(owner).touch()
     run = bench.store.runs.record(RESUMABLE, owner)
-    bench.store.runs.start(run.id)
     return run
 
 
@@ -35,7 +34,6 @@ def test_dead_servers_resumable_run_queues_for_whoever_adopts_it_first(bench: Be
     assert recover_dead_owners(bench.store, nothing) == []  # and nobody looks after it again and again
     assert [bench.store.runs.adopt(run.id, OwnerId.new()) for _ in range(2)] == [True, False]
     assert bench.store.runs.adoptable() == []
-    bench.store.runs.start(run.id)
     assert bench.status(run.id) is RunStatus.RUNNING
 
 
@@ -45,7 +43,6 @@ def test_time_of_its_first_start_stays(bench: Bench) -> None:
     recover_dead_owners(bench.store, nothing)
     bench.clock.now += 100
     bench.store.runs.adopt(run.id, bench.owner_id)
-    bench.store.runs.start(run.id)
     assert bench.store.runs.get(run.id).timing.started_at == began
 
 
@@ -63,7 +60,6 @@ def test_question_outlives_the_server_and_its_answer_makes_the_run_adoptable(ben
 
 def test_run_is_let_go_of_only_while_it_waits(bench: Bench) -> None:
     run = bench.store.runs.record(RESUMABLE, bench.owner_id)
-    bench.store.runs.start(run.id)
     assert not bench.store.runs.park(run.id)
     bench.store.messages.ask(run.id, "which?")
     assert bench.store.runs.park(run.id)
@@ -72,7 +68,6 @@ def test_run_is_let_go_of_only_while_it_waits(bench: Bench) -> None:
 
 def test_cancel_that_comes_while_a_run_is_let_go_of_is_not_lost(bench: Bench) -> None:
     run = bench.store.runs.record(RESUMABLE, bench.owner_id)
-    bench.store.runs.start(run.id)
     bench.store.messages.ask(run.id, "which?")
     bench.store.runs.request_cancel(run.id)
     assert bench.status(run.id) is RunStatus.WAITING

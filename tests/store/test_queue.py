@@ -28,7 +28,6 @@ def order_of_start(bench: Bench, names: dict[RunId, str], slots: int = 1) -> str
 def tree(bench: Bench, name: str, count: int, names: dict[RunId, str]) -> RunId:
     """A coordinating run with so many children in the queue."""
     parent = bench.queued(replace(SPEC, needs_slot=False))
-    bench.store.runs.start(parent.id)
     for _ in range(count):
         names[bench.queued(bench.child_of(parent.id)).id] = name
     return parent.id
@@ -133,22 +132,6 @@ def test_each_of_several_slots_keeps_to_its_agent(bench: Bench) -> None:
     assert served_at_an_endpoint(bench, "abbbaa", slots=2) == "ababab"
 
 
-def test_a_run_that_wants_its_slot_back_goes_before_runs_of_the_agent_served_last(bench: Bench) -> None:
-    local = Endpoint("local", 1)
-    capacity = Capacity(10, 100)
-    parent = bench.queued(replace(SPEC, agent="parent", endpoint=local))
-    bench.admit(capacity)
-    bench.store.queue.lend(parent.id)
-    bench.clock.now += 1
-    worker = bench.queued(replace(SPEC, agent="worker", endpoint=local))
-    assert bench.admit(capacity) == [worker.id]
-    bench.queued(replace(SPEC, agent="worker", endpoint=local))
-    bench.store.queue.reclaim(parent.id)
-    bench.store.runs.finish(worker.id, DONE)
-    bench.clock.now += 1
-    assert bench.admit(capacity) == [parent.id]
-
-
 def test_a_run_that_goes_first_at_its_endpoint_takes_nobody_elses_place(bench: Bench) -> None:
     """The order between an endpoint and everything else stays as it was."""
     local = replace(SPEC, agent="a", endpoint=Endpoint("local", 1))
@@ -193,7 +176,7 @@ def test_without_a_queue_a_free_slot_can_still_be_had(bench: Bench) -> None:
         bench.store.runs.record(SPEC, bench.owner_id, capacity)
 
 
-def test_a_lent_slot_serves_others_and_is_had_again_before_new_runs(bench: Bench) -> None:
+def test_slot_that_a_run_gives_up_serves_others(bench: Bench) -> None:
     one = Capacity(1, 10)
     parent = bench.queued()
     bench.admit(one)
@@ -201,10 +184,6 @@ def test_a_lent_slot_serves_others_and_is_had_again_before_new_runs(bench: Bench
     later = bench.queued()
     assert bench.store.queue.lend(parent.id)
     assert bench.admit(one) == [child.id]
-    assert bench.store.queue.reclaim(parent.id)
-    assert not bench.store.queue.reclaim(parent.id)
-    bench.store.runs.finish(child.id, DONE)
-    assert bench.admit(one) == [parent.id]
     assert bench.status(later.id) is RunStatus.QUEUED
     assert not bench.store.queue.lend(later.id)
 

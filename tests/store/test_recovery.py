@@ -75,7 +75,6 @@ def test_no_run_stays_active_whatever_state_its_owner_died_in(bench: Bench, stat
         bench.store.messages.ask(run.id, "?")
     elif state == "lent":
         bench.store.queue.lend(run.id)
-        bench.store.queue.reclaim(run.id)
     recover_dead_owners(bench.store, nothing)
     assert bench.status(run.id) is RunStatus.INTERRUPTED
     assert bench.store.runs.list(statuses=ACTIVE_STATUSES) == []

@@ -268,16 +268,12 @@ def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[
                     store.runs.finish(run.id, Ending(status=call))
                 case "admit":
                     bench.admit(ROOMY)
-                case "start":
-                    store.runs.start(run.id)
                 case "ask":
                     store.messages.ask(run.id, "?")
                 case "cancel":
                     store.runs.request_cancel(run.id)
                 case "lend":
                     store.queue.lend(run.id)
-                case "reclaim":
-                    store.queue.reclaim(run.id)
                 case "reply":
                     for message in store.messages.pending(run.id):
                         store.messages.reply(message.id, "!")

@@ -9,7 +9,7 @@ from pathlib import Path
 from retinue.codebase import Codebase
 from retinue.core import Budget, BudgetKind, Json
 from retinue.redaction import SecretRedactor
-from retinue.runtime.meter import Meter
+from retinue.runtime.meter import Meter, TreeAccount
 from retinue.tools import Allows, FileTools, Toolbox, allow_all
 from tests.codebase.planting import plant
 
@@ -19,9 +19,14 @@ ROOM = 1_000
 class Bank:
     """Where a meter gets everything it wants."""
 
-    def take(self, kind: BudgetKind, amount: int) -> None: ...
+    def try_take(self, kind: BudgetKind, amount: int) -> bool:
+        return True
 
     def give_back(self, kind: BudgetKind, amount: int) -> None: ...
+
+    @property
+    def account(self) -> TreeAccount:
+        raise AssertionError("it never needs a refill")
 
 
 def metered(**limits: int) -> Meter:

@@ -61,10 +61,10 @@ async def main(folder: Path) -> None:
     REDACTOR.redact("its rules are compiled by the first text, which takes longer than the steps here")
     async with bench(folder / "data", {"a": Noting(folder / "begun.jsonl")}) as at:
         await recovered(at)
-        run_id = next(iter(at.engine.resume_all()), None)
+        run_id = next(iter(await at.engine.resume_all()), None)
         print("up", flush=True)
         while True:
-            run_id = run_id or at.start(WORKFLOW)
+            run_id = run_id or await at.start(WORKFLOW)
             run = await at.settled(run_id)
             assert run.status is RunStatus.SUCCESS, run.error
             run_id = None

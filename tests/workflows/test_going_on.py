@@ -36,16 +36,16 @@ def hanging() -> tuple[Scripted, asyncio.Event]:
 async def test_answer_after_a_restart_goes_on_and_finished_steps_do_not_run_again(tmp_path: Path) -> None:
     first = Scripted(proceed("one"))
     async with bench(tmp_path, {"a": first, "b": Scripted(clarify("Which?"))}) as at:
-        run_id = at.start(TWO)
+        run_id = await at.start(TWO)
         assert (await at.settled(run_id)).status is RunStatus.WAITING
     with Store.open(tmp_path) as store:  # nobody is there, and the question still stands
         assert store.runs.get(run_id).status is RunStatus.WAITING
         (question,) = store.messages.pending(run_id)
-        store.messages.reply(question.id, "the blue one")
+        await store.write(store.messages.reply, question.id, "the blue one")
         assert store.runs.get(run_id).status is RunStatus.QUEUED
     again, second = Scripted(stop("must not run")), Scripted(proceed("two"))
     async with bench(tmp_path, {"a": again, "b": second}) as at:
-        assert at.engine.resume_all() == [run_id]
+        assert await at.engine.resume_all() == [run_id]
         assert (await at.result(run_id))["decision"] == "PROCEED"
     assert (len(first.prompts), again.prompts) == (1, [])
     assert "Answered: the blue one" in second.prompts[0]
@@ -54,7 +54,7 @@ async def test_answer_after_a_restart_goes_on_and_finished_steps_do_not_run_agai
 async def test_server_that_stops_leaves_the_workflow_queued_and_the_next_one_goes_on(tmp_path: Path) -> None:
     first, (second, begun) = Scripted(proceed("one")), hanging()
     async with bench(tmp_path, {"a": first, "b": second}) as at:
-        run_id = at.start(TWO)
+        run_id = await at.start(TWO)
         await asyncio.wait_for(begun.wait(), 5)
     with Store.open(tmp_path) as store:
         left = store.runs.get(run_id)
@@ -63,7 +63,7 @@ async def test_server_that_stops_leaves_the_workflow_queued_and_the_next_one_goe
         assert children == [RunStatus.INTERRUPTED, RunStatus.SUCCESS]
     second = Scripted(proceed("two"))
     async with bench(tmp_path, {"a": first, "b": second}) as at:
-        at.engine.resume_all()
+        await at.engine.resume_all()
         assert (await at.result(run_id))["decision"] == "PROCEED"
         decided = at.decisions(run_id)
     assert (len(first.prompts), len(second.prompts)) == (1, 1)
@@ -78,15 +78,15 @@ async def test_writer_that_was_under_way_runs_again_only_if_the_user_says_so(
     text = "steps: [{id: write, agent: w, phase: write}]"
     writer, begun = hanging()
     async with bench(tmp_path, {"w": writer}) as at:
-        run_id = at.start(text)
+        run_id = await at.start(text)
         await asyncio.wait_for(begun.wait(), 5)
     writer = Scripted(wrote())
     async with bench(tmp_path, {"w": writer}) as at:
-        at.engine.resume_all()
+        await at.engine.resume_all()
         assert (await at.settled(run_id)).status is RunStatus.WAITING
         assert writer.prompts == []
         assert "was at work" in at.questions(run_id)[0]
-        at.answer(run_id, answer)
+        await at.answer(run_id, answer)
         assert (await at.settled(run_id)).status == status
     assert len(writer.prompts) == (answer == "again")
 
@@ -95,13 +95,13 @@ async def test_writer_that_had_not_started_runs_without_a_question(tmp_path: Pat
     text = "steps: [{id: write, agent: w, phase: write}]"
     blocker, begun = hanging()
     async with bench(tmp_path, {"w": Scripted(wrote()), "blocker": blocker}, slots=1) as at:
-        at.start("steps: [{agent: blocker}]")
+        await at.start("steps: [{agent: blocker}]")
         await asyncio.wait_for(begun.wait(), 5)
-        run_id = at.start(text)
+        run_id = await at.start(text)
         await at.until(lambda: bool(at.store.runs.list(parent=run_id)))
     writer = Scripted(wrote())
     async with bench(tmp_path, {"w": writer, "blocker": Scripted(proceed())}) as at:
-        at.engine.resume_all()
+        await at.engine.resume_all()
         assert (await at.result(run_id))["decision"] == "PROCEED"
     assert len(writer.prompts) == 1
 
@@ -110,16 +110,16 @@ async def test_step_that_ended_just_before_the_crash_is_not_run_again(tmp_path: 
     """The record of the child's end is the step's outcome, though no checkpoint was written any more."""
     agent = Scripted(proceed("one"))
     async with bench(tmp_path, {"a": agent, "b": Scripted(clarify("?"))}) as at:
-        run_id = at.start(TWO)
+        run_id = await at.start(TWO)
         await at.settled(run_id)
         (question,) = at.store.messages.pending(run_id)
     with Store.open(tmp_path) as store:
         with store.database.write() as tx:  # as if the server had died between the two writes
             tx.execute("DROP TRIGGER checkpoints_stand")
             tx.execute("UPDATE checkpoints SET ended_at = NULL, output = NULL WHERE step = 'first:agent:1'")
-        store.messages.reply(question.id, "x")
+        await store.write(store.messages.reply, question.id, "x")
     async with bench(tmp_path, {"a": agent, "b": Scripted(proceed())}) as at:
-        at.engine.resume_all()
+        await at.engine.resume_all()
         assert (await at.result(run_id))["decision"] == "PROCEED"
     assert len(agent.prompts) == 1
 
@@ -127,11 +127,11 @@ async def test_step_that_ended_just_before_the_crash_is_not_run_again(tmp_path: 
 async def test_two_servers_that_want_to_go_on_do_it_once(tmp_path: Path) -> None:
     agents = {"a": Scripted([clarify("?"), proceed()])}
     async with bench(tmp_path, agents) as one, bench(tmp_path, agents) as other:
-        run_id = one.start("steps: [{agent: a}]")
+        run_id = await one.start("steps: [{agent: a}]")
         await one.settled(run_id)
         (question,) = one.store.messages.pending(run_id)
-        one.store.messages.reply(question.id, "x")
-        taken = [at.engine.resume(run_id) for at in (one, other)]
+        await one.store.write(one.store.messages.reply, question.id, "x")
+        taken = [await at.engine.resume(run_id) for at in (one, other)]
         assert sorted(taken) == [False, True]
         await one.settled(run_id)
         assert (await other.result(run_id))["decision"] == "PROCEED"
@@ -141,21 +141,21 @@ async def test_two_servers_that_want_to_go_on_do_it_once(tmp_path: Path) -> None
 async def test_server_of_another_folder_leaves_it_alone(tmp_path: Path) -> None:
     agents = {"a": Scripted(clarify("?"))}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start("steps: [{agent: a}]")
+        run_id = await at.start("steps: [{agent: a}]")
         await at.settled(run_id)
-        at.store.messages.reply(at.store.messages.pending(run_id)[0].id, "x")
+        await at.store.write(at.store.messages.reply, at.store.messages.pending(run_id)[0].id, "x")
         at.engine._cwd = tmp_path / "elsewhere"  # pyright: ignore[reportPrivateUsage]
-        assert at.engine.resume_all() == []
+        assert await at.engine.resume_all() == []
         with pytest.raises(Conflict, match="another folder"):
-            at.engine.resume(run_id)
+            await at.engine.resume(run_id)
 
 
 async def test_canceling_a_workflow_ends_all_of_it(tmp_path: Path) -> None:
     (one, begun_one), (two, begun_two) = hanging(), hanging()
     async with bench(tmp_path, {"a": one, "b": two, "c": Scripted(proceed())}) as at:
-        run_id = at.start("steps: [{parallel: [{agent: a}, {agent: b}]}, {agent: c}]")
+        run_id = await at.start("steps: [{parallel: [{agent: a}, {agent: b}]}, {agent: c}]")
         await asyncio.wait_for(asyncio.gather(begun_one.wait(), begun_two.wait()), 5)
-        at.store.runs.request_cancel(run_id)
+        await at.store.write(at.store.runs.request_cancel, run_id)
         assert (await at.settled(run_id)).status is RunStatus.CANCELED
         for child in at.store.runs.list(parent=run_id):
             assert (await at.settled(child.id)).status is RunStatus.CANCELED
@@ -165,17 +165,17 @@ async def test_canceling_a_workflow_that_waits_ends_it_at_once_and_closes_its_qu
     tmp_path: Path,
 ) -> None:
     async with bench(tmp_path, {"a": Scripted(clarify("?"))}) as at:
-        run_id = at.start("steps: [{agent: a}]")
+        run_id = await at.start("steps: [{agent: a}]")
         await at.settled(run_id)
-        assert at.store.runs.request_cancel(run_id).status is RunStatus.CANCELED
+        assert (await at.store.write(at.store.runs.request_cancel, run_id)).status is RunStatus.CANCELED
         assert at.questions(run_id) == []
-        assert at.engine.resume_all() == []
+        assert await at.engine.resume_all() == []
 
 
 async def test_cancel_that_the_server_did_not_live_to_carry_out_is_carried_out(tmp_path: Path) -> None:
     agent, begun = hanging()
     async with bench(tmp_path, {"a": agent}) as at:
-        run_id = at.start("steps: [{agent: a}]")
+        run_id = await at.start("steps: [{agent: a}]")
         await asyncio.wait_for(begun.wait(), 5)
         dead = OwnerId.new()
         at.store.folder.owner_lock(dead).touch()
@@ -188,9 +188,9 @@ async def test_cancel_that_the_server_did_not_live_to_carry_out_is_carried_out(t
 async def test_canceled_child_blocks_its_workflow(tmp_path: Path) -> None:
     agent, begun = hanging()
     async with bench(tmp_path, {"a": agent}) as at:
-        run_id = at.start("steps: [{agent: a}]")
+        run_id = await at.start("steps: [{agent: a}]")
         await asyncio.wait_for(begun.wait(), 5)
-        at.store.runs.request_cancel(at.store.runs.list(parent=run_id)[0].id)
+        await at.store.write(at.store.runs.request_cancel, at.store.runs.list(parent=run_id)[0].id)
         result = await at.result(run_id)
     assert result["decision"] == "STOP"
     assert "canceled" in result["reason"]
@@ -204,7 +204,7 @@ async def test_full_queue_delays_a_step_and_does_not_end_the_workflow(tmp_path: 
         return Outcome('{"decision": "PROCEED", "context_summary": "s"}')
 
     async with bench(tmp_path, {"a": Scripted(slow)}, slots=1, queued=1) as at:
-        runs: list[RunId] = [at.start("steps: [{agent: a}]") for _ in range(4)]
+        runs: list[RunId] = [await at.start("steps: [{agent: a}]") for _ in range(4)]
         active = [RunStatus.QUEUED, RunStatus.RUNNING]
         await at.until(lambda: len(at.store.runs.list(statuses=active)) == 6)
         released.set()
@@ -215,11 +215,11 @@ async def test_full_queue_delays_a_step_and_does_not_end_the_workflow(tmp_path: 
 async def test_text_that_cannot_be_read_any_more_ends_the_workflow_with_the_reason(tmp_path: Path) -> None:
     """P8: as after a downgrade."""
     async with bench(tmp_path, {"a": Scripted(clarify("?"))}) as at:
-        run_id = at.start("steps: [{agent: a}]")
+        run_id = await at.start("steps: [{agent: a}]")
         await at.settled(run_id)
         with at.store.database.write() as tx:
             tx.execute("UPDATE workflows SET text = 'steps: [{agent: a, novel: 1}]'")
-        at.answer(run_id, "x")
+        await at.answer(run_id, "x")
         run = await at.settled(run_id)
     assert run.status is RunStatus.ERROR
     assert isinstance(run.error, dict) and "'novel'" in str(run.error["message"])

@@ -45,7 +45,7 @@ async def finish(folder: Path) -> None:
     """The server that is left alone: everything that was begun must end."""
     async with bench(folder / "data", {"a": Noting(folder / "begun.jsonl")}) as at:
         await recovered(at)
-        for run_id in at.engine.resume_all():
+        for run_id in await at.engine.resume_all():
             assert (await at.result(run_id))["decision"] == "PROCEED"
 
 

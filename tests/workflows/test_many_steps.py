@@ -36,7 +36,7 @@ async def test_steps_that_wait_are_not_even_recorded(tmp_path: Path, steps: int)
     text = f"steps:\n  - at_once: {AT_ONCE}\n    parallel:\n" + "      - {agent: a}\n" * steps
     async with bench(tmp_path, {"a": Scripted(work)}, slots=2 * AT_ONCE, queued=0) as at:
         tasks_before = len(asyncio.all_tasks())
-        run_id = at.start(text)
+        run_id = await at.start(text)
         await asyncio.wait_for(full.wait(), PATIENCE_S)
         assert len(at.store.runs.list(parent=run_id, limit=-1)) == AT_ONCE
         assert len(asyncio.all_tasks()) - tasks_before <= 3 * AT_ONCE
@@ -60,5 +60,5 @@ async def test_slots_hold_back_what_a_parallel_would_start(tmp_path: Path) -> No
 
     text = "steps:\n  - parallel:\n" + "      - {agent: a}\n" * 30
     async with bench(tmp_path, {"a": Scripted(work)}, slots=2) as at:
-        assert (await at.result(at.start(text)))["decision"] == "PROCEED"
+        assert (await at.result(await at.start(text)))["decision"] == "PROCEED"
     assert most <= 2

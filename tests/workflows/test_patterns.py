@@ -27,7 +27,7 @@ async def test_chain_hands_on_the_summary_and_never_the_findings_P1(tmp_path: Pa
     writer = Scripted(wrote("added login", "src/login.ts") | {"raw": MARKER})
     checks = {name: Scripted("fine") for name in ("types", "lint", "tests", "security")}
     async with bench(tmp_path, {"researcher": researcher, "writer": writer}, checks) as at:
-        run_id = at.start(built_in("research-write-validate"), "add user authentication")
+        run_id = await at.start(built_in("research-write-validate"), "add user authentication")
         result = await at.result(run_id)
         assert (await at.settled(run_id)).status is RunStatus.SUCCESS
     assert result["decision"] == "PROCEED"
@@ -51,7 +51,7 @@ steps:
     writer = Scripted(proceed("changed a", files_changed=odd, details=MARKER))
     validator = Scripted(proceed("all good"))
     async with bench(tmp_path, {"writer": writer, "validator": validator}) as at:
-        assert (await at.result(at.start(text)))["decision"] == "PROCEED"
+        assert (await at.result(await at.start(text)))["decision"] == "PROCEED"
     context = handoff_in(validator.prompts[0])["context"]
     assert context["relevant_files"] == ["a.py"]
     assert context["previous_findings"] == "changed a"
@@ -62,7 +62,7 @@ async def test_long_summary_is_cut_to_500_tokens_and_said_to_be(tmp_path: Path) 
     text = "steps: [{agent: a}, {agent: b}]"
     first, second = Scripted(proceed("many words of a summary " * 400)), Scripted(proceed())
     async with bench(tmp_path, {"a": first, "b": second}) as at:
-        run_id = at.start(text)
+        run_id = await at.start(text)
         await at.result(run_id)
     told = handoff_in(second.prompts[0])["context"]["previous_findings"]
     assert estimate_tokens(told) <= 500
@@ -74,7 +74,7 @@ async def test_secret_is_redacted_on_its_way_to_the_next_phase(tmp_path: Path) -
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     first, second = Scripted(proceed(f"the token is {secret}", token=secret)), Scripted(proceed())
     async with bench(tmp_path, {"a": first, "b": second}) as at:
-        run_id = at.start("steps: [{agent: a}, {agent: b}]", f"use {secret}")
+        run_id = await at.start("steps: [{agent: a}, {agent: b}]", f"use {secret}")
         await at.result(run_id)
         kept = [str(each.output) for each in at.store.checkpoints.of_run(run_id)]
     assert secret not in first.prompts[0] + second.prompts[0] + "".join(kept)
@@ -101,7 +101,7 @@ async def test_parallel_aggregates_by_its_rule(
     }
     text = f"steps: [{{parallel: [{{agent: a0}}, {{agent: a1}}, {{agent: a2}}], rule: {rule}}}]"
     async with bench(tmp_path, agents) as at:
-        result = await at.result(at.start(text))
+        result = await at.result(await at.start(text))
     assert result["decision"] == decision
     assert result["issues"] == [f"no {number}" for number in range(stopping)]
     assert set(result["findings"]["checks"]) == {"a0", "a1", "a2"}
@@ -110,7 +110,7 @@ async def test_parallel_aggregates_by_its_rule(
 async def test_review_in_parallel_is_one_check_each(tmp_path: Path) -> None:
     checks = {name: Scripted("ok") for name in ("types", "lint", "tests")}
     async with bench(tmp_path, {}, checks) as at:
-        run_id = at.start(built_in("review-in-parallel"))
+        run_id = await at.start(built_in("review-in-parallel"))
         result = await at.result(run_id)
     assert result["decision"] == "PROCEED"
     assert result["findings"]["checks"]["types"]["passed"] is True
@@ -130,7 +130,7 @@ async def test_branch_goes_by_a_typed_field_of_the_finding(
 
     agents = {"researcher": Scripted(research), "writer": Scripted(wrote())}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start(built_in("simple-or-complex"))
+        run_id = await at.start(built_in("simple-or-complex"))
         result = await at.result(run_id)
         keys = [each.step for each in at.store.checkpoints.of_run(run_id) if each.child is not None]
     assert result["decision"] == "PROCEED"
@@ -144,7 +144,7 @@ async def test_field_of_the_wrong_type_is_asked_for_again(tmp_path: Path) -> Non
     replies = [proceed("hm", complexity="medium"), proceed("ok", complexity="simple")]
     agents = {"researcher": Scripted(replies), "writer": Scripted(wrote())}
     async with bench(tmp_path, agents) as at:
-        result = await at.result(at.start(built_in("simple-or-complex")))
+        result = await at.result(await at.start(built_in("simple-or-complex")))
     assert result["decision"] == "PROCEED"
     assert "findings.complexity must be one of simple, complex" in agents["researcher"].prompts[1]
 
@@ -167,7 +167,7 @@ steps:
 """
     agent = Scripted(lambda prompt, number: proceed(f"said {number}", deep=True))
     async with bench(tmp_path, {"a": agent}) as at:
-        run_id = at.start(text)
+        run_id = await at.start(text)
         assert (await at.result(run_id))["decision"] == "PROCEED"
         keys = {each.step for each in at.store.checkpoints.of_run(run_id) if each.child is not None}
     assert keys == {
@@ -187,7 +187,7 @@ async def test_team_hands_each_output_on_as_the_next_task(tmp_path: Path) -> Non
     """Seed 004: a pipeline of plain texts, on the same engine."""
     agents = {"reviewer": Scripted("line 3 is wrong"), "summarizer": Scripted("One bug.")}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start_team("name: review\nagents: [reviewer, summarizer]", "check hello.py")
+        run_id = await at.start_team("name: review\nagents: [reviewer, summarizer]", "check hello.py")
         result = await at.result(run_id)
     assert agents["reviewer"].prompts == ["check hello.py"]
     assert agents["summarizer"].prompts == ["line 3 is wrong"]
@@ -198,7 +198,7 @@ async def test_budget_of_the_tree_ends_a_workflow_and_says_which_limit(tmp_path:
     """P2: what was found is kept."""
     agents = {"a": Scripted(proceed("first")), "b": Scripted(proceed("never"))}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start("steps: [{agent: a}, {agent: b}]", budget=Budget(spawns=1))
+        run_id = await at.start("steps: [{agent: a}, {agent: b}]", budget=Budget(spawns=1))
         run = await at.settled(run_id)
         kept = [each.step for each in at.store.checkpoints.of_run(run_id) if each.child is not None]
     assert run.status is RunStatus.ERROR
@@ -212,7 +212,7 @@ async def test_savings_are_measured_for_each_phase(tmp_path: Path) -> None:
     researcher = Scripted(proceed("short", long=["word " * 2000]))
     writer = Scripted(wrote())
     async with bench(tmp_path, {"a": researcher, "b": writer}) as at:
-        result = await at.result(at.start("steps: [{agent: a}, {agent: b, phase: write}]"))
+        result = await at.result(await at.start("steps: [{agent: a}, {agent: b, phase: write}]"))
     first, second = result["savings"]["phases"]
     assert first["saved_percent"] == 0
     assert first["tokens"] == first["one_context"] > 2000

@@ -29,7 +29,7 @@ async def test_timeout_is_tried_once_more_with_a_simpler_handoff(tmp_path: Path)
     text = "steps: [{id: look, agent: a}, {id: use, agent: b}]"
     agents = {"a": Scripted(proceed("word " * 400)), "b": Scripted([LATE, proceed("made it")])}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start(text)
+        run_id = await at.start(text)
         result = await at.result(run_id)
         decided = at.decisions(run_id)
     assert result["decision"] == "PROCEED"
@@ -42,12 +42,12 @@ async def test_timeout_is_tried_once_more_with_a_simpler_handoff(tmp_path: Path)
 async def test_second_timeout_gives_partial_results_and_a_question(tmp_path: Path) -> None:
     agents = {"a": Scripted([LATE, LATE, proceed("with advice")])}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start(ONE)
+        run_id = await at.start(ONE)
         assert (await at.settled(run_id)).status is RunStatus.WAITING
         (question,) = at.questions(run_id)
         assert "ran out of time twice" in question
         assert "half of it" in question
-        at.answer(run_id, "look only at src")
+        await at.answer(run_id, "look only at src")
         result = await at.result(run_id)
     assert result["decision"] == "PROCEED"
     assert "The user says: look only at src" in handoff_in(agents["a"].prompts[2])["context"]["constraints"]
@@ -56,9 +56,9 @@ async def test_second_timeout_gives_partial_results_and_a_question(tmp_path: Pat
 async def test_user_may_stop_after_timeouts(tmp_path: Path) -> None:
     agents = {"a": Scripted([LATE, LATE])}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start(ONE)
+        run_id = await at.start(ONE)
         await at.settled(run_id)
-        at.answer(run_id, "Stop.")
+        await at.answer(run_id, "Stop.")
         result = await at.result(run_id)
         run = await at.settled(run_id)
     assert run.status is RunStatus.ERROR
@@ -72,7 +72,7 @@ async def test_stop_halts_and_the_reason_reaches_the_user(tmp_path: Path) -> Non
     conflict = stop("Critical conflict: two auth modules") | {"recommendations": ["merge them first"]}
     agents = {"a": Scripted(conflict), "b": Scripted(proceed())}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start("steps: [{id: look, agent: a}, {agent: b}]")
+        run_id = await at.start("steps: [{id: look, agent: a}, {agent: b}]")
         result = await at.result(run_id)
         run = await at.settled(run_id)
     assert run.status is RunStatus.ERROR
@@ -86,11 +86,11 @@ async def test_stop_halts_and_the_reason_reaches_the_user(tmp_path: Path) -> Non
 async def test_clarify_asks_and_runs_the_same_phase_again_with_the_answers(tmp_path: Path) -> None:
     agents = {"a": Scripted([clarify("Which provider?", "Which port?"), proceed("clear now")])}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start(ONE)
+        run_id = await at.start(ONE)
         run = await at.settled(run_id)
         assert (run.status, run.holds_slot) == (RunStatus.WAITING, False)
         assert at.questions(run_id) == ["look: Which provider?", "look: Which port?"]
-        at.answer(run_id, "Google", "443")
+        await at.answer(run_id, "Google", "443")
         assert (await at.result(run_id))["decision"] == "PROCEED"
         decided = at.decisions(run_id)
     constraints = handoff_in(agents["a"].prompts[1])["context"]["constraints"]
@@ -101,7 +101,7 @@ async def test_clarify_asks_and_runs_the_same_phase_again_with_the_answers(tmp_p
 async def test_flood_of_questions_is_held_back(tmp_path: Path) -> None:
     agents = {"a": Scripted(clarify(*("why " * 2_000 for _ in range(50))))}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start(ONE)
+        run_id = await at.start(ONE)
         await at.settled(run_id)
         asked = at.questions(run_id)
     assert len(asked) == 10
@@ -111,10 +111,10 @@ async def test_flood_of_questions_is_held_back(tmp_path: Path) -> None:
 async def test_endless_clarification_ends_as_blocked(tmp_path: Path) -> None:
     agents = {"a": Scripted(clarify("Really?"))}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start(ONE)
+        run_id = await at.start(ONE)
         for _ in range(3):
             assert (await at.settled(run_id)).status is RunStatus.WAITING
-            at.answer(run_id, "yes")
+            await at.answer(run_id, "yes")
         result = await at.result(run_id)
     assert result["decision"] == "STOP"
     assert "asked again after 3 answers" in result["reason"]
@@ -124,7 +124,7 @@ async def test_failed_validation_sends_the_writer_back_with_the_failures(tmp_pat
     agents = {"w": Scripted(wrote("v1", "a.py"))}
     checks = {"tests": Scripted([failing("E   assert 1 == 2\n1 failed"), "2 passed"])}
     async with bench(tmp_path, agents, checks) as at:
-        run_id = at.start(WRITE_AND_TEST)
+        run_id = await at.start(WRITE_AND_TEST)
         result = await at.result(run_id)
         decided = at.decisions(run_id)
     assert result["decision"] == "PROCEED"
@@ -146,16 +146,16 @@ async def test_writer_is_sent_back_twice_and_then_the_user_is_asked(tmp_path: Pa
     agents = {"w": Scripted(wrote())}
     checks = {"tests": Scripted(failing("1 failed"))}
     async with bench(tmp_path, agents, checks) as at:
-        run_id = at.start(WRITE_AND_TEST)
+        run_id = await at.start(WRITE_AND_TEST)
         assert (await at.settled(run_id)).status is RunStatus.WAITING
         assert len(agents["w"].prompts) == 3
         (question,) = at.questions(run_id)
         assert "validation failed 3 times" in question
         assert "1 failed" in question
-        at.answer(run_id, "use the other fixture")
+        await at.answer(run_id, "use the other fixture")
         assert (await at.settled(run_id)).status is RunStatus.WAITING
         assert "The user says: use the other fixture" in agents["w"].prompts[3]
-        at.answer(run_id, "stop")
+        await at.answer(run_id, "stop")
         result = await at.result(run_id)
     assert result["decision"] == "STOP"
     assert len(agents["w"].prompts) == 4
@@ -166,7 +166,7 @@ async def test_claim_of_success_with_a_failing_command_is_stop_P3(tmp_path: Path
     agents = {"v": Scripted(proceed("all checks pass, I promise"))}
     checks = {"tests": Scripted(failing("3 failed")), "lint": Scripted("clean")}
     async with bench(tmp_path, agents, checks) as at:
-        result = await at.result(at.start("steps: [{id: judge, agent: v, checks: [lint, tests]}]"))
+        result = await at.result(await at.start("steps: [{id: judge, agent: v, checks: [lint, tests]}]"))
     assert result["decision"] == "STOP"
     assert result["findings"]["checks"]["tests"]["passed"] is False
     assert result["findings"]["checks"]["lint"]["passed"] is True
@@ -178,7 +178,7 @@ async def test_checks_that_an_agent_claims_are_replaced_by_ours_P3(tmp_path: Pat
     agents = {"v": Scripted(claimed)}
     checks = {"tests": Scripted("TOTAL    10   1   87%\n2 passed")}
     async with bench(tmp_path, agents, checks) as at:
-        result = await at.result(at.start("steps: [{id: judge, agent: v, checks: [tests]}]"))
+        result = await at.result(await at.start("steps: [{id: judge, agent: v, checks: [tests]}]"))
     assert result["findings"]["checks"] == {
         "tests": {"passed": True, "command": "run tests", "coverage": 87.0, "errors": []}
     }
@@ -187,7 +187,7 @@ async def test_checks_that_an_agent_claims_are_replaced_by_ours_P3(tmp_path: Pat
 async def test_useless_answer_is_asked_for_once_more_with_the_reason(tmp_path: Path) -> None:
     agents = {"a": Scripted(["I am done, all good!", proceed("in form")])}
     async with bench(tmp_path, agents) as at:
-        result = await at.result(at.start(ONE))
+        result = await at.result(await at.start(ONE))
     assert result["decision"] == "PROCEED"
     assert "could not be used: there is no JSON object in it" in agents["a"].prompts[1]
     assert "I am done, all good!" in agents["a"].prompts[1]
@@ -196,7 +196,7 @@ async def test_useless_answer_is_asked_for_once_more_with_the_reason(tmp_path: P
 async def test_second_useless_answer_counts_as_blocked(tmp_path: Path) -> None:
     agents = {"a": Scripted(["prose", '{"decision": "MAYBE", "context_summary": "?"}'])}
     async with bench(tmp_path, agents) as at:
-        result = await at.result(at.start(ONE))
+        result = await at.result(await at.start(ONE))
     assert (result["decision"], result["status"]) == ("STOP", "blocked")
     assert "could not be used, twice: " in result["reason"]
     assert len(agents["a"].prompts) == 2
@@ -205,7 +205,7 @@ async def test_second_useless_answer_counts_as_blocked(tmp_path: Path) -> None:
 async def test_agent_that_fails_blocks_the_workflow_with_its_last_words(tmp_path: Path) -> None:
     agents = {"a": Scripted(failing("cannot reach the model"))}
     async with bench(tmp_path, agents) as at:
-        result = await at.result(at.start(ONE))
+        result = await at.result(await at.start(ONE))
     assert result["decision"] == "STOP"
     assert result["reason"] == "it ended with exit code 1"
     assert "cannot reach the model" in result["issues"][1]
@@ -214,9 +214,9 @@ async def test_agent_that_fails_blocks_the_workflow_with_its_last_words(tmp_path
 async def test_question_in_one_branch_lets_the_others_finish(tmp_path: Path) -> None:
     agents = {"a": Scripted([clarify("Which?"), proceed("a")]), "b": Scripted(proceed("b"))}
     async with bench(tmp_path, agents) as at:
-        run_id = at.start("steps: [{parallel: [{agent: a}, {agent: b}]}]")
+        run_id = await at.start("steps: [{parallel: [{agent: a}, {agent: b}]}]")
         assert (await at.settled(run_id)).status is RunStatus.WAITING
         assert len(agents["b"].prompts) == 1
-        at.answer(run_id, "this one")
+        await at.answer(run_id, "this one")
         assert (await at.result(run_id))["decision"] == "PROCEED"
     assert (len(agents["a"].prompts), len(agents["b"].prompts)) == (2, 1)

@@ -189,31 +189,30 @@ async def test_question_of_an_agent_reaches_whoever_waits_for_the_workflow(proje
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
         flows = service.workflows
-        run_id = _started(service, {"steps": [{"agent": "sleeps"}]})
+        run_id = await _started(service, {"steps": [{"agent": "sleeps"}]})
         while not (children := service.runs.store.runs.list(parent=run_id)):
             await service.runs.next_change(5)
         (child,) = children
         while service.runs.store.runs.get(child.id).process is None:
             await service.runs.next_change(0.05)
-        service.runs.store.messages.ask(child.id, "may I?")
+        await service.runs.store.write(service.runs.store.messages.ask, child.id, "may I?")
         seen = await flows.finish(run_id, 5)
         assert seen["questions"] == ["may I?"]
-        flows.answer(run_id, ["yes"])
+        await flows.answer(run_id, ["yes"])
         (message,) = service.runs.store.messages.of_run(child.id)
         assert message.answer == "yes"
         await service.runs.cancel_and_wait(run_id)
 
 
-def _started(service: Service, spec: dict[str, Any]) -> Any:
-
-    return service.workflows.start(None, Assignment(feature="x"), spec=spec, person=True).id
+async def _started(service: Service, spec: dict[str, Any]) -> Any:
+    return (await service.workflows.start(None, Assignment(feature="x"), spec=spec, person=True)).id
 
 
 async def test_many_findings_give_way_to_a_note(project: Path) -> None:
     """P4: whole parts go before words do."""
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
-        run_id = _started(service, {"steps": [{"agent": "researcher"}]})
+        run_id = await _started(service, {"steps": [{"agent": "researcher"}]})
         run = service.runs.store.runs.get(run_id)
         await service.runs.cancel_and_wait(run_id)
         run = service.runs.store.runs.get(run_id)
@@ -281,15 +280,17 @@ async def test_watching_person_answers_and_the_workflow_goes_on_in_its_folder(
     """Elsewhere the answer is kept, and a server of its folder goes on."""
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
-        asking = [service.workflows.start("ask", Assignment(feature="x"), person=True).id for _ in range(2)]
+        asking = [
+            (await service.workflows.start("ask", Assignment(feature="x"), person=True)).id for _ in range(2)
+        ]
         for run_id in asking:
             await service.workflows.finish(run_id, 20)
         here, elsewhere = runs_overview(service.runs)["asked"]
-        answer_run(service, here["run_id"], here["message_id"], "Google")
+        await answer_run(service, here["run_id"], here["message_id"], "Google")
         assert (await service.workflows.finish(here["run_id"], 20))["decision"] == "PROCEED"
     monkeypatch.chdir(project.parent)
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
-        told = answer_run(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
+        told = await answer_run(service, elsewhere["run_id"], elsewhere["message_id"], "Google")
         assert told["messageStatus"] == "parent_replied"
         assert service.workflows.outcome(elsewhere["run_id"])["status"] == "queued"

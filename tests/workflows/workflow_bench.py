@@ -32,6 +32,7 @@ from retinue.redaction import SecretRedactor
 from retinue.runtime import Supervisor, Work
 from retinue.store import RESULT_STEP
 from retinue.workflows import Embedded
+from retinue.workflows.embedded_steps import AlsoRecord
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
 Reply = str | Mapping[str, Any] | Outcome
@@ -108,28 +109,38 @@ class Bench:
         self.engine = Embedded(at.store, at.changes, supervisor, self, REDACTOR, at.store.folder.path)
 
     # What the engine starts its children with.
-    def agent(self, name: str, prompt: str, parent: RunId, timeout_s: float | None) -> Run:
-        return self._child(name, prompt, parent, self._agents[name], timeout_s)
+    async def agent(
+        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: AlsoRecord
+    ) -> Run:
+        return await self._child(name, prompt, parent, self._agents[name], also, timeout_s)
 
-    def check(self, name: str, parent: RunId) -> Run | None:
-        return self._child(name, f"run {name}", parent, self._checks[name]) if name in self._checks else None
+    async def check(self, name: str, parent: RunId, also: AlsoRecord) -> Run | None:
+        if name not in self._checks:
+            return None
+        return await self._child(name, f"run {name}", parent, self._checks[name], also)
 
-    def _child(
-        self, name: str, task: str, parent: RunId, executor: Scripted, timeout_s: float | None = None
+    async def _child(
+        self,
+        name: str,
+        task: str,
+        parent: RunId,
+        executor: Scripted,
+        also: AlsoRecord,
+        timeout_s: float | None = None,
     ) -> Run:
         spec = RunSpec(
             agent=name, task=task, executor="scripted", parent=parent, limits=RunLimits(run_s=timeout_s)
         )
-        return self.supervisor.start(Work(spec, executor, self.store.folder.path))
+        return await self.supervisor.start(Work(spec, executor, self.store.folder.path), also)
 
-    def start(
+    async def start(
         self, workflow: Workflow | str, feature: str = "add a thing", budget: Budget = UNLIMITED
     ) -> RunId:
         chosen = workflow if isinstance(workflow, Workflow) else read_workflow(workflow, "test", "given")
-        return self.engine.submit(chosen, Assignment(feature=feature), "tester", budget).id
+        return (await self.engine.submit(chosen, Assignment(feature=feature), "tester", budget)).id
 
-    def start_team(self, text: str, task: str) -> RunId:
-        return self.start(read_team(text, "team", "given"), task)
+    async def start_team(self, text: str, task: str) -> RunId:
+        return await self.start(read_team(text, "team", "given"), task)
 
     async def until(self, check: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         """Until it holds; looked at after every change of any run."""
@@ -160,10 +171,10 @@ class Bench:
     def questions(self, run_id: RunId) -> list[str]:
         return [message.question for message in self.store.messages.pending(run_id)]
 
-    def answer(self, run_id: RunId, *answers: str) -> None:
+    async def answer(self, run_id: RunId, *answers: str) -> None:
         for message, answer in zip(self.store.messages.pending(run_id), answers, strict=True):
-            self.store.messages.reply(message.id, answer)
-        self.engine.resume_all()
+            await self.store.write(self.store.messages.reply, message.id, answer)
+        await self.engine.resume_all()
 
     def decisions(self, run_id: RunId) -> list[dict[str, Any]]:
         events = self.store.events.of_run(run_id)

@@ -1,36 +1,43 @@
-"""What work asks before it spends: the shape of a run's meter. Counts nothing itself."""
+"""The port through which work spends a run's budget. Counts nothing itself; the runtime's meter does."""
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import AsyncGenerator, Generator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from typing import Protocol
 
 from retinue.core.budget import BudgetKind
 
 
 class Reserved(Protocol):
-    """An amount set aside. What was not settled when the block ends goes back."""
+    """An amount set aside. What is not settled when the block ends goes back."""
 
     def settle(self, actual: int) -> None:
-        """Say what was really spent; more than was set aside may raise `BudgetExceeded`."""
+        """Say what was really spent. More than was set aside may raise `BudgetExceeded`."""
         ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class Spending(Protocol):
-    """Safe from any thread. Whoever spends reserves first (P2)."""
+    """A run's budget. Whoever spends reserves first (P2).
 
-    def reserve(self, kind: BudgetKind, amount: int) -> Reserved:
-        """Raises `BudgetExceeded`, and sets nothing aside, when there is not enough."""
+    Every method raises `BudgetExceeded`, and sets nothing aside, if there is not enough.
+    """
+
+    def reserving(self, kind: BudgetKind, amount: int) -> AbstractAsyncContextManager[Reserved]:
+        """Set an amount aside for the length of a block, on an event loop."""
+        ...
+
+    def reserve(self, kind: BudgetKind, amount: int) -> AbstractContextManager[Reserved]:
+        """Set an amount aside for the length of a block, in a worker thread: it may wait for the store."""
         ...
 
     def charge(self, kind: BudgetKind, amount: int) -> None:
-        """Reserve and spend at once."""
+        """Reserve and spend at once, in a worker thread."""
         ...
 
 
@@ -38,20 +45,17 @@ class _Nothing:
     def settle(self, actual: int) -> None:
         return
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
-
 
 class Unmetered:
-    """For work that belongs to no run."""
+    """A budget without limits, for work that belongs to no run."""
 
-    def reserve(self, kind: BudgetKind, amount: int) -> Reserved:
-        return _Nothing()
+    @asynccontextmanager
+    async def reserving(self, kind: BudgetKind, amount: int) -> AsyncGenerator[Reserved]:
+        yield _Nothing()
+
+    @contextmanager
+    def reserve(self, kind: BudgetKind, amount: int) -> Generator[Reserved]:
+        yield _Nothing()
 
     def charge(self, kind: BudgetKind, amount: int) -> None:
         return

@@ -101,9 +101,9 @@ async def advise(model: Model, question: str, finds: Sequence[str], spending: Sp
 async def _reply(model: Model, prompt: Prompt, spending: Spending) -> Reply:
     """Reserved before it is spent (P2): the prompt by our estimate, and the longest reply."""
     size = sum(estimate_tokens(turn.text) for turn in prompt.turns)
-    with (
-        spending.reserve(BudgetKind.STEPS, 1) as step,
-        spending.reserve(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
+    async with (
+        spending.reserving(BudgetKind.STEPS, 1) as step,
+        spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
     ):
         step.settle(1)
         reply = await model.reply(prompt)

@@ -67,7 +67,7 @@ class Changes:
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._version = self._store.database.version()
+        self._version = self._store.database.others_version()
         self._seen = self._store.events.last()
         async with AsyncExitStack() as scope:
             group = await scope.enter_async_context(asyncio.TaskGroup())
@@ -138,7 +138,7 @@ class Changes:
                 await asyncio.sleep(RETRY_S)
 
     def _look(self) -> None:
-        version = self._store.database.version()
+        version = self._store.database.others_version()
         if version != self._version:
             self._seen, changed = self._store.events.changed_since(self._seen)
             self._version = version

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from retinue.core import Budget, BudgetExceeded, BudgetKind, Run, RunId, Usage
-from retinue.store import LedgerTable, Store, initial_credit
+from retinue.store import Store, initial_credit
 
 SPARE_SHARE = 16
 """A refill takes one part in so many of what remains, beyond what is needed at once."""
@@ -45,10 +45,10 @@ class BudgetSource(Protocol):
 class TreeAccount:
     """The credit that this process holds of one request tree's budget. Safe from any thread."""
 
-    def __init__(self, ledgers: LedgerTable, request: RunId, credit: Mapping[BudgetKind, int]) -> None:
-        self._ledgers = ledgers
+    def __init__(self, store: Store, request: RunId, credit: Mapping[BudgetKind, int]) -> None:
+        self._store = store
         self._request = request
-        self._limited = frozenset(ledgers.accounts(request))
+        self._limited = frozenset(store.ledgers.accounts(request))
         self._credit = Counter[BudgetKind](credit)
         self._lock = threading.Lock()
 
@@ -70,9 +70,12 @@ class TreeAccount:
         with self._lock:
             missing = amount - self._credit[kind]
         if missing > 0:
-            taken = self._ledgers.take(self._request, kind, missing, spare_share=SPARE_SHARE)
+            taken = self._store.ledgers.take(self._request, kind, missing, spare_share=SPARE_SHARE)
             with self._lock:
                 self._credit[kind] += taken
+
+    async def refill_async(self, kind: BudgetKind, amount: int) -> None:
+        await self._store.write(self.refill, kind, amount)
 
     def give_back(self, kind: BudgetKind, amount: int) -> None:
         if kind in self._limited:
@@ -90,10 +93,9 @@ class TreeAccount:
 class Meter:
     """One run's spending. Its child runs' spending counts against its limits too. Safe from any thread."""
 
-    def __init__(self, limits: Budget, source: BudgetSource, store: Store) -> None:
+    def __init__(self, limits: Budget, source: BudgetSource) -> None:
         self._limits = limits
         self._source = source
-        self._store = store
         self._taken = Counter[BudgetKind]()
         self._spent = Counter[BudgetKind]()
         self._open: set[Reservation] = set()
@@ -125,13 +127,13 @@ class Meter:
         `BudgetExceeded`.
         """
         while (reservation := self._try_reserve(kind, amount, deferred=True)) is None:
-            await self._store.write(self.account.refill, kind, amount)
+            await self.account.refill_async(kind, amount)
         try:
             yield reservation
         finally:
             reservation.settle(0)
         while reservation.owed and not self.try_take(kind, reservation.owed):
-            await self._store.write(self.account.refill, kind, reservation.owed)
+            await self.account.refill_async(kind, reservation.owed)
 
     def charge(self, kind: BudgetKind, amount: int) -> None:
         """Reserve and spend at once. For worker threads: it may wait for the store."""
@@ -234,7 +236,7 @@ class Meters:
         with self._tree(run.request) as account:
             source: BudgetSource = self._meters.get(run.id, account)
             while not source.try_take(kind, amount):
-                await self._store.write(account.refill, kind, amount)
+                await account.refill_async(kind, amount)
             try:
                 yield
             except BaseException:
@@ -252,7 +254,7 @@ class Meters:
         with self._tree(run.request, credit) as account:
             # A parent in another process cannot be asked; its tree's account still holds.
             parent = None if run.spec.parent is None else self._meters.get(run.spec.parent)
-            meter = Meter(run.spec.limits.budget, account if parent is None else parent, self._store)
+            meter = Meter(run.spec.limits.budget, account if parent is None else parent)
             self._meters[run.id] = meter
             try:
                 yield meter
@@ -270,7 +272,7 @@ class Meters:
     @contextmanager
     def _tree(self, request: RunId, credit: Mapping[BudgetKind, int] = NO_CREDIT) -> Generator[TreeAccount]:
         if request not in self._trees:
-            self._trees[request] = TreeAccount(self._store.ledgers, request, credit)
+            self._trees[request] = TreeAccount(self._store, request, credit)
         self._users[request] += 1
         try:
             yield self._trees[request]

@@ -236,6 +236,7 @@ class Supervisor:
                     async with self._pool.slot(run.id) as slot:
                         outcome = life.outcome = await self._perform(run, work, environment, meter, writer)
                         slot.keep()
+                        await self._store.posted()  # what was noted of the run belongs into its ending
                         await self._finish(
                             life, await self._retrying(partial(self._ending, run, outcome)), meter
                         )

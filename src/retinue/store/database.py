@@ -119,11 +119,12 @@ class Database:
         self._jobs: deque[_Job] = deque()
         self._has_jobs = threading.Condition()
         self._closing = False
+        self._others_version = 0
         self._writer_thread: threading.Thread | None = None
         try:
             self._file_lock = FileLock(folder.write_lock)
             self._writer = self._connect()
-        except (OSError, sqlite3.Error) as error:
+        except OSError as error:
             raise Unavailable("the store cannot be opened", hint=_HINT) from error
         try:
             self._set_up()
@@ -133,30 +134,37 @@ class Database:
             raise
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.folder.database, timeout=1.0, isolation_level=None, check_same_thread=False
-        )
-        connection.row_factory = sqlite3.Row
-        return connection
-
-    def _set_up(self) -> None:
-        """Configure the writing connection. Takes the lock only if the tables are not up to date."""
         try:
+            connection = sqlite3.connect(
+                self.folder.database, timeout=1.0, isolation_level=None, check_same_thread=False
+            )
+            connection.row_factory = sqlite3.Row
             for pragma in (
                 "synchronous = NORMAL",
                 "wal_autocheckpoint = 0",
                 f"journal_size_limit = {_LOG_BYTES_KEPT}",
                 "foreign_keys = ON",
             ):
-                self._writer.execute(f"PRAGMA {pragma}")
+                connection.execute(f"PRAGMA {pragma}")
+        except sqlite3.DatabaseError as error:
+            raise _unavailable(error) from error
+        return connection
+
+    def _set_up(self) -> None:
+        """Bring the tables up to date. Takes the lock only if they are not."""
+        try:
             version: int = self._writer.execute("PRAGMA user_version").fetchone()[0]
             if version == len(MIGRATIONS):
                 return
         except sqlite3.DatabaseError as error:
             raise _unavailable(error) from error
-        with self._locked(LOCK_TIMEOUT_S):
-            self._writer.execute("PRAGMA journal_mode = WAL")
-            migrate(self._writer)
+        self._lock(time.monotonic() + LOCK_TIMEOUT_S)
+        try:
+            with _our_errors():
+                self._writer.execute("PRAGMA journal_mode = WAL")
+                migrate(self._writer)
+        finally:
+            self._unlock()
 
     # Writing
 
@@ -172,8 +180,12 @@ class Database:
                 yield transaction
             return
         _refuse_event_loop()
-        with self._writing, self._locked(LOCK_TIMEOUT_S), self._transaction() as transaction:
-            yield transaction
+        self._lock(time.monotonic() + LOCK_TIMEOUT_S)
+        try:
+            with _our_errors(), self._transaction() as transaction:
+                yield transaction
+        finally:
+            self._unlock()
         self._announce(transaction)
 
     async def submit(self, call: Callable[[], T]) -> T:
@@ -224,16 +236,13 @@ class Database:
                         break
                     self._perform(job)
             finally:
-                self._file_lock.release()
-                self._writing.release()
+                self._unlock()
 
     def _lock_for_jobs(self) -> bool:
         """Wait for the lock as long as a job waits for it. Jobs whose time is over fail meanwhile."""
         while self._drop_late_jobs():
-            if self._writing.acquire(timeout=_LOCK_POLL_S):
-                if self._file_lock.acquire(_LOCK_POLL_S):
-                    return True
-                self._writing.release()
+            if self._try_lock():
+                return True
         return False
 
     def _drop_late_jobs(self) -> bool:
@@ -269,16 +278,23 @@ class Database:
         self._announce(transaction)
         job.resolve(result)
 
-    @contextmanager
-    def _locked(self, timeout_s: float) -> Generator[None]:
-        """Hold the lock among processes. SQLite's errors become ours."""
-        if not self._file_lock.acquire(timeout_s):
-            raise _busy()
-        try:
-            with _our_errors():
-                yield
-        finally:
-            self._file_lock.release()
+    def _lock(self, deadline: float) -> None:
+        while not self._try_lock():
+            if time.monotonic() >= deadline:
+                raise _busy()
+
+    def _try_lock(self) -> bool:
+        """Try for a moment to lock the file among threads and processes. Between two tries others get on."""
+        if not self._writing.acquire(timeout=_LOCK_POLL_S):
+            return False
+        if self._file_lock.acquire(_LOCK_POLL_S):
+            return True
+        self._writing.release()
+        return False
+
+    def _unlock(self) -> None:
+        self._file_lock.release()
+        self._writing.release()
 
     @contextmanager
     def _transaction(self) -> Generator[Transaction]:
@@ -337,9 +353,19 @@ class Database:
         found = self.rows(sql, values)
         return found[0] if found else None
 
-    def version(self) -> int:
-        """A number that changes with every commit of any connection but the reading one."""
-        return self.rows("PRAGMA data_version")[0][0]
+    def others_version(self) -> int:
+        """A number that changes when another process commits. Never waits for a writer.
+
+        While this process writes, it is the number seen before.
+        """
+        if self._writing.acquire(blocking=False):
+            try:
+                self._others_version = self._writer.execute("PRAGMA data_version").fetchone()[0]
+            except sqlite3.DatabaseError as error:
+                raise Unavailable(f"the store cannot be read: {error}") from error
+            finally:
+                self._writing.release()
+        return self._others_version
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every write, in the writing thread. Returns a function that stops it."""

@@ -119,7 +119,7 @@ class _Talk:
         error = error or report.error
         if error is None and not report.ended:
             error = unfinished(self._name, exit_code, self._complaints.text)
-        error = report.charge(self._ctx.spending, error)
+        error = await report.charge(self._ctx.spending, error)
         usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": self._bytes}
         return Outcome(
             report.answer,

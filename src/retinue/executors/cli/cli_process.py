@@ -80,7 +80,7 @@ class CliExecutor:
                     await lines.finish()
         report = events.report
         error = error or report.error or self._unproved(report, exit_code, lines.complaints.text)
-        error = report.charge(ctx.spending, error)
+        error = await report.charge(ctx.spending, error)
         usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": lines.bytes}
         return Outcome(
             report.answer,

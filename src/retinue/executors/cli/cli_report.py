@@ -46,11 +46,12 @@ class CliReport:
         amounts = {"steps": self.steps, "tokens": self.tokens, "cost_micros": self.cost_micros or 0}
         return {name: amount for name, amount in amounts.items() if amount}
 
-    def charge(self, spending: Spending, error: RetinueError | None) -> RetinueError | None:
+    async def charge(self, spending: Spending, error: RetinueError | None) -> RetinueError | None:
         """What is only known afterwards is spent all the same; too much of it fails a run that had not."""
         for name, amount in self.usage().items():
             try:
-                spending.reserve(BudgetKind(name), 0).settle(amount)  # spent, whether it was allowed or not
+                async with spending.reserving(BudgetKind(name), 0) as spent:
+                    spent.settle(amount)
             except BudgetExceeded as exceeded:
                 error = error or exceeded
         return error

@@ -129,9 +129,9 @@ class ModelRequester:
     async def _send(self, prompt: Prompt, size: int) -> Reply:
         if not self.steps_left:
             raise LimitExceeded("steps", self.steps + 1, self._caps.steps)
-        with (
-            self._spending.reserve(BudgetKind.STEPS, 1) as step,
-            self._spending.reserve(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
+        async with (
+            self._spending.reserving(BudgetKind.STEPS, 1) as step,
+            self._spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
         ):
             self.steps += 1
             step.settle(1)
