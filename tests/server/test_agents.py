@@ -33,7 +33,7 @@ async def host_of(*projects: Path, scripted: Scripted | None = None) -> AsyncGen
     known = replace(
         built.agents, executors={**built.agents.executors, "local": (scripted or Scripted()).make}
     )
-    service = replace(built, agents=known)
+    service = replace(built, agent_service=known)
     async with Client(build_server(service, loaded.settings.tools.groups, lifetime(loaded))) as client:
         yield client
 

@@ -38,7 +38,7 @@ def service(*projects: Path, executors: dict[str, Callable[[Agent], Executor]] |
         return built
     scripted = {**known.executors, **executors}
     known = replace(known, executors=scripted, is_installed=scripted.__contains__)
-    return replace(built, agents=known)
+    return replace(built, agent_service=known)
 
 
 def write_agent(folder: Path, path: str, header: str, body: str = "Do it.") -> Path:

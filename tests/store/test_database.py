@@ -99,7 +99,7 @@ def test_a_file_that_is_no_database_is_refused_with_a_reason(tmp_path: Path) -> 
     (tmp_path / "retinue.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(Unavailable, match="cannot be used") as refused:
         Store.open(tmp_path)
-    assert "move it away" in (refused.value.hint or "")
+    assert "Move it away" in (refused.value.hint or "")
 
 
 def test_file_where_a_folder_must_be_is_named(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_write_on_the_event_loop_is_refused(bench: Bench) -> None:
 async def test_cancelled_write_that_waits_for_the_lock_is_given_up(bench: Bench) -> None:
     run = await bench.store.write(bench.queued)
     lock = FileLock(bench.store.folder.write_lock)
-    assert lock.try_acquire()
+    assert lock.acquire(5)
     task = asyncio.create_task(bench.store.write(bench.store.runs.request_cancel, run.id))
     await asyncio.sleep(0)
     task.cancel()
@@ -194,7 +194,7 @@ async def test_cancelled_write_that_waits_for_the_lock_is_given_up(bench: Bench)
 async def test_reads_do_not_wait_for_a_write_that_waits(bench: Bench) -> None:
     run = await bench.store.write(bench.queued)
     lock = FileLock(bench.store.folder.write_lock)
-    assert lock.try_acquire()
+    assert lock.acquire(5)
     task = asyncio.create_task(bench.store.write(bench.store.runs.request_cancel, run.id))
     await asyncio.sleep(0)
     assert bench.status(run.id) is RunStatus.QUEUED

@@ -50,7 +50,7 @@ class Noting(Scripted):
 async def recovered(at: Bench) -> None:
     """Until the server before is known to be dead: its lock may outlive it for a moment."""
     for _ in range(5_000):
-        recover_dead_owners(at.store, lambda _: None)
+        await asyncio.to_thread(recover_dead_owners, at.store, lambda _: None)
         if all(run.owner == "" for run in at.store.runs.list(statuses=ACTIVE_STATUSES, limit=-1)):
             return
         await asyncio.sleep(0.001)

@@ -33,6 +33,15 @@ def hanging() -> tuple[Scripted, asyncio.Event]:
     return Scripted(script), script.begun
 
 
+async def run_sql(store: Store, *statements: str) -> None:
+    def run() -> None:
+        with store.database.write() as tx:
+            for statement in statements:
+                tx.execute(statement)
+
+    await store.write(run)
+
+
 async def test_answer_after_a_restart_goes_on_and_finished_steps_do_not_run_again(tmp_path: Path) -> None:
     first = Scripted(proceed("one"))
     async with bench(tmp_path, {"a": first, "b": Scripted(clarify("Which?"))}) as at:
@@ -114,9 +123,12 @@ async def test_step_that_ended_just_before_the_crash_is_not_run_again(tmp_path: 
         await at.settled(run_id)
         (question,) = at.store.messages.pending(run_id)
     with Store.open(tmp_path) as store:
-        with store.database.write() as tx:  # as if the server had died between the two writes
-            tx.execute("DROP TRIGGER checkpoints_stand")
-            tx.execute("UPDATE checkpoints SET ended_at = NULL, output = NULL WHERE step = 'first:agent:1'")
+        # As if the server had died between the two writes.
+        await run_sql(
+            store,
+            "DROP TRIGGER checkpoints_stand",
+            "UPDATE checkpoints SET ended_at = NULL, output = NULL WHERE step = 'first:agent:1'",
+        )
         await store.write(store.messages.reply, question.id, "x")
     async with bench(tmp_path, {"a": agent, "b": Scripted(proceed())}) as at:
         await at.engine.resume_all()
@@ -179,9 +191,10 @@ async def test_cancel_that_the_server_did_not_live_to_carry_out_is_carried_out(t
         await asyncio.wait_for(begun.wait(), 5)
         dead = OwnerId.new()
         at.store.folder.owner_lock(dead).touch()
-        with at.store.database.write() as tx:
-            tx.execute("UPDATE runs SET owner = ?, cancel_requested_at = 1 WHERE id = ?", (dead, run_id))
-        recover_dead_owners(at.store, lambda _: None)
+        await run_sql(
+            at.store, f"UPDATE runs SET owner = '{dead}', cancel_requested_at = 1 WHERE id = '{run_id}'"
+        )
+        await asyncio.to_thread(recover_dead_owners, at.store, lambda _: None)
         assert at.store.runs.get(run_id).status is RunStatus.CANCELED
 
 
@@ -217,8 +230,7 @@ async def test_text_that_cannot_be_read_any_more_ends_the_workflow_with_the_reas
     async with bench(tmp_path, {"a": Scripted(clarify("?"))}) as at:
         run_id = await at.start("steps: [{agent: a}]")
         await at.settled(run_id)
-        with at.store.database.write() as tx:
-            tx.execute("UPDATE workflows SET text = 'steps: [{agent: a, novel: 1}]'")
+        await run_sql(at.store, "UPDATE workflows SET text = 'steps: [{agent: a, novel: 1}]'")
         await at.answer(run_id, "x")
         run = await at.settled(run_id)
     assert run.status is RunStatus.ERROR

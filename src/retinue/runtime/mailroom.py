@@ -16,6 +16,7 @@ from retinue.core import (
     PermissionWanted,
     RunId,
     RunStatus,
+    RunUnknown,
 )
 from retinue.runtime.changes import Changes
 from retinue.store import Store
@@ -53,11 +54,12 @@ class Mailroom:
 
         Who is interrupted while they wait does not come back for it: nobody is to think about it any longer.
         """
-        message = await self._store.write(self._store.messages.ask, run_id, question, wanted)
+        message_id = MessageId.new()
         try:
-            return await self.answer(message.id, wait_s)
+            await self._store.write(self._store.messages.ask, run_id, question, wanted, message_id)
+            return await self.answer(message_id, wait_s)
         except asyncio.CancelledError:
-            self._store.post(self._settle, message.id, TAKEN_BACK)
+            self._store.post(self._settle, message_id, TAKEN_BACK)  # also if it was cancelled while recorded
             raise
 
     async def ask_once(
@@ -88,8 +90,8 @@ class Mailroom:
         return await self._settled(message_id) or self._store.messages.get(message_id)
 
     def _settle(self, message_id: MessageId, answer: str) -> bool:
-        """Answer an open question ourselves. False if somebody answered after all."""
-        with suppress(Conflict):
+        """Answer an open question ourselves. False if somebody answered after all, or it was never asked."""
+        with suppress(Conflict, RunUnknown):
             self._store.messages.reply(message_id, answer)
             return True
         return False

@@ -24,9 +24,15 @@ class MessageTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def ask(self, run_id: RunId, question: str, permission: PermissionWanted | None = None) -> Message:
-        """Write the question down; the run waits from now on, and its slot is free for others."""
-        message_id = MessageId.new()
+    def ask(
+        self,
+        run_id: RunId,
+        question: str,
+        permission: PermissionWanted | None = None,
+        message_id: MessageId | None = None,
+    ) -> Message:
+        """Record a question. The run waits from now on, and its slot is free for others."""
+        message_id = message_id or MessageId.new()
         with self._database.write() as tx:
             row = tx.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()
             if row is None:
