@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from retinue.core.executor import ProcessIdentity
 from retinue.core.run import RunSpec
-from retinue.store.owners import Owner
+from retinue.store.recovery import Owner
 from retinue.store.queue import Capacity
 from retinue.store.store import Store
 

@@ -23,7 +23,7 @@ from retinue.core import (
     RunId,
     RunStatus,
 )
-from retinue.store import LogStream, LogWriter, Orphan, Owner, Store, logs, owners, recover_dead_owners
+from retinue.store import LogStream, LogWriter, Orphan, Owner, Store, logs, recover_dead_owners, recovery
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 WORKER = Path(__file__).with_name("store_worker.py")
@@ -159,7 +159,7 @@ def test_the_locks_of_the_dead_are_cleared_away(bench: Bench) -> None:
     bench.store.folder.owner_lock(OwnerId.new()).touch()
     (bench.store.folder.owners / "not an owner.lock").touch()
     recover_dead_owners(bench.store, nothing)
-    assert owners.known(bench.store.folder) == [bench.owner_id]
+    assert recovery.known(bench.store.folder) == [bench.owner_id]
     assert bench.store.folder.owner_lock(bench.owner_id).exists()
 
 
@@ -169,8 +169,8 @@ def test_an_owner_that_loses_its_lock_file_while_it_registers_takes_another(benc
 
     def clear() -> None:
         while not stop.is_set():
-            for owner_id in owners.known(bench.store.folder):
-                with owners.dead(bench.store.folder, owner_id):
+            for owner_id in recovery.known(bench.store.folder):
+                with recovery.dead(bench.store.folder, owner_id):
                     pass
 
     clearing = threading.Thread(target=clear)
@@ -179,7 +179,7 @@ def test_an_owner_that_loses_its_lock_file_while_it_registers_takes_another(benc
     stop.set()
     clearing.join(5)
     for owner in registered:
-        with owners.dead(bench.store.folder, owner.id) as is_dead:
+        with recovery.dead(bench.store.folder, owner.id) as is_dead:
             assert not is_dead
         owner.close()
 

@@ -19,7 +19,7 @@ from retinue.core import (
     estimate_tokens,
     handoff_schemas,
 )
-from retinue.workflows.replies import Unreadable, read_reply, shortened
+from retinue.workflows.handoff_messages import Unreadable, read_reply, shortened
 
 REQUEST = HandoffRequest(
     task_id="t/1",

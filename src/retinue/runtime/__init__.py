@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.runtime.background import Background as Background
+    from retinue.runtime.background import (
+        Background as Background,
+        recover_in_background as recover_in_background,
+    )
     from retinue.runtime.changes import POLL_S as POLL_S, Changes as Changes
     from retinue.runtime.child_socket import open_child_socket as open_child_socket
     from retinue.runtime.mailroom import Mailroom as Mailroom
     from retinue.runtime.permissions import PermissionBroker as PermissionBroker
     from retinue.runtime.pool import Pool as Pool
-    from retinue.runtime.recovery import recover_in_background as recover_in_background
     from retinue.runtime.supervisor import (
         Parked as Parked,
         Performed as Performed,
@@ -22,13 +24,12 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "background": "Background",
+            "background": "Background recover_in_background",
             "changes": "POLL_S Changes",
             "child_socket": "open_child_socket",
             "mailroom": "Mailroom",
             "permissions": "PermissionBroker",
             "pool": "Pool",
-            "recovery": "recover_in_background",
             "supervisor": "Parked Performed Supervisor Work",
         },
     )

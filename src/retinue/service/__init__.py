@@ -6,13 +6,7 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.service.adoption import adopt_workflows as adopt_workflows
-    from retinue.service.agent_state import AgentState as AgentState
-    from retinue.service.agents import AgentService as AgentService
-    from retinue.service.configuration import (
-        check_settings_file as check_settings_file,
-        describe_settings as describe_settings,
-        user_settings_location as user_settings_location,
-    )
+    from retinue.service.agents import AgentService as AgentService, AgentState as AgentState
     from retinue.service.handoff_documents import (
         Draft as Draft,
         create_handoff as create_handoff,
@@ -40,6 +34,8 @@ if TYPE_CHECKING:
     from retinue.service.service import ADD_A_ROOT as ADD_A_ROOT, Later as Later, Service as Service
     from retinue.service.setup import (
         InstallOutcome as InstallOutcome,
+        check_settings_file as check_settings_file,
+        describe_settings as describe_settings,
         diagnose as diagnose,
         host_file as host_file,
         host_link as host_link,
@@ -47,19 +43,20 @@ if TYPE_CHECKING:
         install_host as install_host,
         server_entry as server_entry,
         uninstall_host as uninstall_host,
+        user_settings_location as user_settings_location,
     )
     from retinue.service.waiting import Waiting as Waiting
-    from retinue.service.workflow_input import parse_assignment as parse_assignment
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
-    from retinue.service.workflows import WorkflowService as WorkflowService
+    from retinue.service.workflows import (
+        WorkflowService as WorkflowService,
+        parse_assignment as parse_assignment,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "adoption": "adopt_workflows",
-            "agent_state": "AgentState",
-            "agents": "AgentService",
-            "configuration": "check_settings_file describe_settings user_settings_location",
+            "agents": "AgentService AgentState",
             "handoff_documents": "Draft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
             "model_plan": "plan_models",
@@ -72,12 +69,11 @@ else:
             "runs": "RunService",
             "service": "ADD_A_ROOT Later Service",
             "setup": (
-                "InstallOutcome diagnose host_file host_link host_snippet install_host server_entry "
-                "uninstall_host"
+                "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
+                "host_snippet install_host server_entry uninstall_host user_settings_location"
             ),
             "waiting": "Waiting",
-            "workflow_input": "parse_assignment",
             "workflow_views": "savings_table timeline",
-            "workflows": "WorkflowService",
+            "workflows": "WorkflowService parse_assignment",
         },
     )

@@ -5,10 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
-from retinue.core import BudgetKind, Message, MessageStatus, Run, RunStatus, Usage, estimate_tokens
-from retinue.store import LogLine, message_view, time_text
+from retinue.core import (
+    BudgetKind,
+    InvalidInput,
+    Message,
+    MessageStatus,
+    Run,
+    RunStatus,
+    Usage,
+    counted,
+    estimate_tokens,
+)
+from retinue.store import ALL_STREAMS, LogLine, LogStream, message_view, read_log, tail_log, time_text
 
 CUT = "[…]"
 ANSWER = frozenset({"output", "value", "cut"})
@@ -190,3 +201,49 @@ def _texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
             yield value, key, item
         elif isinstance(item, dict | list):
             yield from _texts(item)
+
+
+# MERGED log_pages: A run's log as an answer: its end, or what follows a cursor, and no more than fits (P4).
+
+TAIL_LINES = 200
+LONGEST_LINE = 400
+MAX_LETTERS_PER_TOKEN = 4
+"""A line alone may be longer than all that fits: then its end is shown."""
+BYTES_PER_TOKEN = 2
+"""Of a log, at the least: a page of so many bytes fits."""
+
+
+def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[str, Any]:
+    if stream not in ("all", *LogStream):
+        names = ", ".join(("all", *(each.value for each in LogStream)))
+        raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
+    if tokens < 1:
+        raise InvalidInput(f"no log fits into {tokens} tokens", hint="leave it out for the default")
+    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
+    if cursor is None:
+        page = tail_log(path, TAIL_LINES, streams)
+        kept = _fitting(page.lines[::-1], tokens)[::-1]
+    else:
+        page = read_log(path, cursor, tokens * BYTES_PER_TOKEN, streams)
+        kept = page.lines
+    text = "\n".join(line(each, streams=len(streams) > 1) for each in kept)
+    most = max(LONGEST_LINE, tokens * MAX_LETTERS_PER_TOKEN)
+    view: dict[str, Any] = {
+        "log": text if len(text) <= most else CUT + text[-most:],
+        "cursor": page.cursor,
+        "more": not page.at_end,
+    }
+    if left_out := len(page.lines) - len(kept):
+        view["cut"] = (
+            f"{counted(left_out, 'line')} did not fit; ask with a larger `tokens`, or read the log's file"
+        )
+    return view
+
+
+def _fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
+    """As many from the beginning as fit, one at least."""
+    for number, each in enumerate(lines):
+        tokens -= estimate_tokens(each.text) + 2
+        if tokens < 0:
+            return lines[: max(1, number)]
+    return lines

@@ -34,7 +34,7 @@ from retinue.core import (
 from retinue.runtime import Changes, Mailroom, PermissionBroker, Supervisor, Work
 from retinue.service import run_views
 from retinue.service.agents import AgentService
-from retinue.service.log_pages import log_page
+from retinue.service.run_views import log_page
 from retinue.service.waiting import NOBODY, QuestionPresenter, Waiting, WaitMode
 from retinue.store import Store
 

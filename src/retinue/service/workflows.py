@@ -1,22 +1,24 @@
 """The verbs of workflows and teams: list, check, run, answer, go on, show. Knows nothing of MCP or terminals.
 
-The engine is imported where it is used: most commands, and most starts of a server, need no workflow.
-"""
+The engine is imported where it is used: most commands, and most starts of a server, need no workflow."""
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from retinue.core import (
+    Agent,
     Assignment,
     ConfigInvalid,
     Conflict,
+    Executor,
     InvalidInput,
     Run,
     RunId,
@@ -25,16 +27,104 @@ from retinue.core import (
     Workflow,
     counted,
 )
-from retinue.definitions import CHECKS, WorkflowCatalog, WorkflowKind, did_you_mean, find_checks
+from retinue.definitions import (
+    CHECKS,
+    MalformedDefinition,
+    WorkflowCatalog,
+    WorkflowKind,
+    did_you_mean,
+    find_checks,
+    read_workflow,
+)
 from retinue.service import workflow_views
 from retinue.service.runs import PERSON, RunService, refuse_unfit_answer
 from retinue.service.waiting import NOBODY, QuestionPresenter
-from retinue.service.workflow_children import Checker, Children
-from retinue.service.workflow_input import workflow_in
 from retinue.store import RESULT_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
     from retinue.workflows import Embedded
+
+
+# MERGED workflow_children: The runs below a workflow: agents for whoever called it, and the project's own checks.
+
+Checker = Callable[[Agent], Executor]
+"""What runs a check, given as an agent that is a command: the place for a sandbox around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    runs: RunService
+    confirmed: ConfirmedChecks
+    check_timeout_s: float
+    checker: Checker
+
+    async def agent(
+        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
+    ) -> Run:
+        caller = self.runs.store.runs.get(parent).spec.caller
+        agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
+        if timeout_s is not None:
+            agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
+        executor = self.runs.agents.executor(agent)
+        return await self.runs.begin(agent, executor, prompt, parent=parent, caller=caller, also=also)
+
+    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
+        argv = self.confirmed.of(self.runs.cwd).get(name)
+        if argv is None:
+            return None
+        check = Agent(
+            name=f"check-{name}",
+            description=f"The project's own check of its {name}.",
+            executor="command",
+            command=tuple(each.replace("{", "{{").replace("}", "}}") for each in argv),
+            timeout_s=self.check_timeout_s,
+            source="confirmed checks",
+        )
+        return await self.runs.begin(check, self.checker(check), shlex.join(argv), parent=parent, also=also)
+
+
+# MERGED workflow_input: What callers give to a workflow, checked: the assignment, and a workflow in place of a name.
+
+MOST_TOLD = 10
+"""Mistakes of one spec: whoever made more has written something else."""
+
+
+def parse_assignment(given: str | Mapping[str, Any]) -> Assignment:
+    """A text, or a table in the words of a handoff's context."""
+    if isinstance(given, str):
+        return Assignment(feature=given)
+    known = ("feature", "spec_path", "relevant_files", "constraints")
+    for key in given:
+        if key not in known:
+            raise InvalidInput(f"the input has no key {key!r}", hint=f"known are: {', '.join(known)}")
+    feature, spec_path = given.get("feature"), given.get("spec_path")
+    if not isinstance(feature, str) or not isinstance(spec_path, str | None):
+        raise InvalidInput("the input needs `feature`, a text", hint="and `spec_path` is a path, if given")
+    return Assignment(
+        feature=feature,
+        spec_path=spec_path,
+        relevant_files=_texts(given, "relevant_files"),
+        constraints=_texts(given, "constraints"),
+    )
+
+
+def _texts(given: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value: Any = given.get(key) or []
+    if not isinstance(value, list):
+        raise InvalidInput(
+            f"the input's `{key}` must be a list of texts", hint=f'for example {{"{key}": []}}'
+        )
+    return tuple(map(str, cast("list[Any]", value)))
+
+
+def workflow_in(spec: Mapping[str, Any] | str) -> Workflow:
+    """A workflow that is given as YAML, or as a table: JSON is YAML too."""
+    try:
+        return read_workflow(spec if isinstance(spec, str) else json.dumps(spec), "given", "given")
+    except MalformedDefinition as error:
+        told = [f"line {problem.line}: {problem}" for problem in error.problems[:MOST_TOLD]]
+        raise InvalidInput(f"the spec is broken: {'. '.join(told)}", hint="correct the spec") from None
+
 
 log = logging.getLogger(__name__)
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
         tail_log as tail_log,
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
-    from retinue.store.owners import Owner as Owner
     from retinue.store.pruning import prune_runs as prune_runs
     from retinue.store.queue import Capacity as Capacity, QueueStanding as QueueStanding
     from retinue.store.recovery import (
         EndProcesses as EndProcesses,
         Orphan as Orphan,
+        Owner as Owner,
         interrupt_owner as interrupt_owner,
         recover_dead_owners as recover_dead_owners,
     )
@@ -58,10 +58,9 @@ else:
             "ledgers": "LedgerTable initial_credit",
             "logs": "ALL_STREAMS LogLine LogStream LogWriter last_words read_log tail_log",
             "meta_files": "message_view time_text",
-            "owners": "Owner",
             "pruning": "prune_runs",
             "queue": "Capacity QueueStanding",
-            "recovery": "EndProcesses Orphan interrupt_owner recover_dead_owners",
+            "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
             "sessions": "SESSION_SUFFIX KeptSession SessionNote forget_sessions kept_sessions",
             "store": "Store",

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from retinue.core import Decision, HandoffResponse, PhaseStatus, Step
-from retinue.workflows.replies import shortened
+from retinue.workflows.handoff_messages import shortened
 from retinue.workflows.steps import CheckResult, Steps
 
 ERROR_TOKENS = 300

@@ -14,10 +14,18 @@ from itertools import count
 
 from retinue.core import Decision, HandoffRequest, HandoffResponse, PhaseStatus, Step, estimate_tokens
 from retinue.workflows.acceptance import accept
-from retinue.workflows.prompts import plain_task, prompt_again, prompt_for, request_for, simplified
-from retinue.workflows.replies import Unreadable, read_reply, shortened, with_short_summary
-from retinue.workflows.step_io import ContextSeen, Done, Given
-from retinue.workflows.steps import AgentCall, AgentResult, Steps
+from retinue.workflows.handoff_messages import (
+    Unreadable,
+    plain_task,
+    prompt_again,
+    prompt_for,
+    read_reply,
+    request_for,
+    shortened,
+    simplified,
+    with_short_summary,
+)
+from retinue.workflows.steps import AgentCall, AgentResult, ContextSeen, Done, Given, Steps
 
 MOST_CLARIFICATIONS = 3
 MOST_QUESTIONS = 10
