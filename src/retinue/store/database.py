@@ -107,9 +107,12 @@ class _Job:
 class Database:
     """Safe to share between threads. A thread with an event loop uses `submit` instead of `write`."""
 
-    def __init__(self, folder: DataFolder, clock: Clock = time.time) -> None:
+    def __init__(
+        self, folder: DataFolder, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
+    ) -> None:
         self.folder = folder
         self.clock = clock
+        self._lock_timeout_s = lock_timeout_s
         self._listeners: list[Listener] = []
         self._commits = 0
         self._writing = threading.RLock()
@@ -158,7 +161,7 @@ class Database:
                 return
         except sqlite3.DatabaseError as error:
             raise _unavailable(error) from error
-        self._lock(time.monotonic() + LOCK_TIMEOUT_S)
+        self._lock(time.monotonic() + self._lock_timeout_s)
         try:
             with _our_errors():
                 self._writer.execute("PRAGMA journal_mode = WAL")
@@ -180,7 +183,7 @@ class Database:
                 yield transaction
             return
         _refuse_event_loop()
-        self._lock(time.monotonic() + LOCK_TIMEOUT_S)
+        self._lock(time.monotonic() + self._lock_timeout_s)
         try:
             with _our_errors(), self._transaction() as transaction:
                 yield transaction
@@ -191,11 +194,11 @@ class Database:
     async def submit(self, call: Callable[[], T]) -> T:
         """Run `call` in the writer thread, as one transaction, and return its result.
 
-        Raises `Unavailable` if other processes hold the lock for longer than `LOCK_TIMEOUT_S`. A task that is
+        Raises `Unavailable` if other processes hold the lock for longer than the timeout. A task that is
         cancelled while its write waits gives the write up; a write that has begun is finished first.
         """
         loop = asyncio.get_running_loop()
-        job = _Job(call, loop, loop.create_future(), time.monotonic() + LOCK_TIMEOUT_S)
+        job = _Job(call, loop, loop.create_future(), time.monotonic() + self._lock_timeout_s)
         self._enqueue(job)
         try:
             return await asyncio.shield(job.done)

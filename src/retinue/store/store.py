@@ -12,7 +12,7 @@ from typing import ParamSpec, Self, TypeVar
 from retinue.core import RetinueError, Unavailable
 from retinue.store.access_tokens import ChildTokens
 from retinue.store.data_folder import DataFolder
-from retinue.store.database import Clock, Database
+from retinue.store.database import LOCK_TIMEOUT_S, Clock, Database
 from retinue.store.events import EventTable
 from retinue.store.ledgers import LedgerTable
 from retinue.store.messages import MessageTable
@@ -55,8 +55,10 @@ class Store:
         database.listen(self.meta_files.mark)
 
     @classmethod
-    def open(cls, folder: Path, clock: Clock = time.time) -> Self:
-        return cls(Database(DataFolder.prepare(folder), clock))
+    def open(
+        cls, folder: Path, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
+    ) -> Self:
+        return cls(Database(DataFolder.prepare(folder), clock, lock_timeout_s))
 
     async def write(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method that writes, in the writer thread and as one transaction, and return its result.

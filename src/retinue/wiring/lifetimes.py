@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def running(
-    loaded: LoadedSettings, service: Service, *, takes_over: bool = False
+    loaded: LoadedSettings,
+    service: Service,
+    *,
+    takes_over: bool = False,
+    open_store: Callable[[Path], Store] | None = None,
 ) -> AsyncGenerator[Service]:
     """The service with everything that lives only while a server or a command is up.
 
@@ -36,7 +40,7 @@ async def running(
     from retinue.service import adopt_workflows
     from retinue.store import Store
 
-    with Store.open(loaded.settings.data_dir) as store:
+    with (open_store or Store.open)(loaded.settings.data_dir) as store:
         async with (
             recover_in_background(store, _end_orphans),
             _performing(loaded, service, store) as runs,

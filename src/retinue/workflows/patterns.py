@@ -25,7 +25,7 @@ from retinue.core import (
 from retinue.workflows.acceptance import failures
 from retinue.workflows.handoff_messages import with_short_summary
 from retinue.workflows.phase import is_stop, run_step
-from retinue.workflows.steps import ContextSeen, Done, Given, PerformNode, Steps, after
+from retinue.workflows.steps import ContextSeen, Done, Given, Steps, after
 
 # MERGED savings: What isolation saved: tokens that each phase saw, against one context that would have held them all.
 
@@ -59,9 +59,7 @@ def savings(seen: Sequence[ContextSeen]) -> dict[str, Any]:
 # MERGED branch: One way or another, by a field of what the step before has found. The field goes no further than here.
 
 
-async def run_branch(
-    steps: Steps, branch: Branch, path: str, given: Given, before: Done, perform: PerformNode
-) -> Done:
+async def run_branch(steps: Steps, branch: Branch, path: str, given: Given, before: Done) -> Done:
     value = before.response.findings.get(branch.on)
     name = str(value).lower() if isinstance(value, bool) else str(value)
     chosen = branch.cases.get(name, branch.otherwise)
@@ -71,7 +69,7 @@ async def run_branch(
         {"step": path, "on": branch.on, "decision": name if chosen is not None else "none of the cases"},
     )
     if chosen is not None:
-        return await perform(steps, chosen, f"{path}/{chosen.id}", given)
+        return await perform_node(steps, chosen, f"{path}/{chosen.id}", given)
     reason = f"{branch.on} is {name!r}, and there is no case for it"
     stopped = before.response.model_copy(
         update={
@@ -89,10 +87,8 @@ async def run_branch(
 # MERGED parallel: Several steps side by side, each told the same, and their decisions made one.
 
 
-async def run_parallel(
-    steps: Steps, parallel: Parallel, path: str, given: Given, perform: PerformNode
-) -> Done:
-    jobs = (partial(perform, steps, node, f"{path}/{node.id}", given) for node in parallel.steps)
+async def run_parallel(steps: Steps, parallel: Parallel, path: str, given: Given) -> Done:
+    jobs = (partial(perform_node, steps, node, f"{path}/{node.id}", given) for node in parallel.steps)
     done = await steps.gather(jobs, parallel.at_once)
     response = aggregate(
         path, [node.id for node in parallel.steps], [each.response for each in done], parallel.rule
@@ -164,7 +160,7 @@ def _finding(name: str, response: HandoffResponse) -> object:
 MOST_MENDINGS = 2
 
 
-async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform: PerformNode) -> Done:
+async def run_chain(steps: Steps, chain: Chain, path: str, given: Given) -> Done:
     told: list[Given] = [given]
     """What the step at each place was told, for when it must be told again."""
     first_told: dict[int, Given] = {}
@@ -179,9 +175,9 @@ async def run_chain(steps: Steps, chain: Chain, path: str, given: Given, perform
         first_told.setdefault(place, told[-1])
         here = _path(path, node.id, visits[place])
         if isinstance(node, Branch):
-            done = await run_branch(steps, node, here, told[-1], done, perform)
+            done = await run_branch(steps, node, here, told[-1], done)
         else:
-            done = await perform(steps, node, here, told[-1])
+            done = await perform_node(steps, node, here, told[-1])
         seen += done.seen
         if done.proceeds:
             told.append(after(told[-1], done))
@@ -246,14 +242,14 @@ def _path(path: str, name: str, visit: int) -> str:
     return here if visit == 1 else f"{here}#{visit}"
 
 
-async def perform(steps: Steps, node: WorkflowNode, path: str, given: Given) -> Done:
+async def perform_node(steps: Steps, node: WorkflowNode, path: str, given: Given) -> Done:
     match node:
         case Step():
             return await run_step(steps, node, path, given)
         case Chain():
-            return await run_chain(steps, node, path, given, perform)
+            return await run_chain(steps, node, path, given)
         case Parallel():
-            return await run_parallel(steps, node, path, given, perform)
+            return await run_parallel(steps, node, path, given)
         case Branch():
             raise AssertionError("a branch stands in a chain, behind the step it looks at")
 
@@ -261,7 +257,7 @@ async def perform(steps: Steps, node: WorkflowNode, path: str, given: Given) -> 
 async def run_workflow(steps: Steps, workflow: Workflow, assignment: Assignment) -> dict[str, Any]:
     """The result as it is kept and shown."""
     given = Given(assignment=assignment, text=assignment.feature)
-    done = await perform(steps, workflow.body, "", given)
+    done = await perform_node(steps, workflow.body, "", given)
     response = done.response
     result: dict[str, Any] = {
         "workflow": workflow.name,

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
-from retinue.core import Assignment, Decision, HandoffResponse, Json, Phase, WorkflowNode
+from retinue.core import Assignment, Decision, HandoffResponse, Json, Phase
 
 T = TypeVar("T")
 
@@ -119,12 +119,6 @@ class Done:
     @property
     def proceeds(self) -> bool:
         return self.response.decision is Decision.PROCEED
-
-
-class PerformNode(Protocol):
-    """How a node is performed; given to patterns, because they hold each other."""
-
-    async def __call__(self, steps: Steps, node: WorkflowNode, path: str, given: Given) -> Done: ...
 
 
 def after(given: Given, done: Done) -> Given:
