@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         resume_handoff as resume_handoff,
     )
     from retinue.service.indexing import can_index as can_index, make_indexes as make_indexes
-    from retinue.service.model_plan import plan_models as plan_models
     from retinue.service.overview import (
         answer_run as answer_run,
         run_news as run_news,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
         host_link as host_link,
         host_snippet as host_snippet,
         install_host as install_host,
+        plan_models as plan_models,
         server_entry as server_entry,
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
@@ -59,7 +59,6 @@ else:
             "agents": "AgentService AgentState",
             "handoff_documents": "Draft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
-            "model_plan": "plan_models",
             "overview": "answer_run run_news run_overview runs_overview",
             "research": (
                 "ResearchRequest Verb analyze_component find_patterns locate_in_codebase policy_of "
@@ -70,7 +69,8 @@ else:
             "service": "ADD_A_ROOT Later Service",
             "setup": (
                 "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
-                "host_snippet install_host server_entry uninstall_host user_settings_location"
+                "host_snippet install_host plan_models server_entry uninstall_host "
+                "user_settings_location"
             ),
             "waiting": "Waiting",
             "workflow_views": "savings_table timeline",

@@ -55,9 +55,7 @@ class Store:
         database.listen(self.meta_files.mark)
 
     @classmethod
-    def open(
-        cls, folder: Path, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
-    ) -> Self:
+    def open(cls, folder: Path, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Self:
         return cls(Database(DataFolder.prepare(folder), clock, lock_timeout_s))
 
     async def write(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

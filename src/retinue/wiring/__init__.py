@@ -1,9 +1,8 @@
 """The one room that names concrete classes and puts them together. Everything else is given what it needs."""
 
-from retinue.wiring.child import is_child, own_run
 from retinue.wiring.executors import cli_executor
 from retinue.wiring.lifetimes import lifetime, recording, running
-from retinue.wiring.parts import build_service, open_models, read_settings, redactor, token
+from retinue.wiring.parts import build_service, is_child, open_models, own_run, read_settings, redactor, token
 
 __all__ = [
     "build_service",

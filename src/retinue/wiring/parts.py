@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
-from retinue.core import HOST, Agent, ConfigInvalid, Root
+from retinue.core import HOST, Agent, ConfigInvalid, Root, Run, Unauthorized
 from retinue.definitions import AgentDefinition, AgentSources, Catalog, home_relative, working_folders
 from retinue.redaction import SecretRedactor
-from retinue.service import AgentService, AgentState, Service
+from retinue.service import AgentService, AgentState, Service, plan_models
 from retinue.store import (
     PERMISSIONS_FILE,
     AgentMemory,
@@ -21,8 +21,7 @@ from retinue.store import (
     new_token,
     token_of,
 )
-from retinue.wiring.executors import cli_state_folder, executors
-from retinue.wiring.starts import starts
+from retinue.wiring.executors import cli_state_folder, executors, starts
 
 if TYPE_CHECKING:
     from retinue.models import Models
@@ -57,7 +56,6 @@ def build_service(loaded: LoadedSettings, *, at_hand: bool = False) -> Service:
 def open_models(loaded: LoadedSettings) -> Models:
     """The models that the settings lead to: `async with`, for the lines to their servers."""
     from retinue.models import Models
-    from retinue.service import plan_models
 
     return Models(plan_models(loaded.settings), os.environ)
 
@@ -139,3 +137,25 @@ def _roots(loaded: LoadedSettings) -> tuple[Root, ...]:
         if root not in roots:
             roots.append(root)
     return tuple(roots)
+
+
+# MERGED child: Which run this process belongs to, if it belongs to one.
+
+
+def own_run(loaded: LoadedSettings) -> Run:
+    """The run that this process belongs to, proved by its token."""
+    from retinue.store import Store
+
+    given = os.environ.get(CHILD_TOKEN)
+    if given is None:
+        raise Unauthorized(
+            f"this process belongs to no run: {CHILD_TOKEN} is not set",
+            hint="`retinue child` is started by the programs that a run starts",
+        )
+    with Store.open(loaded.settings.data_dir) as store:
+        return store.runs.get(store.child_tokens.run_of(given))
+
+
+def is_child() -> bool:
+    """Whether a run of ours started this process."""
+    return CHILD_TOKEN in os.environ
