@@ -39,7 +39,7 @@ class Stage:
         file.write_text(f"#!{sys.executable} -IS\n{code}", encoding="utf-8")
         file.chmod(0o755)
 
-    def setting(self) -> CliLauncher:
+    def launcher(self) -> CliLauncher:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.folder / "home"), **self.env}
         return CliLauncher(environment, self.folder / "state", sandbox=self.sandbox)

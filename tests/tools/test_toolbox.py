@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import OWN_TOOLS, TOOL_SYNONYMS, Canceled, ToolSpec
+from retinue.core import ASK_PARENT, OWN_TOOLS, TOOL_SYNONYMS, Canceled, ToolSpec
 from retinue.redaction import SecretRedactor
 from retinue.tools import Tool, Toolbox, select_tools
 from retinue.tools.file_tools import FILE_TOOLS
-from retinue.tools.parent_tools import ASK_PARENT
-from retinue.tools.tool import Arguments, parameters
+from retinue.tools.toolbox import Arguments, parameters
 from tests.tools.tool_support import answer, file_toolbox
 
 pytestmark = pytest.mark.anyio
@@ -29,12 +28,12 @@ def test_an_agents_list_is_narrowed_to_what_exists_and_is_allowed() -> None:
         ["Read", "Grep", "Bash", "telepathy", "LS"], FILE_TOOLS, lambda name: name != "list_folder"
     )
     assert chosen.names == ("read_file", "search")
-    assert {one.name: one.why for one in chosen.withheld} == {
-        "Bash": "agents of the local executor cannot do this",
+    assert {tool.name: tool.reason for tool in chosen.withheld} == {
+        "Bash": "the local executor does not have it",
         "telepathy": "there is no such tool",
         "LS": "it is not allowed",
     }
-    assert "no Bash: " in chosen.sentence()
+    assert "no Bash: " in chosen.describe_withheld()
 
 
 def test_none_asks_for_everything_and_nothing_left_leaves_read_file() -> None:
@@ -52,7 +51,7 @@ def test_a_permission_for_a_part_does_not_become_one_for_the_whole() -> None:
     """P7: `Read(src/**)` would otherwise let an agent read everything."""
     chosen = select_tools(["Read(src/**)", "Grep"], FILE_TOOLS)
     assert chosen.names == ("search",)
-    assert "part of a tool" in chosen.withheld[0].why
+    assert "some of its uses" in chosen.withheld[0].reason
 
 
 async def test_a_call_of_a_tool_that_was_not_given_is_refused_in_one_line(tmp_path: Path) -> None:

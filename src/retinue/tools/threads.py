@@ -1,4 +1,4 @@
-"""Blocking work beside the event loop, ended when its caller is. Knows nothing of what the work is."""
+"""Runs blocking work in a worker thread and ends it when its caller is cancelled."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from retinue.core import Stop
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
-    """A cancel reaches the work through its stop and is waited for: no thread reads on for nobody."""
+async def run_in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
+    """Run `work` in a thread. A cancel reaches it through its `Stop`, and the caller waits until it ends."""
     stop = Stop(seconds)
-    done: list[T] = []
-    failed: list[Exception] = []
+    results: list[T] = []
+    errors: list[Exception] = []
 
     def attempt() -> None:
         try:
-            done.append(work(stop))
-        except Exception as error:  # carried over, so that no group of exceptions wraps it
-            failed.append(error)
+            results.append(work(stop))
+        except Exception as error:  # raised below, so that the task group does not wrap it
+            errors.append(error)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_pass_on_cancel, stop)
+        tasks.start_soon(_stop_when_cancelled, stop)
         await anyio.to_thread.run_sync(attempt)
         tasks.cancel_scope.cancel()
-    await anyio.lowlevel.checkpoint_if_cancelled()  # the caller's own end comes before the work's
-    if failed:
-        raise failed[0]
-    return done[0]
+    await anyio.lowlevel.checkpoint_if_cancelled()  # a cancel of the caller wins over the work's own error
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
-async def _pass_on_cancel(stop: Stop) -> None:
+async def _stop_when_cancelled(stop: Stop) -> None:
     try:
         await anyio.sleep_forever()
     finally:

@@ -12,7 +12,15 @@ from retinue.config import Settings
 from retinue.core import Agent, Executor, Redactor, Root, RunContext
 
 if TYPE_CHECKING:
-    from retinue.executors import AcpCli, Cli, CliLauncher, CommandExecutor, InContainer, Launches, Sandbox
+    from retinue.executors import (
+        AcpCli,
+        CliLauncher,
+        CodingCli,
+        CommandExecutor,
+        EventStreamCli,
+        InContainer,
+        Sandbox,
+    )
     from retinue.models import Models
 
 NATIVE = ("claude", "codex")
@@ -122,12 +130,12 @@ def _cli(setting: CliLauncher, agent: Agent) -> Executor:
     return executor if is_told else WithPreamble(JSON_ALONE, executor)
 
 
-def cli_of(agent: Agent) -> Launches:
+def cli_of(agent: Agent) -> CodingCli:
     """The coding CLI that an agent's executor names."""
     return _native(agent) if agent.executor in NATIVE else _spoken(agent)
 
 
-def _native(agent: Agent) -> Cli:
+def _native(agent: Agent) -> EventStreamCli:
     from retinue.executors import ClaudeCli, CodexCli
 
     return ClaudeCli() if agent.executor == "claude" else CodexCli()

@@ -88,7 +88,7 @@ async def test_steps_are_told_as_they_happen(tmp_path: Path) -> None:
 async def test_tools_that_an_agent_does_not_get_are_said_in_its_result(tmp_path: Path) -> None:
     """P8"""
     outcome = await Trial(tmp_path, [ANSWER], tools=("Read", "Write")).run()
-    assert outcome.notes == ("no Write: agents of the local executor cannot do this",)
+    assert outcome.notes == ("no Write: the local executor does not have it",)
 
 
 async def test_a_tool_outside_the_list_is_refused_at_the_call(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ from retinue.tools import (
     add_server_tools,
     allow_all,
     ask_parent_tool,
-    in_thread,
+    run_in_thread,
     select_tools,
 )
 
@@ -161,7 +161,7 @@ class _Work:
         asked = add_server_tools(of.agent.tools, [tool.name for tool in offered])
         chosen = select_tools(asked, tools, of.allows)
         if chosen.withheld:
-            self._notes.append(chosen.sentence())
+            self._notes.append(chosen.describe_withheld())
         return [tools[name] for name in chosen.names]
 
     async def _offered(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
@@ -190,7 +190,7 @@ class _Work:
         def look(stop: Stop) -> ReferenceVerdict:
             return judge(text, self._of.codebase, self._ctx.spending, stop)
 
-        return await in_thread(look, JUDGE_S)
+        return await run_in_thread(look, JUDGE_S)
 
     async def _tell(self, line: str) -> None:
         await self._ctx.emit(OutputLine("event", line))

@@ -21,10 +21,9 @@ from retinue.core import (
     Unavailable,
 )
 from retinue.executors import ClaudeCli, CliExecutor, CodexCli
-from retinue.executors.cli import cli_process
-from retinue.executors.cli.codex import toml
+from retinue.executors.cli.codex import to_toml
+from tests.executors.cli.test_cli_events import RECORDINGS
 from tests.executors.cli_fakes import TASK, Stage, worker
-from tests.executors.test_cli_events import RECORDINGS
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +61,7 @@ def shown(stage: Stage) -> dict[str, object]:
 
 
 def claude(stage: Stage, **more: object) -> CliExecutor:
-    return CliExecutor(ClaudeCli(), worker("claude", **more), stage.setting())
+    return CliExecutor(ClaudeCli(), worker("claude", **more), stage.launcher())
 
 
 async def test_prompt_goes_to_stdin_and_the_outcome_tells_what_happened_P8(stage: Stage) -> None:
@@ -92,24 +91,24 @@ async def test_agent_on_claude_that_may_not_ask_has_no_tool_for_it_P7(
 
 
 async def test_cli_that_stays_after_its_result_is_ended_and_its_answer_kept_P2(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage,
 ) -> None:
-    """claude does, while a command that it moved to the background goes on."""
-    monkeypatch.setattr(cli_process, "LINGER_SECONDS", 0.2)
+    """Claude stays while one of its commands runs in the background."""
     recording = str(RECORDINGS / "claude-tool.jsonl")
     stay = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
     stage.program("claude", f"print(open({recording!r}).read(), end='', flush=True); {stay}")
-    outcome = await claude(stage).run(TASK, stage.context())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.2)
+    outcome = await executor.run(TASK, stage.context())
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", None)
-    assert any("did not end after its result" in note for note in outcome.notes)
+    assert any("claude did not exit after its result" in note for note in outcome.notes)
     assert outcome.survivors == ()
 
 
-async def test_cli_that_is_merely_silent_goes_on(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_process, "LINGER_SECONDS", 0.05)
+async def test_cli_that_is_merely_silent_goes_on(stage: Stage) -> None:
     recording = str(RECORDINGS / "claude-tool.jsonl")
     stage.program("claude", f"import time; time.sleep(0.5); print(open({recording!r}).read(), end='')")
-    outcome = await claude(stage).run(TASK, stage.context())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.05)
+    outcome = await executor.run(TASK, stage.context())
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
 
 
@@ -119,7 +118,7 @@ async def test_folder_of_the_agent_that_is_not_there_is_told_P8(stage: Stage) ->
     there.mkdir()
     gone = str(stage.folder / "gone")
     outcome = await claude(stage, folders=(str(there), gone)).run(TASK, stage.context())
-    assert outcome.notes[-1] == f"its folder {gone} is not there"
+    assert outcome.notes[-1] == f"the agent's folder {gone} does not exist"
     assert str(there) not in str(outcome.notes)
 
 
@@ -143,7 +142,7 @@ async def test_codex_gets_secrets_of_its_servers_by_name_alone_P6(stage: Stage) 
     stage.env |= {"ECHO_KEY": "sk-server-secret"}
     server = McpServer(name="echo", argv=("echo-server",), env={"ECHO_KEY": "${ECHO_KEY}", "PLAIN": "1"})
     agent = worker("codex", mcp_servers=(server,), permissions=Permissions(allow=("mcp__echo",)))
-    outcome = await CliExecutor(CodexCli(), agent, stage.setting()).run(TASK, stage.context())
+    outcome = await CliExecutor(CodexCli(), agent, stage.launcher()).run(TASK, stage.context())
     assert outcome.error is None
     arguments = str(shown(stage)["argv"])
     assert "sk-server-secret" not in arguments
@@ -190,14 +189,15 @@ async def test_canceled_cli_is_gone_with_its_daemons_P5(stage: Stage) -> None:
 async def test_missing_cli_says_what_to_install(stage: Stage) -> None:
     stage.env["PATH"] = "/nonexistent"
     with pytest.raises(Unavailable, match="claude cannot start"):
-        await CliExecutor(ClaudeCli(), worker("claude"), stage.setting()).run(TASK, stage.context())
+        await CliExecutor(ClaudeCli(), worker("claude"), stage.launcher()).run(TASK, stage.context())
 
 
-async def test_endless_event_ends_the_run_P2(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retinue.executors.event_lines.LONGEST_EVENT", 1000)
+async def test_endless_event_ends_the_run_P2(stage: Stage) -> None:
     stage.program("claude", "print('x' * 5000, flush=True); import time; time.sleep(1000)")
-    outcome = await claude(stage).run(TASK, stage.context())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), max_event_bytes=1_000)
+    outcome = await executor.run(TASK, stage.context())
     assert isinstance(outcome.error, LimitExceeded)
+    assert (outcome.error.kind, outcome.error.limit) == ("event_bytes", 1_000)
 
 
 async def test_settings_of_the_user_are_left_alone_unless_the_agent_wants_them_P1(stage: Stage) -> None:
@@ -224,9 +224,9 @@ async def test_users_login_is_linked_into_the_agents_own_state(stage: Stage) -> 
 @pytest.mark.parametrize(
     ("cli", "more", "message"),
     [
-        ("codex", {"budget": Budget(cost_micros=5)}, "a limit of cost cannot be held"),
-        ("codex", {"permissions": Permissions(allow=("Bash(curl:*)",))}, "cannot be held"),
-        ("codex", {"permissions": Permissions(deny=("mcp__a__b",))}, "cannot be held"),
+        ("codex", {"budget": Budget(cost_micros=5)}, "a cost limit cannot be enforced"),
+        ("codex", {"permissions": Permissions(allow=("Bash(curl:*)",))}, "cannot be enforced"),
+        ("codex", {"permissions": Permissions(deny=("mcp__a__b",))}, "cannot be enforced"),
         ("codex", {"permissions": Permissions(mode="plan")}, "no permission modes"),
     ],
 )
@@ -235,11 +235,11 @@ async def test_what_a_cli_cannot_hold_is_refused_P7(
 ) -> None:
     plays(stage, cli, "codex-tool")
     with pytest.raises(ConfigInvalid, match=message):
-        await CliExecutor(CodexCli(), worker(cli, **more), stage.setting()).run(TASK, stage.context())
+        await CliExecutor(CodexCli(), worker(cli, **more), stage.launcher()).run(TASK, stage.context())
 
 
 def test_toml_is_what_codex_reads() -> None:
     import tomllib
 
     value = {"a.b": {"list": ["x", 'quote " and \\ and é'], "yes": True, "number": 7}}
-    assert tomllib.loads(f"value = {toml(value)}")["value"] == value
+    assert tomllib.loads(f"value = {to_toml(value)}")["value"] == value

@@ -23,7 +23,6 @@ from retinue.core import (
     deny_all,
 )
 from retinue.executors import ClaudeCli, CliExecutor
-from retinue.executors.cli import cli_process
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +86,7 @@ async def run(
 ) -> tuple[Outcome, list[dict[str, Any]]]:
     stage.program("claude", ASKS.format(requests=list(requests)))
     ctx = stage.context(permit=permit, ask=parent.ask if parent else None)
-    outcome = await CliExecutor(ClaudeCli(), worker("claude"), stage.setting()).run(
+    outcome = await CliExecutor(ClaudeCli(), worker("claude"), stage.launcher()).run(
         Task("worker", prompt), ctx
     )
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
@@ -132,7 +131,7 @@ async def test_question_reaches_the_parent_with_what_it_offers(stage: Stage) -> 
     parent = Parent("Green")
     asks = wants("AskUserQuestion", questions=[question("Which colour?")])
     _, [answer] = await run(stage, asks, parent=parent)
-    assert parent.asked == ["Which colour?\nOffered:\n- Red: like fire\n- Blue: like ice"]
+    assert parent.asked == ["Which colour?\nOptions:\n- Red: like fire\n- Blue: like ice"]
     assert answer["response"]["behavior"] == "allow"
     assert answer["response"]["updatedInput"]["answers"] == {"Which colour?": "Green"}
     assert answer["response"]["updatedInput"]["questions"] == asks["input"]["questions"]
@@ -142,7 +141,7 @@ async def test_several_questions_are_asked_together_and_silence_to_one_is_told(s
     parent = Parent("Red", None)
     asks = wants("AskUserQuestion", questions=[question("One?"), question("Two?", multiSelect=True)])
     _, [answer] = await run(stage, asks, parent=parent)
-    assert "several at once" in parent.asked[1]
+    assert "Options (choose one or more):" in parent.asked[1]
     found = answer["response"]["updatedInput"]["answers"]
     assert found["One?"] == "Red"
     assert "No answer came" in found["Two?"]
@@ -210,16 +209,13 @@ async def test_question_that_claude_takes_back_is_no_longer_asked(stage: Stage) 
             taken_back.append(True)
         raise AssertionError
 
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher())
     outcome = await executor.run(TASK, stage.context(permit=permit))
     assert (outcome.error, outcome.exit_code, taken_back) == (None, 0, [True])
 
 
-async def test_turn_after_its_result_can_ask_and_counts_P7(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_turn_after_its_result_can_ask_and_counts_P7(stage: Stage) -> None:
     """A command that ends in the background makes claude begin another turn; a person may take their time."""
-    monkeypatch.setattr(cli_process, "LINGER_SECONDS", 0.05)
     stage.program(
         "claude",
         "import json, sys; sys.stdin.readline()\n"
@@ -238,7 +234,7 @@ async def test_turn_after_its_result_can_ask_and_counts_P7(
         await anyio.sleep(0.3)
         return Verdict(True, "")
 
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.05)
     outcome = await executor.run(TASK, stage.context(permit=permit))
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "allow", 0)
     assert (outcome.usage["steps"], outcome.usage["tokens"]) == (4, 10)
@@ -257,7 +253,7 @@ async def test_run_that_is_canceled_while_it_asks_stops_asking_P5(stage: Stage) 
         raise AssertionError
 
     async with anyio.create_task_group() as tasks:
-        executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+        executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher())
         tasks.start_soon(executor.run, TASK, stage.context(permit=permit))
         await asking.wait()
         tasks.cancel_scope.cancel()
@@ -266,7 +262,7 @@ async def test_run_that_is_canceled_while_it_asks_stops_asking_P5(stage: Stage) 
 
 async def test_claude_that_reads_nothing_is_told_as_it_ended(stage: Stage) -> None:
     stage.program("claude", "import sys; sys.stdin.close(); sys.exit('unknown option')")
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher())
     outcome = await executor.run(Task("worker", "x" * 1_000_000), stage.context())
     assert outcome.exit_code == 1
     assert "unknown option" in str(outcome.error)

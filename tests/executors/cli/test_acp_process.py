@@ -27,9 +27,9 @@ from retinue.core import (
     deny_all,
 )
 from retinue.executors import AcpExecutor, AcpProgram, GeminiCli
-from retinue.executors.cli.server_exits import witnessed
+from retinue.executors.cli.mcp_servers import recorded_exits
 from retinue.executors.wrappers.session import is_lost
-from tests.executors import acp_agent
+from tests.executors.cli import acp_agent
 from tests.executors.cli_fakes import Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ async def run(
 ) -> Outcome:
     agent = worker("acp", command=COMMAND, **more)
     context = stage.context(seconds=seconds, permit=permit)
-    return await AcpExecutor(AcpProgram(), agent, stage.setting()).run(Task("worker", task), context)
+    return await AcpExecutor(AcpProgram(), agent, stage.launcher()).run(Task("worker", task), context)
 
 
 async def test_answer_comes_back_with_the_session(stage: Stage) -> None:
@@ -64,14 +64,14 @@ async def test_answer_comes_back_with_the_session(stage: Stage) -> None:
 
 
 class LateProgram(AcpProgram):
-    profile = replace(AcpProgram.profile, replays_late=True)
+    traits = replace(AcpProgram.traits, replays_late=True)
 
 
 async def test_what_a_loaded_session_tells_again_is_no_part_of_the_run(stage: Stage) -> None:
     """Neither its answers, however late they come, nor its steps."""
     agent = worker("acp", command=COMMAND, budget=Budget(steps=2))
     context = replace(stage.context(), resume=Resumed("session-7"))
-    executor = AcpExecutor(LateProgram(), agent, stage.setting())
+    executor = AcpExecutor(LateProgram(), agent, stage.launcher())
     outcome = await executor.run(Task("worker", "say the new answer"), context)
     assert (outcome.error, outcome.output) == (None, "the new answer")
     assert outcome.usage["steps"] == 1
@@ -80,7 +80,7 @@ async def test_what_a_loaded_session_tells_again_is_no_part_of_the_run(stage: St
 
 async def test_session_that_cannot_be_loaded_is_lost(stage: Stage) -> None:
     context = replace(stage.context(), resume=Resumed("lost"))
-    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.setting())
+    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.launcher())
     assert is_lost(await executor.run(Task("worker", "say hello"), context))
 
 
@@ -145,7 +145,7 @@ async def test_canceled_agent_is_gone_P5(stage: Stage) -> None:
 
 async def test_program_that_speaks_no_acp_is_told(stage: Stage) -> None:
     agent = worker("acp", command=("echo", "hello"))
-    outcome = await AcpExecutor(AcpProgram(), agent, stage.setting()).run(
+    outcome = await AcpExecutor(AcpProgram(), agent, stage.launcher()).run(
         Task("worker", "x"), stage.context(seconds=5)
     )
     assert isinstance(outcome.error, ProgramFailed)
@@ -158,11 +158,12 @@ def test_link_in_the_runs_folder_tells_nothing_of_what_it_leads_to_P6(stage: Sta
     secret = stage.folder / "secret"
     secret.write_text("4242", encoding="utf-8")
     agent = worker("acp", command=COMMAND, mcp_servers=(McpServer(name="a", argv=("a",)),) * 2)
-    with stage.setting().prepare(AcpProgram.profile, agent, stage.context()) as prepared:
-        (prepared.job.folder / "ended-0").symlink_to(secret)
-        assert list(witnessed(prepared.job)) == []
-        (prepared.job.folder / "ended-1").write_text("-9", encoding="ascii")
-        assert list(witnessed(prepared.job)) == [("a", "-9")]
+    with stage.launcher().prepare(AcpProgram(), agent, stage.context()) as prepared:
+        job = prepared.job
+        (job.folder / "ended-0").symlink_to(secret)
+        assert list(recorded_exits(job.servers, job.folder)) == []
+        (job.folder / "ended-1").write_text("-9", encoding="ascii")
+        assert list(recorded_exits(job.servers, job.folder)) == [("a", "-9")]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
@@ -174,6 +175,6 @@ def test_settings_of_gemini_are_not_written_through_a_planted_link_P6(stage: Sta
     state = stage.folder / "state" / "gemini" / "worker"
     state.mkdir(parents=True)
     (state / ".gemini").symlink_to(elsewhere)
-    with stage.setting().starting(GeminiCli(), worker("gemini"), stage.context()):
+    with stage.launcher().prepare(GeminiCli(), worker("gemini"), stage.context()):
         assert (elsewhere / "settings.json").read_text(encoding="utf-8") == "mine"
         assert "security" in (state / ".gemini" / "settings.json").read_text(encoding="utf-8")

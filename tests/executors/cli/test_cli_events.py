@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from retinue.core import LimitExceeded, ModelFailed
-from retinue.executors.cli.claude_events import ClaudeEvents
-from retinue.executors.cli.cli_report import CliEvents, CliReport
-from retinue.executors.cli.codex_events import CodexEvents
+from retinue.executors.cli.claude import ClaudeEvents
+from retinue.executors.cli.cli_output import CliEvents, CliReport
+from retinue.executors.cli.codex import CodexEvents
 
 RECORDINGS = Path(__file__).parent / "recordings"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.executors.cli.gemini_sessions import set_aside
+from retinue.executors.cli.acp_clis import keep_session_record
 
 SESSION = "0123abcd-6f63-4bd5-bd28-913bea2b3195"
 
@@ -23,12 +23,12 @@ def test_record_gets_a_name_that_no_minute_has_and_empty_ones_go(tmp_path: Path,
     (chats / "session-2026-01-31T12-00-0123abcd.jsonl").write_text("all that was said", encoding="utf-8")
     (chats / "session-2026-01-31T12-07-0123abcd.jsonl").write_text("empty", encoding="utf-8")
     (chats / "session-2026-01-31T12-00-ffffffff.jsonl").write_text("another's", encoding="utf-8")
-    set_aside(tmp_path, SESSION)
+    keep_session_record(tmp_path, SESSION)
     names = {file.name: file.read_text(encoding="utf-8") for file in chats.iterdir()}
     kept = {"session-kept-0123abcd.jsonl": "all that was said"}
     assert names == {**kept, "session-2026-01-31T12-00-ffffffff.jsonl": "another's"}
     (chats / "session-2026-01-31T12-09-0123abcd.jsonl").write_text("a later and larger one", encoding="utf-8")
-    set_aside(tmp_path, SESSION)
+    keep_session_record(tmp_path, SESSION)
     assert {file.name for file in chats.iterdir()} == set(names)
     assert (chats / "session-kept-0123abcd.jsonl").read_text(encoding="utf-8") == "all that was said"
 
@@ -40,12 +40,12 @@ def test_folder_that_is_a_link_elsewhere_is_left_alone_P6(tmp_path: Path) -> Non
     (elsewhere / "session-x-0123abcd.jsonl").touch()
     (tmp_path / "home" / ".gemini" / "tmp" / "project").mkdir(parents=True)
     (tmp_path / "home" / ".gemini" / "tmp" / "project" / "chats").symlink_to(elsewhere)
-    set_aside(tmp_path / "home", SESSION)
+    keep_session_record(tmp_path / "home", SESSION)
     assert [file.name for file in elsewhere.iterdir()] == ["session-x-0123abcd.jsonl"]
 
 
 @pytest.mark.parametrize("session", ["", "*", "../../x", "[a-z]*"])
 def test_id_that_is_none_matches_nothing(tmp_path: Path, chats: Path, session: str) -> None:
     (chats / "session-2026-01-31T12-00-0123abcd.jsonl").touch()
-    set_aside(tmp_path, session)
+    keep_session_record(tmp_path, session)
     assert [file.name for file in chats.iterdir()] == ["session-2026-01-31T12-00-0123abcd.jsonl"]
