@@ -26,7 +26,7 @@ from retinue.core import (
     Unavailable,
     estimate_tokens,
 )
-from retinue.executors.local.system_prompt import CUT, system_prompt
+from retinue.executors.local.loop import CUT_NOTE, system_prompt
 from retinue.models.scripted import calls, says, together
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
@@ -99,11 +99,11 @@ async def test_a_tool_outside_the_list_is_refused_at_the_call(tmp_path: Path) ->
 
 
 def test_a_long_body_is_cut_with_a_mark_and_stays_within_600_tokens() -> None:
-    long = system_prompt("Look at it closely. " * 200, tools=True)
-    assert CUT in long and long.index(CUT) <= 1_600
+    long = system_prompt("Look at it closely. " * 200, has_tools=True)
+    assert CUT_NOTE in long and long.index(CUT_NOTE) <= 1_600
     for body in ("证据" * 900, "0123456789abcdef" * 200, "x" * 1_600, "short"):
-        assert estimate_tokens(system_prompt(body, tools=True)) <= 600
-    assert CUT not in system_prompt("x" * 1_600, tools=True)
+        assert estimate_tokens(system_prompt(body, has_tools=True)) <= 600
+    assert CUT_NOTE not in system_prompt("x" * 1_600, has_tools=True)
 
 
 async def test_fifteen_requests_are_the_most(tmp_path: Path) -> None:
