@@ -1,4 +1,4 @@
-"""Calls that models print, each in the way of its family; and answers that only look like calls."""
+"""How replies are read: calls that models print as text, thoughts, and answers that look like calls."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def knows(name: str) -> bool:
         'Thought: I must look.\nAction: read_file\nAction Input: {"path": "a.py"}',
     ],
 )
-def test_a_printed_call_is_read(text: str) -> None:
+def test_printed_call_is_read(text: str) -> None:
     (call,) = find_printed_calls(text, knows).calls
     assert call.name == "read_file"
     assert json.loads(call.arguments) == {"path": "a.py"}
@@ -80,7 +80,7 @@ def test_several_printed_calls_are_read_in_order() -> None:
         "",
     ],
 )
-def test_an_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
+def test_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
     assert find_printed_calls(text, knows) == ((), False)
 
 
@@ -93,12 +93,12 @@ def test_an_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
         'read_file(path="a.py',
     ],
 )
-def test_a_call_that_cannot_be_read_is_noticed(text: str) -> None:
+def test_unreadable_call_is_noticed(text: str) -> None:
     assert find_printed_calls(text, knows) == ((), True)
 
 
-def test_within_marks_an_unknown_tool_is_still_a_call() -> None:
-    """So that the model can be told that there is none."""
+def test_unknown_tool_between_marks_is_a_call() -> None:
+    """So the model can be told that there is no such tool."""
     found = find_printed_calls('<tool_call>{"name": "bash", "arguments": {}}</tool_call>', knows)
     assert found.calls[0].name == "bash"
 
@@ -118,25 +118,25 @@ def reply(text: str, reasoning: str = "", finish: str = "stop") -> Reply:
         ("Yes, <b>bold</b>.", "Yes, <b>bold</b>."),
     ],
 )
-def test_thoughts_are_taken_out(text: str, left: str) -> None:
+def test_thoughts_are_removed(text: str, left: str) -> None:
     assert without_thoughts(text) == left
 
 
-def test_a_call_after_thoughts_is_a_call() -> None:
+def test_call_after_thoughts_is_read() -> None:
     text = '<think>I could write {"name": "search"}</think>{"name": "read_file", "arguments": {"path": "a"}}'
     parsed = read_reply(reply(text), knows, 1)
     assert isinstance(parsed, ToolCallsReply) and parsed.calls[0].name == "read_file"
     assert parsed.calls[0].id.startswith("printed_1_")
 
 
-def test_what_stands_only_in_the_reasoning_is_known_as_such() -> None:
+def test_answer_in_the_reasoning_is_marked() -> None:
     assert read_reply(reply("It is four.", reasoning="It is four."), knows, 1) == AnswerReply(
         "It is four.", is_reasoning=True
     )
     assert read_reply(reply("It is four.", reasoning="Two and two"), knows, 1) == AnswerReply("It is four.")
 
 
-def test_thoughts_without_an_end_are_told() -> None:
+def test_thought_without_an_end_is_unreadable() -> None:
     told = read_reply(reply("<think>It may be", finish="length"), knows, 1)
     assert isinstance(told, UnreadableReply) and "too long" in told.problem
 
@@ -167,12 +167,12 @@ def test_ids_of_printed_calls_differ_between_steps() -> None:
         "(" * 30_000,
     ],
 )
-def test_no_text_takes_long(text: str) -> None:
+def test_no_text_takes_long_to_read(text: str) -> None:
     began = time.process_time()
     read_reply(reply(text), knows, 1)
     assert time.process_time() - began < 1.0
 
 
 @given(st.text(alphabet="{}[]\"':,<>/|`\\ntool_callread_fiethink=()\n", max_size=300))
-def test_no_text_breaks_the_reading(text: str) -> None:
+def test_no_text_raises(text: str) -> None:
     read_reply(reply(text), knows, 1)

@@ -37,6 +37,8 @@ from retinue.core import (
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.model_requests import LogLine, LoopLimits, ModelRequester, RequestOptions
 from retinue.executors.local.replies import (
+    EMPTY_REPLY,
+    ONLY_REASONING,
     AnswerReply,
     ParsedReply,
     ToolCallsReply,
@@ -222,7 +224,7 @@ class Loop:
             await self._switch_to_actions("the server takes no tools")
             return None
         except EmptyReply:
-            return UnreadableReply("", "Your reply was empty. Call a tool, or write the answer.")
+            return UnreadableReply("", EMPTY_REPLY)
         except ModelFailed as error:
             # Some servers fail if they cannot read what the model wrote as a call. It may do better now.
             self._server_error = error
@@ -271,7 +273,7 @@ class Loop:
             return CallResult(problem, is_mistake=True)
         is_known = self.toolbox.knows(call.name)
         if is_known and self.conversation.has_answer_to(_with_valid_arguments(call)):
-            problem = "error: you made this very call before; use its answer, or answer the task."
+            problem = "error: you already made this call; use its answer, or answer the task."
             return CallResult(problem, is_mistake=True)
         answer = await self.toolbox.call(call.name, arguments, tokens)
         return CallResult(answer.text, is_mistake=not is_known, exhausted=answer.budget)
@@ -295,7 +297,7 @@ class Loop:
             await self._switch_to_actions("the model does not manage to call tools")
             return True
         raise self._server_error or ModelFailed(
-            f"{in_a_row}, and nothing found before", hint="use a model that was trained to call tools"
+            f"the model made {in_a_row} and found nothing", hint="use a model that was trained to call tools"
         )
 
     async def _switch_to_actions(self, reason: str) -> None:
@@ -310,12 +312,12 @@ class Loop:
             return "That is a placeholder. Write the real answer."
         if answer.is_reasoning:
             if self._is_first_objection("reasoning"):
-                return "You only thought. Write the answer itself, or call a tool."
-            self.notes.append("the answer was found among the model's thoughts")
+                return ONLY_REASONING
+            self.notes.append("the answer was taken from the model's reasoning")
         if answer.is_cut:
             if self._is_first_objection("cut"):
                 return "Your answer was cut off. Give it again, in fewer words."
-            self.notes.append("the model's limit cut the answer off")
+            self.notes.append("the answer was cut off at the model's limit")
         announces = len(answer.text) < MAX_ANNOUNCEMENT_CHARS and _ANNOUNCEMENT.match(answer.text)
         could_look = self.toolbox.names and not self._has_found
         if announces and could_look and self._is_first_objection("announcement"):
@@ -351,7 +353,7 @@ class Loop:
             said = clip(without_thoughts(reply.text), 300)
             self.conversation.add(Exchange(said=said, told=objection or ""))
         raise self._reached or OutputInvalid(
-            "the model was asked for its answer and gave none", hint="use a stronger model"
+            "the model gave no answer when it was asked for one", hint="use a stronger model"
         )
 
     async def _json_answer(self, text: str | None) -> str:

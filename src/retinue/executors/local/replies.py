@@ -28,6 +28,8 @@ from retinue.core import (
 )
 from retinue.executors.local.model_requests import RequestOptions
 
+EMPTY_REPLY = "Your reply was empty. Call a tool, or write the answer."
+ONLY_REASONING = "Your reply contained only reasoning. Write the answer itself, or call a tool."
 ANSWER_ACTION = "answer"
 MAX_PYTHON_CALL_CHARS = 4_000
 
@@ -87,10 +89,10 @@ def read_reply(reply: Reply, knows: KnowsTool, step: int) -> ParsedReply:
         # A reply without text has its reasoning as the text: some servers put answers there too.
         return AnswerReply(text, is_cut=is_cut, is_reasoning=reply.text == reply.reasoning)
     if is_cut:
-        return UnreadableReply("", "You thought for too long. Call a tool, or write the answer at once.")
+        return UnreadableReply("", "Your reasoning was too long. Call a tool, or write the answer now.")
     if reply.text.strip():
-        return UnreadableReply("", "You only thought. Write the answer itself, or call a tool.")
-    return UnreadableReply("", "Your reply was empty. Call a tool, or write the answer.")
+        return UnreadableReply("", ONLY_REASONING)
+    return UnreadableReply("", EMPTY_REPLY)
 
 
 _THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
