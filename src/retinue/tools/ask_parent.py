@@ -15,6 +15,8 @@ async def wait_for_answer(ask: AskParent, question: str, timeout_s: float = ANSW
 
 
 def ask_parent_tool(ask: AskParent, timeout_s: float = ANSWER_TIMEOUT_S) -> Tool:
+    """Return a tool that asks the parent and waits for the answer."""
+
     async def act(arguments: Arguments, tokens: int) -> str:
         answer = await wait_for_answer(ask, arguments.text("question", "message", "text"), timeout_s)
         return cut_to_tokens(answer, tokens, "ask for the part you need")

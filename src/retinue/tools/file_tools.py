@@ -51,6 +51,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FileTools:
+    """Makes the tools that read files of a codebase."""
+
     codebase: Codebase
     redactor: Redactor
     spending: Spending = UNMETERED

@@ -16,6 +16,8 @@ Allows = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class WithheldTool:
+    """A tool that an agent asked for and does not get."""
+
     name: str
     """As the agent's file names it."""
     reason: str

@@ -73,6 +73,8 @@ ToolAction = Callable[[Arguments, int], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
+    """Something that a model can call."""
+
     spec: ToolSpec
     """What the model is told about the tool."""
     act: ToolAction
@@ -91,6 +93,8 @@ def parameters(required: tuple[str, ...] = (), **properties: tuple[str, str]) ->
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
+    """What a call returns to the model."""
+
     text: str
     failed: bool = False
     budget: BudgetExceeded | None = None

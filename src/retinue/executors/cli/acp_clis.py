@@ -68,6 +68,8 @@ class AcpProgram:
 
 
 class GeminiCli(AcpProgram):
+    """Gemini, configured by flags and by a settings file in the agent's own state folder."""
+
     traits = CliTraits(
         name="gemini",
         program="gemini",
@@ -108,6 +110,7 @@ class GeminiCli(AcpProgram):
         return _with_output_schema(job, prompt)
 
     def _write_settings(self, job: CliJob, path: Path) -> None:
+        """Write gemini's settings file, safe from what earlier runs of the agent did to its folder."""
         if path.parent.is_symlink():
             path.parent.unlink()  # an earlier run planted it, so that we would write elsewhere
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -171,6 +174,8 @@ def keep_session_record(home: Path, session_id: str) -> None:
 
 
 class OpencodeCli(AcpProgram):
+    """Opencode, configured by environment variables."""
+
     traits = CliTraits(
         name="opencode",
         program="opencode",

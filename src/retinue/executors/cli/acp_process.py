@@ -47,7 +47,7 @@ class AcpCli(CodingCli, Protocol):
     """A coding CLI that speaks ACP."""
 
     def preamble(self, job: CliJob) -> str:
-        """Return what to say before the task, for a CLI whose system prompt cannot be set."""
+        """Return what to say before the task: what the CLI has no option for, such as an output schema."""
         ...
 
     def tool_request(self, job: CliJob, call: JsonTable) -> ToolRequest:
@@ -56,6 +56,8 @@ class AcpCli(CodingCli, Protocol):
 
 
 class AcpExecutor:
+    """Performs tasks with a coding CLI that speaks ACP."""
+
     def __init__(self, cli: AcpCli, agent: Agent, launcher: CliLauncher) -> None:
         self._cli = cli
         self._agent = agent

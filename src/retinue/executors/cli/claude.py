@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 
 
 class ClaudeCli:
+    """Claude Code, configured by flags."""
+
     traits = CliTraits(
         name="claude",
         program="claude",

@@ -67,6 +67,8 @@ class EventStreamCli(CodingCli, Protocol):
 
 
 class CliExecutor:
+    """Performs tasks with a coding CLI that prints events."""
+
     def __init__(
         self,
         cli: EventStreamCli,
@@ -76,6 +78,7 @@ class CliExecutor:
         linger_s: float = LINGER_S,
         max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
+        """`linger_s` is how long the CLI may stay silent after its result before it is ended."""
         self._cli = cli
         self._agent = agent
         self._launcher = launcher

@@ -36,6 +36,8 @@ class Exchange:
 
 
 class Conversation:
+    """The task of an agent and all exchanges with the model."""
+
     def __init__(self, system: str, task: str) -> None:
         self._system = system
         self._task = task
@@ -128,6 +130,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _tool_turns(exchange: Exchange) -> Iterator[Turn]:
+    """Yield an exchange with tool calls and answers as the API has them."""
     yield Turn("assistant", exchange.said, exchange.calls)
     for call, answer in zip(exchange.calls, exchange.answers, strict=False):
         yield Turn("tool", answer, answers=call.id)
@@ -136,6 +139,7 @@ def _tool_turns(exchange: Exchange) -> Iterator[Turn]:
 
 
 def _text_turns(exchange: Exchange) -> Iterator[Turn]:
+    """Yield an exchange with tool calls and answers written as text."""
     said = [exchange.said, *(f"{call.name} {call.arguments}" for call in exchange.calls)]
     yield Turn("assistant", "\n".join(filter(None, said)))
     told = [f"{call.name}: {answer}" for call, answer in zip(exchange.calls, exchange.answers, strict=False)]

@@ -56,6 +56,8 @@ FLUSH_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalExecutor:
+    """Performs tasks with a loop over a local model."""
+
     agent: Agent
     model: Model
     codebase: Codebase
@@ -130,6 +132,7 @@ class _LocalRun:
         return self._loop.result(error)
 
     async def _prepare(self, scope: AsyncExitStack) -> Loop:
+        """Return the loop, ready to run. MCP servers that it needs run until the scope ends."""
         executor, agent = self._executor, self._executor.agent
         schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
         facts = await executor.model.facts()
@@ -179,6 +182,7 @@ class _LocalRun:
         return tools
 
     async def _announce(self, facts: ModelFacts, limits: LoopLimits, tools: list[Tool]) -> None:
+        """Log the model, the limits and the tools of the run."""
         names = ", ".join(tool.name for tool in tools) or "none"
         steps, tokens = counted(limits.steps, "step"), counted(limits.tokens, "token")
         await self._log(
@@ -188,6 +192,8 @@ class _LocalRun:
             await self._log(note)
 
     async def _check_references(self, text: str) -> ReferenceVerdict:
+        """Open every place that an answer names again (P3)."""
+
         def check(stop: Stop) -> ReferenceVerdict:
             return judge(text, self._executor.codebase, self._ctx.spending, stop)
 
@@ -197,5 +203,6 @@ class _LocalRun:
         await self._ctx.emit(OutputLine("event", line))
 
     async def print_output(self, output: str) -> None:
+        """Write the output to the run's log."""
         for line in output.splitlines():
             await self._ctx.emit(OutputLine("stdout", line))

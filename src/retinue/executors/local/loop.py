@@ -103,6 +103,8 @@ def system_prompt(agent_prompt: str, *, has_tools: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
+    """How a loop ended, or where it stands."""
+
     output: str
     """The answer, or what was found before an error."""
     steps: int = 0
@@ -125,12 +127,23 @@ class CallResult(NamedTuple):
     """The budget that ran out during the call."""
 
 
+class SearchEnded(Exception):
+    """The model gets no more tools and must answer. The message is noted with the result."""
+
+    def __init__(self, note: str, limit: RetinueError | None = None) -> None:
+        """`limit` is the error of a run whose model gives no answer after this."""
+        super().__init__(note)
+        self.limit = limit
+
+
 class InvalidAnswer(Exception):
     """An answer is not accepted. The message says why, in words for the model."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
+    """Runs one agent on a local model. Performs one task."""
+
     requester: ModelRequester
     conversation: Conversation
     toolbox: Toolbox
@@ -189,26 +202,28 @@ class Loop:
     async def _search(self) -> str | None:
         """Let the model call tools until it answers. Return its answer, or None if a limit came first."""
         reserved = self.limits.answer_tries if self.answers_json else PLAIN_ANSWER_TRIES
-        while self.requester.steps_left > reserved:
-            reply = await self._next_reply()
-            match reply:
-                case ToolCallsReply():
-                    goes_on = await self._call_tools(reply)
-                case AnswerReply():
-                    objection = self._objection_to(reply)
-                    if objection is None:
-                        return reply.text
-                    goes_on = await self._correct(reply.text, objection)
-                case UnreadableReply():
-                    goes_on = await self._correct(reply.text, reply.problem)
-                case None:
-                    goes_on = True
-            if not goes_on:
-                return None
-        steps = self.limits.steps
-        self._reached = LimitExceeded("steps", steps + 1, steps)
-        self.notes.append(f"the limit of {counted(steps, 'step')} ended the search")
-        return None
+        try:
+            while self.requester.steps_left > reserved:
+                reply = await self._next_reply()
+                match reply:
+                    case ToolCallsReply():
+                        await self._call_tools(reply)
+                    case AnswerReply():
+                        objection = self._objection_to(reply)
+                        if objection is None:
+                            return reply.text
+                        await self._correct(reply.text, objection)
+                    case UnreadableReply():
+                        await self._correct(reply.text, reply.problem)
+                    case None:
+                        continue
+            steps = self.limits.steps
+            limit = LimitExceeded("steps", steps + 1, steps)
+            raise SearchEnded(f"the limit of {counted(steps, 'step')} ended the search", limit)
+        except SearchEnded as ended:
+            self.notes.append(str(ended))
+            self._reached = ended.limit
+            return None
 
     async def _next_reply(self) -> ParsedReply | None:
         """Ask the model for its next step. Return None if it must be asked in another way first."""
@@ -234,8 +249,8 @@ class Loop:
             return read_reply(reply, self.toolbox.knows, self.requester.steps)
         return read_action(reply, self.requester.steps)
 
-    async def _call_tools(self, reply: ToolCallsReply) -> bool:
-        """Make the calls of a reply. Return whether the search goes on."""
+    async def _call_tools(self, reply: ToolCallsReply) -> None:
+        """Make the calls of a reply and add their answers to the conversation."""
         calls = reply.calls[:MAX_CALLS_PER_REPLY]
         exchange = Exchange(reply.text)
         tokens = self.limits.tool_answer_tokens(self.requester.free_tokens, len(calls))
@@ -256,14 +271,12 @@ class Loop:
             exchange.told = f"Only the first {made} of your {len(reply.calls)} were made."
         self.conversation.add(exchange)
         if exhausted is not None:
-            self._reached = exhausted
-            self.notes.append(f"the budget of {exhausted.kind} was spent, which ended the search")
-            return False
-        if not has_worked:
-            return await self._count_mistake()
-        self._has_found = True
-        self._mistakes = 0
-        return True
+            raise SearchEnded(f"the budget of {exhausted.kind} was spent, which ended the search", exhausted)
+        if has_worked:
+            self._has_found = True
+            self._mistakes = 0
+        else:
+            await self._count_mistake()
 
     async def _call_tool(self, call: ToolCall, tokens: int) -> CallResult:
         try:
@@ -278,24 +291,23 @@ class Loop:
         answer = await self.toolbox.call(call.name, arguments, tokens)
         return CallResult(answer.text, is_mistake=not is_known, exhausted=answer.budget)
 
-    async def _correct(self, said: str, correction: str) -> bool:
-        """Tell the model what was wrong with its reply. Return whether the search goes on."""
+    async def _correct(self, said: str, correction: str) -> None:
+        """Tell the model what was wrong with its reply, and count the mistake."""
         self.conversation.add(Exchange(said=clip(said, 400), told=correction))
         await self._log_step(f"told: {correction}")
-        return await self._count_mistake()
+        await self._count_mistake()
 
-    async def _count_mistake(self) -> bool:
-        """Count a mistake. Return whether the search goes on: it does not after too many in a row."""
+    async def _count_mistake(self) -> None:
+        """Count a mistake. Too many in a row end the search, the use of tools as such, or the run."""
         self._mistakes += 1
         if self._mistakes < self.limits.mistakes:
-            return True
+            return
         in_a_row = f"{counted(self.limits.mistakes, 'broken call')} in a row"
         if self._has_found:
-            self.notes.append(f"{in_a_row} ended the search")
-            return False
+            raise SearchEnded(f"{in_a_row} ended the search")
         if self.native_tools:
             await self._switch_to_actions("the model does not manage to call tools")
-            return True
+            return
         raise self._server_error or ModelFailed(
             f"the model made {in_a_row} and found nothing", hint="use a model that was trained to call tools"
         )

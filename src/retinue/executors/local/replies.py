@@ -59,6 +59,8 @@ class AnswerReply:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableReply:
+    """The reply is empty, cut off or malformed."""
+
     text: str
     problem: str
     """One line for the model."""
@@ -178,12 +180,16 @@ def _object_schema(properties: Mapping[str, object]) -> dict[str, object]:
 
 
 class PrintedCall(NamedTuple):
+    """A tool call that a model printed as text."""
+
     name: str
     arguments: str
     """As JSON."""
 
 
 class PrintedCalls(NamedTuple):
+    """What `find_printed_calls` found in a text."""
+
     calls: tuple[PrintedCall, ...]
     is_broken: bool = False
     """Whether the text contains something that looks like a call but cannot be read."""
