@@ -216,6 +216,7 @@ class CliLauncher:
     def _job(
         self, traits: CliTraits, agent: Agent, ctx: RunContext, folder: Path
     ) -> tuple[CliJob, SandboxPlace, PipeDoor | None]:
+        """Return the job, what its sandbox shows, and the bridge to the Retinue server if it needs one."""
         home = Path(self.environment.get("HOME", str(Path.home())))
         if "user" in agent.settings:
             state = users_state(traits, home)

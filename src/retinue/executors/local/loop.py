@@ -35,7 +35,7 @@ from retinue.core import (
     parse_lenient_object,
 )
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.model_requests import LogLine, LoopLimits, ModelRequester, RequestOptions
+from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
     EMPTY_REPLY,
     ONLY_REASONING,
@@ -149,7 +149,7 @@ class Loop:
     toolbox: Toolbox
     limits: LoopLimits
     check_references: CheckReferences
-    log: LogLine
+    log: WriteLog
     answers_json: bool = False
     """Whether the agent promises JSON instead of plain text."""
     schema: OutputSchema | None = None
@@ -298,7 +298,7 @@ class Loop:
         await self._count_mistake()
 
     async def _count_mistake(self) -> None:
-        """Count a mistake. Too many in a row end the search, the use of tools as such, or the run."""
+        """Count a mistake. After too many in a row, end the search, switch to actions, or fail."""
         self._mistakes += 1
         if self._mistakes < self.limits.mistakes:
             return

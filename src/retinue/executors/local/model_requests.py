@@ -41,7 +41,7 @@ AFTER_OVERFLOW = 0.7
 """The new limit, as a share of the size that was too much for the server."""
 MAX_OVERFLOWS = 2
 
-LogLine = Callable[[str], Awaitable[None]]
+WriteLog = Callable[[str], Awaitable[None]]
 """Writes a line to the run's log."""
 
 
@@ -96,7 +96,7 @@ class ModelRequester:
         limits: LoopLimits,
         estimator: Estimator,
         spending: Spending,
-        log: LogLine,
+        log: WriteLog,
     ) -> None:
         self._model = model
         self._facts = facts
