@@ -30,7 +30,7 @@ from pathlib import Path
 from benchmarks.group_cpu import GroupCpu, children, wait_for_orphans
 from benchmarks.measuring import Checks
 from retinue import wiring
-from retinue.executors.cli import cli_traits
+from retinue.executors import ClaudeCli, CodexCli
 from retinue.executors.process import child_environment
 from retinue.server import freeze_gc
 from retinue.service import Service
@@ -39,7 +39,7 @@ from tests.clis.words import CLAUDE, CODEX, KEY, Words
 from tests.node.npm import with_node
 
 PROMPT = "please say hello"
-PROFILES = {"claude": cli_traits.CLAUDE, "codex": cli_traits.CODEX}
+TRAITS = {"claude": ClaudeCli.traits, "codex": CodexCli.traits}
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def argv(words: Words, url: str) -> list[str]:
 
 def bare(words: Words, url: str, home: Path) -> None:
     """With the variables that ours passes on too: to read a bundle of certificates takes claude 40 ms."""
-    inherit = (*PROFILES[words.name].inherit, words.key, *words.env(url))
+    inherit = (*TRAITS[words.name].inherit, words.key, *words.env(url))
     env = child_environment(os.environ, run_id="bare", inherit=inherit)
     env |= {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     env |= {"CLAUDE_CONFIG_DIR": str(home / "claude"), "CODEX_HOME": str(home / "codex")}

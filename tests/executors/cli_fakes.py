@@ -1,4 +1,4 @@
-"""Programs that behave like coding CLIs, and the surroundings to run them in."""
+"""A machine with one coding CLI on it, for tests: programs, a workspace and the context of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retinue.executors import CliLauncher, NoSandbox, Sandbox
 
 @dataclass
 class Stage:
-    """The runtime in small, and a machine with one CLI on it."""
+    """A machine with one coding CLI on it, and a runtime that records what a run reports."""
 
     folder: Path
     sandbox: Sandbox = field(default_factory=NoSandbox)
@@ -34,12 +34,12 @@ class Stage:
         return self.folder / "workspace"
 
     def program(self, name: str, code: str) -> None:
-        """A Python script of that name on the PATH."""
+        """Put a Python script of this name on the PATH."""
         file = self.folder / "bin" / name
         file.write_text(f"#!{sys.executable} -IS\n{code}", encoding="utf-8")
         file.chmod(0o755)
 
-    def setting(self) -> CliLauncher:
+    def launcher(self) -> CliLauncher:
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": str(self.folder / "home"), **self.env}
         return CliLauncher(environment, self.folder / "state", sandbox=self.sandbox)

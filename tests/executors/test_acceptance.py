@@ -47,7 +47,7 @@ def accepted(
     outcome: Outcome = DONE,
     clear: Clear | None = None,
 ) -> WithAcceptance:
-    setting = stage.setting()
+    setting = stage.launcher()
     enclosed = partial(setting.command, worker("claude"))
     return WithAcceptance(Claims(outcome), commands, enclosed, clear or setting.sandbox.clear)
 

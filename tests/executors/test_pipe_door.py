@@ -16,7 +16,7 @@ import anyio.to_thread
 import pytest
 from anyio.abc import Process, SocketStream
 
-from retinue.executors.cli import SOCKET, TOKEN
+from retinue.executors.cli import SOCKET_VARIABLE, TOKEN_VARIABLE
 from retinue.executors.sandbox import PipeDoor
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="pipes of Linux")]
@@ -82,7 +82,7 @@ async def room(tmp_path: Path) -> AsyncGenerator[Room]:
         ):
             group.start_soon(listener.serve, outside.serve)
             (tmp_path / "run").mkdir()
-            door = PipeDoor(tmp_path / "run", {SOCKET: path, TOKEN: "the-token"})
+            door = PipeDoor(tmp_path / "run", {SOCKET_VARIABLE: path, TOKEN_VARIABLE: "the-token"})
             async with door.open():
                 with anyio.fail_after(5):
                     yield Room(tmp_path / "run", door, outside)

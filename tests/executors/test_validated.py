@@ -41,7 +41,7 @@ from retinue.executors import (
     WithValidation,
 )
 from retinue.executors.wrappers.validation import MOST_TRIES
-from tests.executors import acp_agent
+from tests.executors.cli import acp_agent
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -275,9 +275,9 @@ print(json.dumps({
 async def test_claude_goes_on_in_its_session_though_the_agent_keeps_none(stage: Stage) -> None:
     stage.program("claude", CLAUDE)
     agent = worker("claude", output_schema=SCHEMA, output_format="json")
-    outcome = await WithValidation(lambda agent: CliExecutor(ClaudeCli(), agent, stage.setting()), agent).run(
-        TASK, stage.context()
-    )
+    outcome = await WithValidation(
+        lambda agent: CliExecutor(ClaudeCli(), agent, stage.launcher()), agent
+    ).run(TASK, stage.context())
     assert (outcome.error, outcome.value) == (None, {"n": 7})
     assert (outcome.usage["steps"], outcome.usage["tokens"], outcome.usage["cost_micros"]) == (2, 14, 10)
     first, second = map(json.loads, (stage.workspace / "calls.jsonl").read_text().splitlines())
@@ -291,7 +291,7 @@ async def test_agent_on_acp_that_knows_no_sessions_gets_the_whole_task(stage: St
     agent = worker("acp", command=(sys.executable, acp_agent.__file__), output_schema=SCHEMA)
 
     def perform(agent: Agent) -> AcpExecutor:
-        return AcpExecutor(AcpProgram(), agent, stage.setting())
+        return AcpExecutor(AcpProgram(), agent, stage.launcher())
 
     outcome = await WithValidation(perform, agent).run(Task("worker", 'say {"n": "x"}'), stage.context())
     assert isinstance(outcome.error, ModelFailed)  # the fake knows no word "That"

@@ -50,7 +50,7 @@ def stage(tmp_path: Path) -> Stage:
 async def run(stage: Stage, do: Callable[[Path], object], context: RunContext | None = None) -> Outcome:
     executor = Doing(do)
     folder = stage.folder / "worktrees"
-    outcome = await WithWorktree(executor, folder, stage.setting().environment).run(
+    outcome = await WithWorktree(executor, folder, stage.launcher().environment).run(
         TASK, context or stage.context()
     )
     assert executor.folder.is_relative_to(folder)
@@ -122,7 +122,7 @@ async def test_failure_of_the_run_keeps_no_worktree(stage: Stage) -> None:
 async def test_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     with pytest.raises(InvalidInput, match="in no git repository"):
-        await WithWorktree(Doing(print), tmp_path / "w", stage.setting().environment).run(
+        await WithWorktree(Doing(print), tmp_path / "w", stage.launcher().environment).run(
             TASK, stage.context()
         )
 
@@ -138,7 +138,7 @@ async def test_worktree_of_a_session_is_at_the_same_place_again_and_what_a_kille
         seen.append(folder)
 
     worktrees = stage.folder / "worktrees"
-    executor = WithWorktree(Doing(note), worktrees, stage.setting().environment, lambda ctx: "worker-1")
+    executor = WithWorktree(Doing(note), worktrees, stage.launcher().environment, lambda ctx: "worker-1")
     await executor.run(TASK, stage.context())
     git(stage.workspace, "worktree", "add", "--detach", str(worktrees / "worker-1"))
     (worktrees / "worker-1" / "left").touch()

@@ -1,4 +1,4 @@
-"""The file tools show what may be seen, no more than fits, and say what they leave out."""
+"""The file tools show only what is allowed and fits, and say what they leave out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Client:
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEA7bq\n" * 20 + "-----END RSA PRIVATE KEY-----\n"
 
 
-async def test_a_file_is_read_with_its_line_numbers(tmp_path: Path) -> None:
+async def test_file_is_read_with_line_numbers(tmp_path: Path) -> None:
     box = file_toolbox(tmp_path, {"src/app.py": CODE})
     said = await answer(box, "read_file", path="src/app.py", start=4, lines=2)
     assert said.splitlines()[:3] == [
@@ -46,7 +46,7 @@ async def test_a_file_is_read_with_its_line_numbers(tmp_path: Path) -> None:
         {"file": "./src/app.py", "start": 4.0, "lines": 1},
     ],
 )
-async def test_the_arguments_of_other_programs_are_understood(
+async def test_argument_names_of_other_programs_are_understood(
     tmp_path: Path, arguments: dict[str, Json]
 ) -> None:
     box = file_toolbox(tmp_path, {"src/app.py": CODE})
@@ -55,7 +55,7 @@ async def test_the_arguments_of_other_programs_are_understood(
     assert "5:" not in said
 
 
-async def test_a_long_file_is_cut_to_the_room_and_says_where_to_go_on(tmp_path: Path) -> None:
+async def test_long_file_is_cut_and_the_answer_says_where_to_continue(tmp_path: Path) -> None:
     box = file_toolbox(tmp_path, {"long.txt": "".join(f"line number {n}\n" for n in range(1, 900))})
     said = await answer(box, "read_file", tokens=200, path="long.txt", lines=800)
     assert estimate_tokens(said) <= 200
@@ -64,7 +64,7 @@ async def test_a_long_file_is_cut_to_the_room_and_says_where_to_go_on(tmp_path: 
     assert f"{last}: line number {last}" in said
 
 
-async def test_one_endless_line_does_not_break_the_room(tmp_path: Path) -> None:
+async def test_endless_line_stays_within_the_limit(tmp_path: Path) -> None:
     box = file_toolbox(tmp_path, {"min.js": "x=1;" * 50_000})
     assert estimate_tokens(await answer(box, "read_file", tokens=150, path="min.js")) <= 170
 
@@ -79,14 +79,13 @@ async def test_one_endless_line_does_not_break_the_room(tmp_path: Path) -> None:
         ("bin.dat", "binary"),
     ],
 )
-async def test_what_may_not_be_read_is_refused_in_one_line(tmp_path: Path, path: str, complaint: str) -> None:
-    """P6"""
+async def test_forbidden_file_is_refused_in_one_line_P6(tmp_path: Path, path: str, complaint: str) -> None:
     box = file_toolbox(tmp_path / "root", {".env": "A=1", "bin.dat": b"\0\1", "a.py": CODE})
     got = await box.call("read_file", {"path": path}, 500)
     assert got.failed and complaint in got.text and "\n" not in got.text
 
 
-async def test_missing_and_wrong_arguments_are_told(tmp_path: Path) -> None:
+async def test_missing_and_wrong_arguments_are_named(tmp_path: Path) -> None:
     box = file_toolbox(tmp_path, {"a.py": CODE})
     assert "needs `path`" in await answer(box, "read_file")
     assert "whole number" in await answer(box, "read_file", path="a.py", start="many")
@@ -102,15 +101,15 @@ async def test_search_finds_lines_and_takes_a_broken_pattern_as_text(tmp_path: P
     assert "nothing matches" in await answer(box, "search", pattern="absent")
 
 
-async def test_search_keeps_to_the_room_and_counts_what_it_cut(tmp_path: Path) -> None:
+async def test_search_stays_within_the_limit_and_counts_what_it_cuts(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {f"f{n}.py": "needle here\n" * 5 for n in range(30)}
     said = await answer(file_toolbox(tmp_path, files), "search", tokens=200, pattern="needle")
     assert estimate_tokens(said) <= 200
     assert "cut: narrow the pattern" in said
 
 
-async def test_no_line_of_a_private_key_is_shown_by_any_tool(tmp_path: Path) -> None:
-    """P6: a line within a key looks like nothing by itself."""
+async def test_no_tool_shows_a_line_of_a_private_key_P6(tmp_path: Path) -> None:
+    """A single line of a key looks harmless."""
     box = file_toolbox(tmp_path, {"notes.txt": f"first\n{KEY}last\n"})
     for said in (
         await answer(box, "read_file", path="notes.txt", start=8, lines=4),
@@ -121,7 +120,7 @@ async def test_no_line_of_a_private_key_is_shown_by_any_tool(tmp_path: Path) -> 
         assert "redacted" in said
 
 
-async def test_folders_names_and_outlines(tmp_path: Path) -> None:
+async def test_folders_names_and_outlines_are_listed(tmp_path: Path) -> None:
     box = file_toolbox(tmp_path, {"src/app.py": CODE, "README.md": "# Title\n"})
     assert (await answer(box, "LS")).splitlines()[:2] == ["README.md", "src/"]
     assert "src/app.py" in await answer(box, "Glob", pattern="*.py")
@@ -129,8 +128,7 @@ async def test_folders_names_and_outlines(tmp_path: Path) -> None:
     assert "4: def retry(times):" in said and "8: class Client:" in said
 
 
-async def test_files_and_bytes_are_charged_before_they_are_shown(tmp_path: Path) -> None:
-    """P2"""
+async def test_files_and_bytes_are_charged_before_they_are_shown_P2(tmp_path: Path) -> None:
     meter = metered(files=2, bytes=10_000)
     box = file_toolbox(tmp_path, {"a.py": CODE, "b.py": CODE}, meter)
     await answer(box, "read_file", path="a.py")
@@ -142,21 +140,20 @@ async def test_files_and_bytes_are_charged_before_they_are_shown(tmp_path: Path)
     assert spent(meter)["files"] == 2
 
 
-async def test_a_refused_number_of_bytes_charges_no_file_either(tmp_path: Path) -> None:
-    """P2"""
+async def test_refused_bytes_charge_no_file_P2(tmp_path: Path) -> None:
     meter = metered(bytes=5)
     refused = await file_toolbox(tmp_path, {"a.py": CODE}, meter).call("read_file", {"path": "a.py"}, 500)
     assert refused.budget is not None and refused.budget.kind == "bytes"
     assert not spent(meter)
 
 
-async def test_a_cancel_ends_the_thread_that_reads(tmp_path: Path) -> None:
+async def test_cancel_ends_the_reading_thread(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {f"d{n}/f{m}.py": CODE for n in range(20) for m in range(20)}
     box = file_toolbox(tmp_path, files)
     before = threading.active_count()
     with anyio.move_on_after(0.001):
         await answer(box, "search", pattern="(a|b|c|d|e)+nothing")
-    # The worker threads of anyio stay for the next one; none of them is still at work.
+    # anyio keeps its worker threads for later work; none of them is busy now.
     with anyio.fail_after(5):
         await answer(box, "list_folder")
     assert threading.active_count() <= before + 2

@@ -1,4 +1,4 @@
-"""What the tests of tools share."""
+"""Helpers for the tests of tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOM = 1_000
 
 
 class Bank:
-    """Where a meter gets everything it wants."""
+    """Grants a meter everything that it requests."""
 
     def try_take(self, kind: BudgetKind, amount: int) -> bool:
         return True

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from retinue.core.errors import ConfigInvalid
@@ -66,6 +66,12 @@ class Verdict:
     reason: str
     """Told to the agent that asked."""
     by: By = "policy"
+
+    def claude_answer(self, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Return the answer to a permission prompt of Claude Code, for a call with these arguments."""
+        if self.allowed:
+            return {"behavior": "allow", "updatedInput": dict(arguments)}
+        return {"behavior": "deny", "message": self.reason}
 
 
 Permit = Callable[[ToolRequest], Awaitable[Verdict]]
@@ -169,7 +175,7 @@ class PermissionAnswer:
 
     @classmethod
     def parse(cls, text: str) -> PermissionAnswer:
-        """Read an answer in words. Only a plain yes is one; anything else denies, with the words as reason."""
+        """Read an answer in words. Only a plain yes allows; anything else is a denial with its reason."""
         words = text.strip().lower().split(maxsplit=1)
         first = words[0].strip(".,:;!") if words else ""
         if first == "always":

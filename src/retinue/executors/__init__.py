@@ -10,12 +10,12 @@ if TYPE_CHECKING:
         AcpExecutor as AcpExecutor,
         AcpProgram as AcpProgram,
         ClaudeCli as ClaudeCli,
-        Cli as Cli,
         CliExecutor as CliExecutor,
         CliLauncher as CliLauncher,
         CodexCli as CodexCli,
+        CodingCli as CodingCli,
+        EventStreamCli as EventStreamCli,
         GeminiCli as GeminiCli,
-        Launches as Launches,
         OpencodeCli as OpencodeCli,
         session_folder as session_folder,
     )
@@ -61,8 +61,8 @@ else:
         __name__,
         {
             "cli": (
-                "AcpCli AcpExecutor AcpProgram ClaudeCli Cli CliExecutor CliLauncher CodexCli "
-                "GeminiCli Launches OpencodeCli session_folder"
+                "AcpCli AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli CodingCli "
+                "EventStreamCli GeminiCli OpencodeCli session_folder"
             ),
             "command": "CommandConfig CommandExecutor",
             "launch_preview": "LaunchPreview preview_cli preview_command preview_context",

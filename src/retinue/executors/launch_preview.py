@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from retinue.core import Agent, Hide, OutputLine, ProcessIdentity, Resumed, RunContext
-from retinue.executors.cli import SOCKET, TOKEN, CliLauncher, Launches
+from retinue.executors.cli import SOCKET_VARIABLE, TOKEN_VARIABLE, CliLauncher, CodingCli
 from retinue.executors.command import CommandExecutor
 from retinue.executors.process import Program
 from retinue.executors.sandbox import InContainer
@@ -57,7 +57,7 @@ def preview_context(
     with tempfile.TemporaryDirectory(prefix="retinue-") as folder:
         socket = Path(folder) / "s"
         socket.touch()
-        ways = {**env, TOKEN: "{token}", SOCKET: str(socket)}
+        ways = {**env, TOKEN_VARIABLE: "{token}", SOCKET_VARIABLE: str(socket)}
         yield RunContext(RUN_ID, cwd, None, emit, started, ways, resume=resume, hide=hide)
 
 
@@ -69,18 +69,18 @@ def preview_command(executor: CommandExecutor | InContainer, ctx: RunContext) ->
 
 
 def preview_cli(
-    setting: CliLauncher, cli: Launches, agent: Agent, ctx: RunContext, task: str
+    launcher: CliLauncher, cli: CodingCli, agent: Agent, ctx: RunContext, task: str
 ) -> LaunchPreview:
-    with setting.starting(cli, agent, ctx) as ready:
-        job = ready.prepared.job
-        start = _start(ready.program, ctx, {str(job.folder): RUN_FOLDER})
-        isolation, notes = ready.prepared.isolation, ready.prepared.notes
-        return replace(start, isolation=isolation, model=job.model, task=task, notes=notes)
+    with launcher.prepare(cli, agent, ctx) as prepared:
+        job = prepared.job
+        start = _start(prepared.program, ctx, {str(job.folder): RUN_FOLDER})
+        isolation = prepared.sandbox.name
+        return replace(start, isolation=isolation, model=job.model, task=task, notes=prepared.notes)
 
 
 def _start(program: Program, ctx: RunContext, places: Mapping[str, str]) -> LaunchPreview:
     def named(argument: str) -> str:
-        for value, name in {**places, ctx.env[SOCKET]: "{socket}"}.items():
+        for value, name in {**places, ctx.env[SOCKET_VARIABLE]: "{socket}"}.items():
             argument = argument.replace(str(Path(value).resolve()), name).replace(value, name)
         return argument
 

@@ -87,8 +87,11 @@ async def recover_in_background(
 
 
 async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: float) -> None:
-    """Work in a thread, because ending processes takes time. A recovery that has begun is waited for, even when
-    the server stops: a command that ended sooner would leave everything to the next one."""
+    """Work in a thread, because ending processes takes time.
+
+    A recovery that has begun is waited for, even when the server stops: a command that ended sooner would
+    leave everything to the next one.
+    """
     while True:
         work = asyncio.ensure_future(asyncio.to_thread(recover_dead_owners, store, end_processes))
         try:

@@ -229,9 +229,7 @@ class RunService:
         name = self.store.runs.get(own).spec.agent
         rules = self.agents.permissions(name)
         verdict = await self.broker.decide(own, name, rules, ToolRequest.of(tool, arguments))
-        if verdict.allowed:
-            return {"behavior": "allow", "updatedInput": dict(arguments)}
-        return {"behavior": "deny", "message": verdict.reason}
+        return verdict.claude_answer(arguments)
 
     async def append_memory(self, own: RunId, note: str) -> dict[str, Any]:
         """A run's note for the later runs of its agent."""

@@ -1,6 +1,6 @@
-"""Tools that read the user's files: through the policy, within the run's budget, without secrets.
+"""Tools that read the user's files: as the policy allows, within the run's budget, and without secrets.
 
-Knows nothing of agents; every answer says what it leaves out.
+Knows nothing of agents. Every answer says what it leaves out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from retinue.codebase import Bounds, Codebase, FileEntry, LineMatch, SearchPattern, outline_text
+from retinue.codebase import (
+    Bounds,
+    Codebase,
+    FileEntry,
+    LineMatch,
+    Opener,
+    SearchPattern,
+    outline_text,
+    split_lines,
+)
 from retinue.core import (
     UNMETERED,
     BudgetKind,
@@ -23,30 +32,32 @@ from retinue.core import (
     clip,
     counted,
 )
-from retinue.tools.bounded import bounded, lines_that_fit
-from retinue.tools.clean_lines import CleanLines
-from retinue.tools.threads import in_thread
-from retinue.tools.tool import Arguments, Tool, parameters
+from retinue.tools.threads import run_in_thread
+from retinue.tools.toolbox import Arguments, Tool, count_lines_that_fit, cut_to_tokens, parameters
 
 FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
 
-LINES = 200
-"""Of one file at a time, unless more are asked for."""
-MOST_LINES = 1_000
-LONGEST_LINE = 300
-MATCHES = Bounds(max_matches=60, max_matches_per_file=10, max_line_chars=LONGEST_LINE)
-NAMES = Bounds(max_entries=300)
+DEFAULT_LINES = 200
+MAX_LINES = 1_000
+MAX_LINE_CHARS = 300
+MAX_OUTLINE_CHARS = 120
+MATCH_BOUNDS = Bounds(max_matches=60, max_matches_per_file=10, max_line_chars=MAX_LINE_CHARS)
+NAME_BOUNDS = Bounds(max_entries=300)
+MAX_SECRET_LINES = 401
+"""No secret has more lines than this."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class FileTools:
+    """Makes the tools that read files of a codebase."""
+
     codebase: Codebase
     redactor: Redactor
     spending: Spending = UNMETERED
     seconds: float = 20.0
-    """For one call."""
+    """Limit for one call."""
 
     def tools(self) -> tuple[Tool, ...]:
         path = ("string", "from the root, such as src/app.py")
@@ -59,7 +70,7 @@ class FileTools:
                         ("path",),
                         path=path,
                         start=("integer", "first line, 1 if left out"),
-                        lines=("integer", f"how many, {LINES} if left out"),
+                        lines=("integer", f"how many, {DEFAULT_LINES} if left out"),
                     ),
                 ),
                 self._read_file,
@@ -103,108 +114,109 @@ class FileTools:
             ),
         )
 
-    async def _read_file(self, given: Arguments, tokens: int) -> str:
-        path = given.text("path", "file_path", "file", "filename")
-        start = given.number("start", "offset", "start_line", "line", default=1)
-        end = given.number("end", "end_line", default=0)
-        wanted = end - start + 1 if end >= start else given.number("lines", "limit", default=LINES)
-        bounds = Bounds(max_lines=MOST_LINES)
+    async def _read_file(self, arguments: Arguments, tokens: int) -> str:
+        path = arguments.text("path", "file_path", "file", "filename")
+        start = arguments.number("start", "offset", "start_line", "line", default=1)
+        end = arguments.number("end", "end_line", default=0)
+        if end >= start:
+            wanted = end - start + 1
+        else:
+            wanted = arguments.number("lines", "limit", default=DEFAULT_LINES)
+        bounds = Bounds(max_lines=MAX_LINES)
 
         def read(stop: Stop) -> str:
             found = self.codebase.read(path, stop, start=max(1, start), lines=max(1, wanted), bounds=bounds)
             if not found.lines:
                 raise InvalidInput(f"{found.entry.path} has only {counted(found.total_lines, 'line')}")
             with self.codebase.opener(stop) as opener:
-                clean = CleanLines(opener, self.redactor).between(found.entry, found.start, found.end)
-            numbered = [f"{n}: {clip(line, LONGEST_LINE)}" for n, line in enumerate(clean, found.start)]
-            shown = numbered[: max(1, lines_that_fit(numbered, tokens - len(found.entry.path) // 2 - 12))]
+                clean = RedactedLines(opener, self.redactor).between(found.entry, found.start, found.end)
+            numbered = [f"{n}: {clip(line, MAX_LINE_CHARS)}" for n, line in enumerate(clean, found.start)]
+            room = tokens - len(found.entry.path) // 2 - 12
+            shown = numbered[: max(1, count_lines_that_fit(numbered, room))]
             last = found.start + len(shown) - 1
             self._charge([shown])
             head = f"{found.entry.path}, lines {found.start}-{last} of {found.total_lines}"
             more = f"\n[more: read_file with start={last + 1}]" if last < found.total_lines else ""
             return "\n".join([head, *shown]) + more
 
-        return await self._beside(read)
+        return await self._in_thread(read)
 
-    async def _search(self, given: Arguments, tokens: int) -> str:
-        text = given.text("pattern", "query", "regex", "text")
-        below = given.text("path", "folder", "directory", default=".")
-        glob = given.text("glob", "include", default="")
+    async def _search(self, arguments: Arguments, tokens: int) -> str:
+        text = arguments.text("pattern", "query", "regex", "text")
+        below = arguments.text("path", "folder", "directory", default=".")
+        glob = arguments.text("glob", "include", default="")
 
         def search(stop: Stop) -> str:
-            pattern, note = _pattern(text)
+            pattern, note = _search_pattern(text)
             found = self.codebase.grep(
                 pattern,
                 stop,
                 below=() if below in (".", "/", "./") else (below,),
                 globs=(glob,) if glob else (),
-                bounds=MATCHES,
+                bounds=MATCH_BOUNDS,
             )
             with self.codebase.opener(stop) as opener:
-                clean = CleanLines(opener, self.redactor)
-                lines = [_matching(match, clean) for match in found.matches]
-            shown = lines[: lines_that_fit(lines, tokens - 30)]
+                redacted = RedactedLines(opener, self.redactor)
+                lines = [_matching_line(match, redacted) for match in found.matches]
+            shown = lines[: count_lines_that_fit(lines, tokens - 30)]
             if lines and not shown:
                 raise InvalidInput("no match fits into what is left of the conversation: answer now")
-            self._charge(_by_file(found.matches, shown))
+            self._charge(_group_by_file(found.matches, shown))
             cut = f"{counted(len(lines) - len(shown), 'more line')} cut: narrow the pattern or the path."
             notes = [note, cut if len(shown) < len(lines) else "", found.omitted.sentence()]
-            return _said(shown or ["nothing matches"], notes)
+            return _with_notes(shown or ["nothing matches"], notes)
 
-        return await self._beside(search)
+        return await self._in_thread(search)
 
-    async def _find_files(self, given: Arguments, tokens: int) -> str:
-        glob = given.text("glob", "pattern", "name")
+    async def _find_files(self, arguments: Arguments, tokens: int) -> str:
+        glob = arguments.text("glob", "pattern", "name")
 
         def find(stop: Stop) -> str:
-            found = self.codebase.glob([glob], stop, bounds=NAMES)
-            names = [entry.path for entry in found.entries] or ["no file fits"]
-            return bounded(_said(names, [found.omitted.sentence()]), tokens, "use a narrower glob")
+            found = self.codebase.glob([glob], stop, bounds=NAME_BOUNDS)
+            names = [entry.path for entry in found.entries] or ["no file matches"]
+            return cut_to_tokens(
+                _with_notes(names, [found.omitted.sentence()]), tokens, "use a narrower glob"
+            )
 
-        return await self._beside(find)
+        return await self._in_thread(find)
 
-    async def _list_folder(self, given: Arguments, tokens: int) -> str:
-        path = given.text("path", "folder", "directory", default=".")
+    async def _list_folder(self, arguments: Arguments, tokens: int) -> str:
+        path = arguments.text("path", "folder", "directory", default=".")
 
-        def look(stop: Stop) -> str:
-            listing = self.codebase.list("." if path == "/" else path, stop, bounds=NAMES)
+        def list_items(stop: Stop) -> str:
+            listing = self.codebase.list("." if path == "/" else path, stop, bounds=NAME_BOUNDS)
             names = [f"{item.path}/" if item.kind == "folder" else item.path for item in listing.items]
-            said = _said(names or ["nothing is there"], [listing.omitted.sentence()])
-            return bounded(said, tokens, "find_files shows some of them")
+            text = _with_notes(names or ["the folder is empty"], [listing.omitted.sentence()])
+            return cut_to_tokens(text, tokens, "find_files shows some of them")
 
-        return await self._beside(look)
+        return await self._in_thread(list_items)
 
-    async def _outline(self, given: Arguments, tokens: int) -> str:
-        path = given.text("path", "file_path", "file")
+    async def _outline(self, arguments: Arguments, tokens: int) -> str:
+        path = arguments.text("path", "file_path", "file")
 
-        def sketch(stop: Stop) -> str:
+        def outline(stop: Stop) -> str:
             entry = self.codebase.read(path, stop, lines=1).entry
             with self.codebase.opener(stop) as opener:
-                clean = CleanLines(opener, self.redactor)
-                whole = clean.whole(entry)
+                redacted = RedactedLines(opener, self.redactor)
+                whole = redacted.unredacted(entry)
                 chunks = outline_text(entry.path, "\n".join(whole).encode()).chunks
-                named = {
-                    chunk.line: chunk.name for chunk in chunks if chunk.name and chunk.line <= len(whole)
-                }
+                named = dict.fromkeys(
+                    chunk.line for chunk in chunks if chunk.name and chunk.line <= len(whole)
+                )
                 lines = [
-                    f"{line}: {clip(''.join(clean.between(entry, line, line)).strip(), 120)}"
-                    for line in named
+                    f"{line}: {clip(redacted.line(entry, line).strip(), MAX_OUTLINE_CHARS)}" for line in named
                 ]
-            shown = lines[: lines_that_fit(lines, tokens - 30)]
+            shown = lines[: count_lines_that_fit(lines, tokens - 30)]
             self._charge([shown])
-            cut = (
-                f"{counted(len(lines) - len(shown), 'more definition')} cut"
-                if len(shown) < len(lines)
-                else ""
-            )
-            return _said(
-                [f"{entry.path}, {counted(len(whole), 'line')}", *(shown or ["defines nothing known"])], [cut]
-            )
+            cut = counted(len(lines) - len(shown), "more definition") + " cut"
+            head = f"{entry.path}, {counted(len(whole), 'line')}"
+            notes = [cut] if len(shown) < len(lines) else []
+            return _with_notes([head, *(shown or ["no definitions found"])], notes)
 
-        return await self._beside(sketch)
+        return await self._in_thread(outline)
 
     def _charge(self, shown: Sequence[Sequence[str]]) -> None:
-        """Book the files and bytes that are about to be handed out; both or none (P2)."""
+        """Book the files and bytes that are about to be shown: both or none (P2). Takes each file's lines."""
         files = [lines for lines in shown if lines]
         size = sum(len(line.encode()) + 1 for lines in files for line in lines)
         with (
@@ -214,43 +226,73 @@ class FileTools:
             opened.settle(len(files))
             read.settle(size)
 
-    async def _beside(self, work: Callable[[Stop], T]) -> T:
+    async def _in_thread(self, work: Callable[[Stop], T]) -> T:
         try:
-            return await in_thread(work, self.seconds)
+            return await run_in_thread(work, self.seconds)
         except DeadlineExceeded:
             raise Unavailable(
                 f"it took longer than {counted(self.seconds, 'second')}", hint="narrow it down"
             ) from None
 
 
-def _pattern(text: str) -> tuple[SearchPattern, str]:
-    """Whatever its case, unless it has capitals; as plain text, if it is no regular expression."""
+class RedactedLines:
+    """The lines of files without secrets. Lives for one call and reads each file once."""
+
+    def __init__(self, opener: Opener, redactor: Redactor) -> None:
+        self._opener = opener
+        self._redactor = redactor
+        self._files: dict[FileEntry, list[str]] = {}
+
+    def between(self, entry: FileEntry, first: int, last: int) -> Sequence[str]:
+        """Return lines `first` to `last`, or as many of them as there are.
+
+        A single line of a private key looks harmless, so redaction begins further up, where any secret that
+        contains the first line must begin.
+        """
+        above = max(0, first - 1 - MAX_SECRET_LINES)
+        redact = self._redactor.lines()
+        return [redact(line) for line in self.unredacted(entry)[above:last]][first - 1 - above :]
+
+    def line(self, entry: FileEntry, number: int) -> str:
+        """Return one line; empty if the file has become shorter."""
+        return "".join(self.between(entry, number, number))
+
+    def unredacted(self, entry: FileEntry) -> list[str]:
+        """Return all lines with their secrets, for counting and parsing. Never show them."""
+        if entry not in self._files:
+            self._files[entry] = split_lines(self._opener.text(entry).utf8.decode())
+        return self._files[entry]
+
+
+def _search_pattern(text: str) -> tuple[SearchPattern, str]:
+    """Return the pattern to search for, and a note if the text is not a regular expression.
+
+    Case is ignored unless the text has capitals.
+    """
     ignore_case = text == text.lower()
     pattern = SearchPattern(text, ignore_case=ignore_case)
     try:
         pattern.regex()
     except InvalidInput:
-        return SearchPattern(
-            text, fixed=True, ignore_case=ignore_case
-        ), "Not a regular expression: taken as text."
+        plain = SearchPattern(text, fixed=True, ignore_case=ignore_case)
+        return plain, "Not a regular expression: taken as text."
     return pattern, ""
 
 
-def _matching(match: LineMatch, clean: CleanLines) -> str:
-    raw = "".join(clean.whole(match.entry)[match.line - 1 : match.line])  # changed since, perhaps
-    safe = "".join(clean.between(match.entry, match.line, match.line))
-    # The search cut long lines around the match, but does not know of secrets.
-    text = match.text if safe == raw else clip(safe, LONGEST_LINE)
+def _matching_line(match: LineMatch, redacted: RedactedLines) -> str:
+    original = "".join(redacted.unredacted(match.entry)[match.line - 1 : match.line])
+    clean = redacted.line(match.entry, match.line)
+    # The search has cut a long line around its match, but knows nothing of secrets.
+    text = match.text if clean == original else clip(clean, MAX_LINE_CHARS)
     return f"{match.entry.path}:{match.line}: {text.strip()}"
 
 
-def _by_file(matches: Sequence[LineMatch], shown: Sequence[str]) -> Sequence[Sequence[str]]:
+def _group_by_file(matches: Sequence[LineMatch], shown: Sequence[str]) -> Sequence[Sequence[str]]:
     files: dict[FileEntry, list[str]] = {}
     for match, line in zip(matches, shown, strict=False):
         files.setdefault(match.entry, []).append(line)
     return list(files.values())
 
 
-def _said(lines: Sequence[str], notes: Sequence[str]) -> str:
-    told = [f"[{note}]" for note in notes if note]
-    return "\n".join([*lines, *told])
+def _with_notes(lines: Sequence[str], notes: Sequence[str]) -> str:
+    return "\n".join([*lines, *(f"[{note}]" for note in notes if note)])

@@ -1,6 +1,7 @@
 """The tools of an agent's own MCP servers. Knows nothing of how a server is started or reached.
 
-A server is somebody else's program: whatever it does, it costs the agent that server's tools, not the run.
+A server is somebody else's program. If it fails, the agent loses the tools of that server, and the run goes
+on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
-import anyio
+import anyio  # the MCP SDK is built on it
 import anyio.abc
 
 from retinue.core import (
@@ -26,33 +27,37 @@ from retinue.core import (
     clip,
     counted,
 )
-from retinue.tools.tool import Arguments, Tool, ToolAction
+from retinue.tools.toolbox import Arguments, Tool, ToolAction
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client import Transport
-    from mcp_types import CallToolResult, Tool as Offered
+    from mcp_types import CallToolResult, Tool as OfferedTool
 
-START_S = 30.0
+START_TIMEOUT_S = 30.0
 """For a server to start and to list its tools."""
-CALL_S = 60.0
-"""For one call."""
-MOST_TOOLS = 32
-"""Of one server: a small model drowns in more."""
-MOST_PAGES = 10
-LONGEST_DESCRIPTION = 240
-LONGEST_NAME = 64
+CALL_TIMEOUT_S = 60.0
+MAX_TOOLS = 32
+"""Of one server. A small model cannot choose between more."""
+MAX_PAGES = 10
+MAX_DESCRIPTION_CHARS = 240
+MAX_NAME_CHARS = 64
 
 T = TypeVar("T")
 Connect = Callable[[McpServer], "Transport"]
-"""Starts or reaches a server; leaving it ends the server with everything it started."""
+"""Starts or reaches a server. Leaving the transport ends the server with everything that it started."""
 
 
 class McpTools:
-    """`async with McpTools(...)`: servers are started when their tools are first asked for, and end here."""
+    """Connects to MCP servers and offers their tools: `async with McpTools(servers, connect) as mcp`.
 
-    def __init__(self, servers: Sequence[McpServer], connect: Connect, call_s: float = CALL_S) -> None:
-        self._connections = [_Connection(server, connect, call_s) for server in servers]
+    The servers start when their tools are first requested and end with the block.
+    """
+
+    def __init__(
+        self, servers: Sequence[McpServer], connect: Connect, call_timeout_s: float = CALL_TIMEOUT_S
+    ) -> None:
+        self._connections = [_Connection(server, connect, call_timeout_s) for server in servers]
         self._scope = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -63,98 +68,101 @@ class McpTools:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._tasks.cancel_scope.cancel()
-        await self._scope.aclose()  # without the error: the group would wrap it
+        await self._scope.aclose()  # without the error, which the task group would wrap
 
     async def tools(self) -> tuple[Tool, ...]:
-        """What the servers offer; those that do not answer are among the `problems`."""
-        for one in self._connections:
-            one.start(self._tasks)
-        for one in self._connections:
-            await one.listed.wait()
-        return tuple(tool for one in self._connections for tool in one.tools)
+        """Return what the servers offer. `problems` names those that do not answer."""
+        for connection in self._connections:
+            connection.start(self._tasks)
+        for connection in self._connections:
+            await connection.listed.wait()
+        return tuple(tool for connection in self._connections for tool in connection.tools)
 
     @property
     def problems(self) -> tuple[str, ...]:
         """One sentence for each thing that is not as the agent's file says."""
-        return tuple(problem for one in self._connections for problem in one.problems)
+        return tuple(problem for connection in self._connections for problem in connection.problems)
 
 
 @dataclass(slots=True)
 class _Connection:
     server: McpServer
     connect: Connect
-    call_s: float
+    call_timeout_s: float
     listed: anyio.Event = field(default_factory=anyio.Event)
-    """Set when its tools are known, or it is known that there are none."""
+    """Set when the server's tools are known, or when it has failed."""
     tools: list[Tool] = field(default_factory=list[Tool])
     problems: list[str] = field(default_factory=list[str])
-    begun: bool = False
+    started: bool = False
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
-        if not self.begun:
-            self.begun = True
-            tasks.start_soon(self._attend)
+        if not self.started:
+            self.started = True
+            tasks.start_soon(self._run)
 
-    async def _attend(self) -> None:
-        """Holds the connection in a task of its own, so that its end is nobody else's."""
+    async def _run(self) -> None:
+        """Keep the connection open in a task of its own, so that a failure affects nobody else."""
         try:
-            await _foreign(self._hold, f"the MCP server {self.server.name}")
+            await _guarded(self._stay_connected, f"the MCP server {self.server.name}")
         except RetinueError as error:
             self.problems.append(error.message)
         finally:
             self.listed.set()
 
-    async def _hold(self) -> None:
-        from mcp import Client  # costs a second of CPU, and most agents have no servers
+    async def _stay_connected(self) -> None:
+        from mcp import Client  # takes a second of CPU, and most agents have no servers
 
-        with anyio.fail_after(START_S) as patience:
+        with anyio.fail_after(START_TIMEOUT_S) as timeout:
             async with Client(self.connect(self.server)) as client:
-                self._choose(client, await _offered(client))
+                self._choose_tools(client, await _list_tools(client))
                 self.listed.set()
-                patience.deadline = math.inf
+                timeout.deadline = math.inf
                 await anyio.sleep_forever()
 
-    def _choose(self, client: Client, offered: Sequence[Offered]) -> None:
-        wanted = self.server.tools
-        names = {tool.name for tool in offered}
-        for missing in [name for name in wanted or () if name not in names]:
-            self.problems.append(f"the MCP server {self.server.name} has no tool {missing}")
+    def _choose_tools(self, client: Client, offered: Sequence[OfferedTool]) -> None:
+        name, wanted = self.server.name, self.server.tools
+        existing = {tool.name for tool in offered}
+        for tool in wanted or ():
+            if tool not in existing:
+                self.problems.append(f"the MCP server {name} has no tool {tool}")
         chosen = [tool for tool in offered if wanted is None or tool.name in wanted]
-        if len(chosen) > MOST_TOOLS:
-            many = f"the MCP server {self.server.name} offers {counted(len(chosen), 'tool')}"
-            self.problems.append(f"{many}: the first {MOST_TOOLS} are used")
-        self.tools = [self._tool(client, tool) for tool in chosen[:MOST_TOOLS]]
+        if len(chosen) > MAX_TOOLS:
+            total = counted(len(chosen), "tool")
+            self.problems.append(f"the MCP server {name} offers {total}: only the first {MAX_TOOLS} are used")
+        self.tools = [self._tool(client, tool) for tool in chosen[:MAX_TOOLS]]
 
-    def _tool(self, client: Client, offered: Offered) -> Tool:
-        about = clip(
-            " ".join((offered.description or offered.title or offered.name).split()), LONGEST_DESCRIPTION
+    def _tool(self, client: Client, offered: OfferedTool) -> Tool:
+        description = " ".join((offered.description or offered.title or offered.name).split())
+        spec = ToolSpec(
+            tool_name(self.server.name, offered.name),
+            clip(description, MAX_DESCRIPTION_CHARS),
+            offered.input_schema,
         )
-        spec = ToolSpec(name_of(self.server.name, offered.name), about, offered.input_schema)
-        return Tool(spec, self._act(client, offered.name))
+        return Tool(spec, self._action(client, offered.name))
 
-    def _act(self, client: Client, name: str) -> ToolAction:
-        async def act(given: Arguments, tokens: int) -> str:
+    def _action(self, client: Client, name: str) -> ToolAction:
+        async def act(arguments: Arguments, tokens: int) -> str:
             async def call() -> CallToolResult:
-                with anyio.fail_after(self.call_s):
-                    return await client.call_tool(name, dict(given.given))
+                with anyio.fail_after(self.call_timeout_s):
+                    return await client.call_tool(name, dict(arguments.given))
 
-            return _said(await _foreign(call, f"{name} of the MCP server {self.server.name}"))
+            return _result_text(await _guarded(call, f"{name} of the MCP server {self.server.name}"))
 
         return act
 
 
-def name_of(server: str, tool: str) -> str:
-    """As Claude Code names it, in the letters that every model's server takes."""
+def tool_name(server: str, tool: str) -> str:
+    """Return the name that Claude Code would use, with only characters that every model server accepts."""
     plain = "".join(
         letter if letter.isascii() and letter.isalnum() else "_" for letter in f"{server}__{tool}"
     )
-    return f"{MCP_PREFIX}{plain}"[:LONGEST_NAME]
+    return f"{MCP_PREFIX}{plain}"[:MAX_NAME_CHARS]
 
 
-async def _offered(client: Client) -> Sequence[Offered]:
-    found: list[Offered] = []
+async def _list_tools(client: Client) -> Sequence[OfferedTool]:
+    found: list[OfferedTool] = []
     cursor: str | None = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         found += page.tools
         cursor = page.next_cursor
@@ -163,35 +171,33 @@ async def _offered(client: Client) -> Sequence[Offered]:
     return found
 
 
-def _said(result: CallToolResult) -> str:
+def _result_text(result: CallToolResult) -> str:
+    """Return the text of a result. Raises `InvalidInput` with that text if the call failed."""
     parts: list[str] = []
     for content in result.content:
-        if content.type == "text":
-            parts.append(content.text)
-        else:
-            parts.append(f"[{content.type}: not shown]")
+        parts.append(content.text if content.type == "text" else f"[{content.type}: not shown]")
     if not parts and result.structured_content is not None:
         parts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    text = "\n".join(parts) or "(it answered with nothing)"
+    text = "\n".join(parts) or "(the tool returned nothing)"
     if result.is_error:
         raise InvalidInput(clip(text, 1_000))
     return text
 
 
-async def _foreign(work: Callable[[], Awaitable[T]], whose: str) -> T:
-    """Somebody else's server through somebody else's library: whatever it raises is one kind of failure."""
+async def _guarded(work: Callable[[], Awaitable[T]], name: str) -> T:
+    """Turn whatever a server or the SDK raises into `Unavailable`. `name` says whose failure it is."""
     try:
         return await work()
     except RetinueError:
         raise
     except TimeoutError:
-        raise Unavailable(f"{whose} did not answer in time") from None
+        raise Unavailable(f"{name} did not answer in time") from None
     except Exception as error:
-        raise Unavailable(f"{whose} failed: {_reason(error)}") from error
+        raise Unavailable(f"{name} failed: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
-    """The first cause that says something, without paths or stack."""
+    """Return the message of the first error in a group, without a stack."""
     inner = error
     while isinstance(inner, BaseExceptionGroup):
         inner = cast("BaseExceptionGroup[BaseException]", inner).exceptions[0]

@@ -1,12 +1,12 @@
-"""Blocking work beside the event loop, ended when its caller is. Knows nothing of what the work is."""
+"""Runs blocking work in a worker thread and stops it when its caller is cancelled."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 
 from retinue.core import Stop
@@ -14,30 +14,19 @@ from retinue.core import Stop
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
-    """A cancel reaches the work through its stop and is waited for: no thread reads on for nobody."""
+async def run_in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
+    """Run `work` in a worker thread for at most so many seconds.
+
+    A cancel of the caller reaches the work through its `Stop`. The caller then waits until the work has
+    ended, so that no thread goes on for nobody.
+    """
     stop = Stop(seconds)
-    done: list[T] = []
-    failed: list[Exception] = []
-
-    def attempt() -> None:
-        try:
-            done.append(work(stop))
-        except Exception as error:  # carried over, so that no group of exceptions wraps it
-            failed.append(error)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_pass_on_cancel, stop)
-        await anyio.to_thread.run_sync(attempt)
-        tasks.cancel_scope.cancel()
-    await anyio.lowlevel.checkpoint_if_cancelled()  # the caller's own end comes before the work's
-    if failed:
-        raise failed[0]
-    return done[0]
-
-
-async def _pass_on_cancel(stop: Stop) -> None:
+    thread = asyncio.ensure_future(anyio.to_thread.run_sync(work, stop))
     try:
-        await anyio.sleep_forever()
-    finally:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
         stop.cancel()
+        with anyio.CancelScope(shield=True):  # an anyio scope of a caller would cancel this wait too
+            await asyncio.wait((thread,))
+        thread.exception()  # marks it as retrieved: the cancel matters more than why the work ended
+        raise

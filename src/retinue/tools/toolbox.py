@@ -1,30 +1,111 @@
-"""The tools of one run: every call is checked again, bounded, redacted, and answered with words.
+"""The tools of one run. Every call is checked, limited in size, redacted, and answered with text.
 
-Knows nothing of models; what goes wrong is told in one line, so that the model may try something else.
+Knows nothing of models. If a call fails, the answer says why in one line, so that the model can try something
+else.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from retinue.core import BudgetExceeded, Json, Redactor, RetinueError, Stopped, ToolSpec
-from retinue.tools.bounded import bounded
-from retinue.tools.names import Allows, allow_all, own_name
-from retinue.tools.tool import Arguments, Tool
+from retinue.core import (
+    BudgetExceeded,
+    InvalidInput,
+    Json,
+    Redactor,
+    RetinueError,
+    Stopped,
+    ToolSpec,
+    clip,
+    counted,
+    estimate_tokens,
+)
+from retinue.tools.selection import Allows, allow_all, canonical_name
+
+NOTE_TOKENS = 40
+"""Reserved for the note that says what was cut."""
+CHARS_PER_TOKEN = 3
+"""A careful estimate, for cutting a single line that is too long."""
+
+
+class Arguments:
+    """The arguments of a call, read leniently: a number may come as text, a name as a common synonym."""
+
+    def __init__(self, tool: str, given: Mapping[str, Json]) -> None:
+        self._tool = tool
+        self.given = given
+
+    def text(self, *names: str, default: str | None = None) -> str:
+        """Return the first of these arguments that was given. The tool is documented with the first name."""
+        value = self._value(names)
+        if value is None or (default is not None and value == ""):
+            if default is None:
+                raise InvalidInput(f"{self._tool} needs `{names[0]}`")
+            return default
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise InvalidInput(f"{self._tool}: `{names[0]}` must be a text")
+        if value == "":
+            raise InvalidInput(f"{self._tool}: `{names[0]}` is empty")
+        return str(value)
+
+    def number(self, *names: str, default: int) -> int:
+        """Return the first of these arguments that was given, as a whole number."""
+        value = self._value(names)
+        if value is None or value == "":
+            return default
+        if not isinstance(value, bool) and isinstance(value, str | int | float):
+            try:
+                return int(value)
+            except (ValueError, OverflowError):
+                pass
+        raise InvalidInput(f"{self._tool}: `{names[0]}` must be a whole number, not {value!r}"[:120])
+
+    def _value(self, names: tuple[str, ...]) -> Json:
+        return next((self.given[name] for name in names if self.given.get(name) is not None), None)
+
+
+ToolAction = Callable[[Arguments, int], Awaitable[str]]
+"""Takes the arguments and the number of tokens that the answer may have. The model sees our errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that a model can call."""
+
+    spec: ToolSpec
+    """What the model is told about the tool."""
+    act: ToolAction
+    """What a call does."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+def parameters(required: tuple[str, ...] = (), **properties: tuple[str, str]) -> Mapping[str, Json]:
+    """Return a schema for arguments given as `name=(type, description)`. Small models need flat schemas."""
+    described = {name: {"type": kind, "description": text} for name, (kind, text) in properties.items()}
+    return cast("Mapping[str, Json]", {"type": "object", "properties": described, "required": list(required)})
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
+    """What a call returns to the model."""
+
     text: str
     failed: bool = False
     budget: BudgetExceeded | None = None
-    """The budget that was spent, if that is why it failed: calling again is of no use."""
+    """The exhausted budget, if that is why the call failed. Calling again does not help then."""
 
 
 class Toolbox:
+    """The tools that an agent may call."""
+
     def __init__(self, tools: Iterable[Tool], redactor: Redactor, allows: Allows = allow_all) -> None:
+        """`allows` is asked again at every call."""
         self._tools = {tool.name: tool for tool in tools}
         self._redactor = redactor
         self._allows = allows
@@ -38,38 +119,66 @@ class Toolbox:
         return tuple(self._tools)
 
     def knows(self, name: str) -> bool:
-        return self._own(name) in self._tools
+        """Whether there is a tool of this name, or of a name that it is a synonym for."""
+        return self._resolve(name) in self._tools
 
     async def call(self, name: str, arguments: Mapping[str, Json], tokens: int) -> ToolAnswer:
-        """Never raises but when the whole work is to stop."""
-        own = self._own(name)
-        tool = self._tools.get(own)
+        """Call a tool. `tokens` limits the answer. Raises only `Stopped`; other failures are answers."""
+        resolved = self._resolve(name)
+        tool = self._tools.get(resolved)
         if tool is None:
             return ToolAnswer(f"error: {self._unknown(name)}", failed=True)
-        if not self._allows(own):
-            return ToolAnswer(f"error: {own} is not allowed", failed=True)
+        if not self._allows(resolved):
+            return ToolAnswer(f"error: {resolved} is not allowed", failed=True)
         try:
-            said = await tool.act(Arguments(own, arguments), tokens)
+            text = await tool.act(Arguments(resolved, arguments), tokens)
         except Stopped:
             raise
         except RetinueError as error:
-            told = f"error: {error.message}" + (f"; {error.hint}" if error.hint else "")
+            message = f"error: {error.message}" + (f"; {error.hint}" if error.hint else "")
             budget = error if isinstance(error, BudgetExceeded) else None
-            return ToolAnswer(self._leaving(" ".join(told.split()), tokens), failed=True, budget=budget)
-        return ToolAnswer(self._leaving(said, tokens))
+            return ToolAnswer(self._clean(" ".join(message.split()), tokens), failed=True, budget=budget)
+        return ToolAnswer(self._clean(text, tokens))
 
-    def _own(self, name: str) -> str:
+    def _resolve(self, name: str) -> str:
+        """Return our name for a tool, which may be given without the prefix of its MCP server."""
         if name in self._tools:
             return name
-        ending = [known for known in self._tools if known.endswith(f"__{name}")]  # without its server's name
-        return ending[0] if len(ending) == 1 else own_name(name)
+        matches = [known for known in self._tools if known.endswith(f"__{name}")]
+        return matches[0] if len(matches) == 1 else canonical_name(name)
 
-    def _leaving(self, text: str, tokens: int) -> str:
-        return bounded(self._redactor.redact(text), tokens)
+    def _clean(self, text: str, tokens: int) -> str:
+        return cut_to_tokens(self._redactor.redact(text), tokens)
 
     def _unknown(self, name: str) -> str:
         if not self._tools:
             return "there are no tools: answer with what you know"
-        near = difflib.get_close_matches(name, self._tools, 1, 0.5)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(self._tools)}"
+        similar = difflib.get_close_matches(name, self._tools, 1, 0.5)
+        hint = f"did you mean {similar[0]}?" if similar else f"there are: {', '.join(self._tools)}"
         return f"there is no tool {name[:60]!r}; {hint}"
+
+
+def count_lines_that_fit(lines: Sequence[str], tokens: int) -> int:
+    """Return how many lines, from the first on, fit. Leaves room for a note if some do not."""
+    total = 0
+    fitting = 0
+    for number, line in enumerate(lines, 1):
+        total += estimate_tokens(line + "\n")
+        if total <= tokens - NOTE_TOKENS:
+            fitting = number
+        if total > tokens:
+            return fitting
+    return len(lines)
+
+
+def cut_to_tokens(text: str, tokens: int, how_to_see_more: str = "ask for less at a time") -> str:
+    """Return the text if it fits, else its first lines with a note that says how much was cut (P4)."""
+    lines = text.split("\n")
+    shown = count_lines_that_fit(lines, tokens)
+    if shown == len(lines):
+        return text
+    if shown == 0:
+        chars = max(1, (tokens - NOTE_TOKENS) * CHARS_PER_TOKEN)
+        return f"{clip(lines[0], chars)}\n[cut: {len(text)} characters in all; {how_to_see_more}]"
+    note = f"[cut: {shown} of {counted(len(lines), 'line')} shown; {how_to_see_more}]"
+    return "\n".join([*lines[:shown], note])

@@ -16,11 +16,11 @@ from retinue.executors import CONTEXT_SHARE, MAX_STEPS, MAX_TOKENS
 if TYPE_CHECKING:
     from retinue.executors import (
         AcpCli,
-        Cli,
         CliLauncher,
+        CodingCli,
         CommandExecutor,
+        EventStreamCli,
         InContainer,
-        Launches,
         LaunchPreview,
         Sandbox,
     )
@@ -134,12 +134,12 @@ def _cli(setting: CliLauncher, agent: Agent) -> Executor:
     return executor if is_told else WithPreamble(JSON_ALONE, executor)
 
 
-def cli_of(agent: Agent) -> Launches:
+def cli_of(agent: Agent) -> CodingCli:
     """The coding CLI that an agent's executor names."""
     return _native(agent) if agent.executor in NATIVE else _spoken(agent)
 
 
-def _native(agent: Agent) -> Cli:
+def _native(agent: Agent) -> EventStreamCli:
     from retinue.executors import ClaudeCli, CodexCli
 
     return ClaudeCli() if agent.executor == "claude" else CodexCli()

@@ -1,4 +1,4 @@
-"""An agent on a scripted model, for the tests of the loop."""
+"""Runs an agent on a scripted model, for the tests of the loop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TASK = "Where is retry handled?"
 
 @dataclass
 class Trial:
-    """One run, and all that was heard of it."""
+    """One run and everything that it reported."""
 
     folder: Path
     script: Iterable[Line]
@@ -115,7 +115,7 @@ class Trial:
         return self.model.prompts
 
     def told(self, request: int = -1) -> str:
-        """The last turn that the model was sent in a request."""
+        """Return the text of the last turn in a request."""
         return self.prompts[request].turns[-1].text
 
 

@@ -1,4 +1,4 @@
-"""The loop on a model that behaves: isolation, limits, budgets, cancel (P1, P2, P5, P8)."""
+"""The loop on a model that behaves: isolation, limits, budgets and cancels (P1, P2, P5, P8)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from retinue.core import (
     Unavailable,
     estimate_tokens,
 )
-from retinue.executors.local.system_prompt import CUT, system_prompt
+from retinue.executors.local.loop import CUT_NOTE, system_prompt
 from retinue.models.scripted import calls, says, together
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 ANSWER = "Retry is handled in src/app.py:4."
 
 
-async def test_an_agent_looks_and_answers(tmp_path: Path) -> None:
+async def test_agent_searches_and_answers(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [calls("search", pattern="retry"), calls("read_file", path="src/app.py"), ANSWER])
     outcome = await trial.run()
     assert outcome.error is None and outcome.output == ANSWER
@@ -47,8 +47,7 @@ async def test_an_agent_looks_and_answers(tmp_path: Path) -> None:
     assert trial.said == ANSWER
 
 
-async def test_the_history_begins_with_the_task_alone(tmp_path: Path) -> None:
-    """P1"""
+async def test_conversation_begins_with_nothing_but_the_task_P1(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [ANSWER], prompt="You are a reviewer.")
     await trial.run()
     system, task = trial.prompts[0].turns
@@ -56,8 +55,8 @@ async def test_the_history_begins_with_the_task_alone(tmp_path: Path) -> None:
     assert system.text.startswith("You are a reviewer.")
 
 
-async def test_the_beginning_of_a_prompt_is_the_same_for_every_run(tmp_path: Path) -> None:
-    """So that the server need not read it again: no date, no folder, no id."""
+async def test_beginning_of_the_prompt_is_the_same_for_every_run(tmp_path: Path) -> None:
+    """It has no date, folder or id, so the server can reuse its cache."""
     one, two = (
         Trial(tmp_path / "a", [ANSWER], prompt="Be brief."),
         Trial(tmp_path / "b", [ANSWER], prompt="Be brief."),
@@ -68,7 +67,7 @@ async def test_the_beginning_of_a_prompt_is_the_same_for_every_run(tmp_path: Pat
     assert one.prompts[0].tools == two.prompts[0].tools
 
 
-async def test_each_request_continues_the_one_before(tmp_path: Path) -> None:
+async def test_each_request_extends_the_previous_one(tmp_path: Path) -> None:
     trial = Trial(
         tmp_path, [calls("read_file", path="README.md"), calls("read_file", path="src/app.py"), ANSWER]
     )
@@ -77,7 +76,7 @@ async def test_each_request_continues_the_one_before(tmp_path: Path) -> None:
     assert second[: len(first)] == first and third[: len(second)] == second
 
 
-async def test_steps_are_told_as_they_happen(tmp_path: Path) -> None:
+async def test_steps_are_logged_as_they_happen(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [calls("read_file", path="src/app.py"), ANSWER], tools=("Read", "Bash"))
     await trial.run()
     told = "\n".join(trial.events)
@@ -85,36 +84,35 @@ async def test_steps_are_told_as_they_happen(tmp_path: Path) -> None:
     assert "step 1: asks scripted" in told and "step 1: read_file" in told and "step 2: asks" in told
 
 
-async def test_tools_that_an_agent_does_not_get_are_said_in_its_result(tmp_path: Path) -> None:
-    """P8"""
+async def test_withheld_tools_are_noted_P8(tmp_path: Path) -> None:
     outcome = await Trial(tmp_path, [ANSWER], tools=("Read", "Write")).run()
-    assert outcome.notes == ("no Write: agents of the local executor cannot do this",)
+    assert outcome.notes == ("no Write: the local executor does not have it",)
 
 
-async def test_a_tool_outside_the_list_is_refused_at_the_call(tmp_path: Path) -> None:
+async def test_call_of_an_unlisted_tool_is_refused(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [calls("search", pattern="x"), ANSWER], tools=("Read",))
     await trial.run()
     assert [tool.name for tool in trial.prompts[0].tools] == ["read_file"]
     assert "there is no tool 'search'" in trial.told()
 
 
-def test_a_long_body_is_cut_with_a_mark_and_stays_within_600_tokens() -> None:
-    long = system_prompt("Look at it closely. " * 200, tools=True)
-    assert CUT in long and long.index(CUT) <= 1_600
+def test_long_prompt_is_cut_with_a_note_and_stays_within_600_tokens() -> None:
+    long = system_prompt("Look at it closely. " * 200, has_tools=True)
+    assert CUT_NOTE in long and long.index(CUT_NOTE) <= 1_600
     for body in ("证据" * 900, "0123456789abcdef" * 200, "x" * 1_600, "short"):
-        assert estimate_tokens(system_prompt(body, tools=True)) <= 600
-    assert CUT not in system_prompt("x" * 1_600, tools=True)
+        assert estimate_tokens(system_prompt(body, has_tools=True)) <= 600
+    assert CUT_NOTE not in system_prompt("x" * 1_600, has_tools=True)
 
 
-async def test_fifteen_requests_are_the_most(tmp_path: Path) -> None:
+async def test_run_ends_after_fifteen_requests_P2(tmp_path: Path) -> None:
     trial = Trial(tmp_path, (calls("search", pattern=f"word{n}") for n in itertools.count()))
     outcome = await trial.run()
     assert len(trial.prompts) == outcome.usage["steps"] == 15
     assert isinstance(outcome.error, LimitExceeded) and outcome.error.kind == "steps"
 
 
-async def test_a_limit_of_steps_leaves_room_to_answer(tmp_path: Path) -> None:
-    """P2: what was found is kept, and the limit is said."""
+async def test_last_steps_are_reserved_for_the_answer_P2(tmp_path: Path) -> None:
+    """What was found is kept, and the limit is noted."""
     looking = [calls("search", pattern=f"word{n}") for n in range(13)]
     trial = Trial(tmp_path, [*looking, ANSWER])
     outcome = await trial.run()
@@ -124,10 +122,8 @@ async def test_a_limit_of_steps_leaves_room_to_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("context", "cap"), [(4_096, 1_228), (8_192, 2_457), (131_072, 8_000)])
-async def test_no_request_is_larger_than_its_share_of_the_context(
-    tmp_path: Path, context: int, cap: int
-) -> None:
-    """P2: before it is sent, by the estimate, however much the tools have to say."""
+async def test_no_request_exceeds_its_share_of_the_context_P2(tmp_path: Path, context: int, cap: int) -> None:
+    """However much the tools return, the estimate is checked before a request is sent."""
     files: dict[str, str | bytes] = {
         f"f{n}.py": "".join(f"line {m} of file {n} about retry\n" for m in range(400)) for n in range(12)
     }
@@ -141,7 +137,7 @@ async def test_no_request_is_larger_than_its_share_of_the_context(
         assert sent + asked.max_tokens <= cap
 
 
-async def test_what_is_forgotten_first_is_old_and_never_the_task(tmp_path: Path) -> None:
+async def test_old_answers_are_dropped_first_and_the_task_never(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {
         f"f{n}.py": "".join(f"padding {m} in {n}\n" for m in range(300)) + f"def retry_{n}(): ...\n"
         for n in range(10)
@@ -155,15 +151,14 @@ async def test_what_is_forgotten_first_is_old_and_never_the_task(tmp_path: Path)
     assert "forgotten" in last[1].text or any("[shortened" in turn.text for turn in last)
 
 
-async def test_a_task_that_does_not_fit_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+async def test_task_that_does_not_fit_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [ANSWER], context=2_048)
     outcome = await trial.run("many words " * 3_000)
     assert isinstance(outcome.error, LimitExceeded) and outcome.error.kind == "tokens"
     assert trial.prompts == []
 
 
-async def test_steps_and_tokens_are_reserved_from_the_trees_budget(tmp_path: Path) -> None:
-    """P2"""
+async def test_steps_and_tokens_are_reserved_from_the_budget_of_the_tree_P2(tmp_path: Path) -> None:
     meter = metered(steps=2, tokens=100_000)
     trial = Trial(
         tmp_path,
@@ -177,16 +172,14 @@ async def test_steps_and_tokens_are_reserved_from_the_trees_budget(tmp_path: Pat
     assert "def retry(times):" in outcome.output, "what was found is kept"
 
 
-async def test_a_budget_of_tokens_is_checked_before_the_request(tmp_path: Path) -> None:
-    """P2"""
+async def test_token_budget_is_checked_before_the_request_P2(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [ANSWER], spending=metered(tokens=50))
     outcome = await trial.run()
     assert isinstance(outcome.error, BudgetExceeded) and outcome.error.kind == "tokens"
     assert trial.prompts == []
 
 
-async def test_a_spent_budget_of_files_ends_the_search_and_not_the_answer(tmp_path: Path) -> None:
-    """P2"""
+async def test_spent_file_budget_ends_the_search_but_not_the_run_P2(tmp_path: Path) -> None:
     looking = [calls("read_file", path="src/app.py"), calls("read_file", path="README.md")]
     trial = Trial(tmp_path, [*looking, ANSWER], spending=metered(files=1))
     outcome = await trial.run()
@@ -195,7 +188,7 @@ async def test_a_spent_budget_of_files_ends_the_search_and_not_the_answer(tmp_pa
     assert trial.prompts[-1].tools == ()
 
 
-async def test_a_deadline_ends_the_request_and_keeps_what_was_found(tmp_path: Path) -> None:
+async def test_deadline_ends_the_request_and_keeps_what_was_found(tmp_path: Path) -> None:
     async def never(asked: Prompt) -> str:
         await anyio.sleep_forever()
         return ""
@@ -208,7 +201,7 @@ async def test_a_deadline_ends_the_request_and_keeps_what_was_found(tmp_path: Pa
 
 
 class Halting:
-    """Says half of its answer and no more."""
+    """A model that stops in the middle of its answer."""
 
     def __init__(self) -> None:
         self.halted = anyio.Event()
@@ -227,8 +220,7 @@ class Halting:
         raise AssertionError
 
 
-async def test_a_cancel_closes_the_request_and_keeps_what_was_said(tmp_path: Path) -> None:
-    """P5"""
+async def test_cancel_closes_the_request_and_keeps_what_was_said_P5(tmp_path: Path) -> None:
     trial, model = Trial(tmp_path, [], seconds=None), Halting()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
@@ -238,8 +230,7 @@ async def test_a_cancel_closes_the_request_and_keeps_what_was_said(tmp_path: Pat
     assert trial.said == "Half of the answer"
 
 
-async def test_a_cancel_leaves_no_process_of_the_agents_servers(tmp_path: Path) -> None:
-    """P5"""
+async def test_cancel_ends_the_agents_mcp_servers_P5(tmp_path: Path) -> None:
     trial, model = Trial(tmp_path, [], seconds=None, servers=(small_server(),)), Halting()
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
@@ -250,7 +241,7 @@ async def test_a_cancel_leaves_no_process_of_the_agents_servers(tmp_path: Path) 
     assert marked("run-1") == []
 
 
-async def test_an_agents_servers_serve_and_their_troubles_are_noted(tmp_path: Path) -> None:
+async def test_mcp_servers_offer_their_tools_and_problems_are_noted(tmp_path: Path) -> None:
     servers = (small_server(tools=("echo", "absent")),)
     trial = Trial(
         tmp_path, [calls("mcp__small__echo", text="pong"), "It says pong."], servers=servers, tools=("Read",)
@@ -262,7 +253,7 @@ async def test_an_agents_servers_serve_and_their_troubles_are_noted(tmp_path: Pa
     assert marked("run-1") == []
 
 
-async def test_what_an_agents_servers_are_given_is_hidden_before_they_can_tell_it_P6(tmp_path: Path) -> None:
+async def test_secrets_of_mcp_servers_are_hidden_before_the_servers_start_P6(tmp_path: Path) -> None:
     near = replace(small_server(), env={"KEY": "${WANTED}"})
     far = McpServer(name="far", url="http://127.0.0.1:1", headers={"Authorization": "Bearer ${BEARER}"})
     environment = {"WANTED": "the-key-of-the-server", "BEARER": "the-bearer", "OTHER": "other"}
@@ -271,7 +262,7 @@ async def test_what_an_agents_servers_are_given_is_hidden_before_they_can_tell_i
     assert sorted(trial.hidden) == ["the-bearer", "the-key-of-the-server"]
 
 
-async def test_an_agent_can_ask_its_parent(tmp_path: Path) -> None:
+async def test_agent_can_ask_its_parent(tmp_path: Path) -> None:
     async def ask(question: str, wait_s: float | None) -> Message:
         return Message(
             id=MessageId.new(),
@@ -287,7 +278,7 @@ async def test_an_agent_can_ask_its_parent(tmp_path: Path) -> None:
     assert trial.told() == "the second" and outcome.output == "The second."
 
 
-async def test_several_calls_in_one_reply_are_all_answered(tmp_path: Path) -> None:
+async def test_all_calls_of_a_reply_are_answered(tmp_path: Path) -> None:
     both = together(
         ToolCall("a", "read_file", '{"path": "src/app.py"}'),
         ToolCall("b", "read_file", '{"path": "README.md"}'),
@@ -299,26 +290,24 @@ async def test_several_calls_in_one_reply_are_all_answered(tmp_path: Path) -> No
     assert "def retry" in answers[0].text and "A project" in answers[1].text
 
 
-async def test_another_model_than_the_one_asked_is_told(tmp_path: Path) -> None:
-    """P8"""
+async def test_substituted_model_is_noted_P8(tmp_path: Path) -> None:
     outcome = await Trial(tmp_path, [replace(says(ANSWER), model="tiny", substituted=True)]).run()
     assert outcome.notes == ("another model answered: tiny",)
 
 
-async def test_a_model_that_is_not_there_is_an_outcome_not_an_exception(tmp_path: Path) -> None:
+async def test_unavailable_model_is_an_outcome_not_an_exception(tmp_path: Path) -> None:
     outcome = await Trial(tmp_path, [Unavailable("nothing answers at localhost")]).run()
     assert isinstance(outcome.error, Unavailable)
 
 
-async def test_an_agent_without_any_tool_answers_from_its_task(tmp_path: Path) -> None:
+async def test_agent_without_tools_answers_from_its_task(tmp_path: Path) -> None:
     trial = Trial(tmp_path, ["Four."], tools=(), allows=lambda name: False)
     outcome = await trial.run("What is two and two?")
     assert outcome.output == "Four." and trial.prompts[0].tools == ()
     assert "tools" not in trial.prompts[0].turns[0].text
 
 
-async def test_secrets_do_not_reach_the_model(tmp_path: Path) -> None:
-    """P6"""
+async def test_secrets_do_not_reach_the_model_P6(tmp_path: Path) -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
     trial = Trial(tmp_path, [calls("read_file", path="notes.txt"), "It is a key."], files={"notes.txt": key})
     await trial.run()

@@ -1,4 +1,4 @@
-"""The loop on our client and a real port, against each kind of server with its own faults."""
+"""The loop on the real client over HTTP, against each kind of server with its own quirks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def perform(
 
 
 @EVERY_KIND
-async def test_an_agent_looks_and_answers(tmp_path: Path, kind: str) -> None:
+async def test_agent_searches_and_answers(tmp_path: Path, kind: str) -> None:
     outcome, prompts = await perform(tmp_path, kind, [calls("read_file", path="src/app.py"), ANSWER])
     assert outcome.error is None and outcome.output == ANSWER
     assert "def retry(times):" in prompts[1].turns[-1].text
@@ -42,14 +42,14 @@ async def test_an_agent_looks_and_answers(tmp_path: Path, kind: str) -> None:
 
 
 @EVERY_KIND
-async def test_an_answer_under_its_schema(tmp_path: Path, kind: str) -> None:
+async def test_answer_fits_its_schema(tmp_path: Path, kind: str) -> None:
     script = [calls("read_file", path="src/app.py"), "I know enough.", VALID]
     outcome, _ = await perform(tmp_path, kind, script, schema=SCHEMA)
     assert outcome.error is None and json.loads(outcome.output) == json.loads(VALID)
 
 
 @EVERY_KIND
-async def test_broken_arguments_and_empty_replies_are_survived(tmp_path: Path, kind: str) -> None:
+async def test_run_survives_broken_arguments_and_empty_replies(tmp_path: Path, kind: str) -> None:
     script = [calls("read_file", raw='{"path": '), "", calls("search", pattern="retry"), ANSWER]
     outcome, _ = await perform(tmp_path, kind, script)
     assert outcome.error is None and outcome.output == ANSWER
@@ -62,8 +62,7 @@ async def test_calls_that_a_server_passes_through_as_text_are_made(tmp_path: Pat
     assert "def retry(times):" in prompts[1].turns[-1].text
 
 
-async def test_a_cancel_frees_the_servers_slot(tmp_path: Path) -> None:
-    """P5"""
+async def test_cancel_frees_the_slot_of_the_server_P5(tmp_path: Path) -> None:
     begun = anyio.Event()
 
     async def never(asked: Prompt) -> Line:

@@ -1,4 +1,4 @@
-"""Performs tasks with coding CLIs: claude, codex, gemini, opencode and other ACP programs."""
+"""Runs tasks with coding CLIs: claude, codex, gemini, opencode and other programs that speak ACP."""
 
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,19 @@ if TYPE_CHECKING:
     )
     from retinue.executors.cli.acp_process import AcpCli as AcpCli, AcpExecutor as AcpExecutor
     from retinue.executors.cli.claude import ClaudeCli as ClaudeCli
-    from retinue.executors.cli.cli_job import Cli as Cli
-    from retinue.executors.cli.cli_launch import CliLauncher as CliLauncher, Launches as Launches
-    from retinue.executors.cli.cli_mcp import (
-        OURS as OURS,
-        SOCKET as SOCKET,
-        TOKEN as TOKEN,
+    from retinue.executors.cli.cli_launch import (
+        CliLauncher as CliLauncher,
+        CodingCli as CodingCli,
+        session_folder as session_folder,
+    )
+    from retinue.executors.cli.cli_process import CliExecutor as CliExecutor, EventStreamCli as EventStreamCli
+    from retinue.executors.cli.codex import CodexCli as CodexCli
+    from retinue.executors.cli.mcp_servers import (
+        RETINUE_SERVER as RETINUE_SERVER,
+        SOCKET_VARIABLE as SOCKET_VARIABLE,
+        TOKEN_VARIABLE as TOKEN_VARIABLE,
         ReadyServer as ReadyServer,
     )
-    from retinue.executors.cli.cli_process import CliExecutor as CliExecutor
-    from retinue.executors.cli.cli_state import session_folder as session_folder
-    from retinue.executors.cli.codex import CodexCli as CodexCli
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -30,11 +32,9 @@ else:
             "acp_clis": "AcpProgram GeminiCli OpencodeCli",
             "acp_process": "AcpCli AcpExecutor",
             "claude": "ClaudeCli",
-            "cli_job": "Cli",
-            "cli_launch": "CliLauncher Launches",
-            "cli_mcp": "OURS SOCKET TOKEN ReadyServer",
-            "cli_process": "CliExecutor",
-            "cli_state": "session_folder",
+            "cli_launch": "CliLauncher CodingCli session_folder",
+            "cli_process": "CliExecutor EventStreamCli",
             "codex": "CodexCli",
+            "mcp_servers": "RETINUE_SERVER SOCKET_VARIABLE TOKEN_VARIABLE ReadyServer",
         },
     )

@@ -1,6 +1,7 @@
-"""Gemini, opencode, and any other program that speaks ACP, as they are started for one job.
+"""Gemini, opencode, and any other program that speaks ACP: what to start for a job.
 
-Each asks before it changes or runs anything, so that our rules decide, and reads no settings of a project.
+Each is configured to ask before it changes or runs anything, so that the agent's rules decide, and to ignore
+the settings of the project.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from retinue.core import PermissionRule, ToolRequest, argument_details
-from retinue.executors.cli.acp_connection import Params
-from retinue.executors.cli.cli_job import Job, Launch
-from retinue.executors.cli.cli_traits import GEMINI, OPENCODE, CliTraits
-from retinue.executors.cli.gemini_sessions import set_aside
-from retinue.executors.lenient_fields import rows, table, text
+from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.lenient_fields import JsonTable, rows, table, text
+from retinue.executors.process import Program
 
-KINDS = {
+RULE_TOOLS = {
     "execute": "Bash",
     "edit": "Edit",
     "delete": "Edit",
@@ -27,7 +26,7 @@ KINDS = {
     "search": "Grep",
     "fetch": "WebFetch",
 }
-"""ACP's kinds of tools in the words of permission rules."""
+"""The tool names of permission rules for ACP's kinds of tool calls."""
 GEMINI_TOOLS = {
     "Bash": "run_shell_command",
     "Read": "read_file",
@@ -39,66 +38,94 @@ GEMINI_TOOLS = {
     "WebSearch": "google_web_search",
     "Task": "invoke_agent",
 }
+"""Gemini's tool names for those of permission rules."""
+READING_TOOLS = ("read", "glob", "grep", "list", "todowrite", "todoread", "lsp")
+"""Opencode's tools that change nothing."""
 
 
 class AcpProgram:
-    """Any program that speaks ACP: the agent's own command line. No system prompt of it could be set."""
+    """Any program that speaks ACP, started with the agent's own command line."""
 
-    profile = CliTraits(name="acp", program="acp", inherit=(), home={})
+    traits = CliTraits(name="acp", program="acp", inherit=(), state_variables={})
 
-    def launch(self, job: Job) -> Launch:
-        return Launch((), preamble=_with_schema(job, job.agent.prompt))
+    def program(self, job: CliJob) -> Program:
+        return job.program()
 
-    def asked(self, job: Job, call: Params) -> ToolRequest:
+    def preamble(self, job: CliJob) -> str:
+        return _with_output_schema(job, job.agent.prompt)
+
+    def tool_request(self, job: CliJob, call: JsonTable) -> ToolRequest:
         arguments, title = table(call.get("rawInput")), text(call.get("title"))
-        tool = KINDS.get(text(call.get("kind")))
+        tool = RULE_TOOLS.get(text(call.get("kind")))
         if tool is None:
-            return ToolRequest(
-                _mcp_tool(job, title) or title or "an unnamed tool", details=argument_details(arguments)
-            )
-        asked = ToolRequest.of(tool, arguments)
-        named = asked.subject or _path(call) or title
-        subject = _within(job.cwd, named) if tool in ("Edit", "Read") else named
-        return replace(asked, subject=subject)
+            name = _mcp_tool(job, title) or title or "an unnamed tool"
+            return ToolRequest(name, details=argument_details(arguments))
+        request = ToolRequest.of(tool, arguments)
+        subject = request.subject or _edited_path(call) or title
+        if tool in ("Edit", "Read"):
+            subject = _relative_to(job.cwd, subject)
+        return replace(request, subject=subject)
 
 
 class GeminiCli(AcpProgram):
-    profile = GEMINI
+    """Gemini, configured by flags and by a settings file in the agent's own state folder."""
 
-    def launch(self, job: Job) -> Launch:
+    traits = CliTraits(
+        name="gemini",
+        program="gemini",
+        inherit=(
+            *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_*"),
+            *PROXY_VARIABLES,
+        ),
+        env={"GEMINI_CLI_NO_RELAUNCH": "true"},
+        state_variables={"GEMINI_CLI_HOME": "."},
+        login_files={
+            ".gemini/oauth_creds.json": ".gemini/oauth_creds.json",
+            ".gemini/google_accounts.json": ".gemini/google_accounts.json",
+        },
+        models_by_tier={"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
+        project_settings=(".gemini", ".agents", "GEMINI.md"),
+        replays_late=True,
+    )
+
+    def program(self, job: CliJob) -> Program:
         arguments = ["--acp"]
         if job.trusts_project:
-            arguments.append("--skip-trust")  # without trust it starts no MCP servers, ours neither
+            arguments.append("--skip-trust")  # without trust, gemini starts no MCP server, not even ours
         if job.model:
             arguments += ["--model", job.model]
         for folder in job.agent.folders:
             arguments += ["--include-directories", folder]
         env: dict[str, str] = {}
-        preamble = job.agent.prompt
-        if preamble and job.agent.prompt_mode == "replace":
-            env["GEMINI_SYSTEM_MD"] = job.write("system.md", preamble)
-            preamble = ""
+        if job.agent.prompt and job.agent.prompt_mode == "replace":
+            env["GEMINI_SYSTEM_MD"] = job.write_file("system.md", job.agent.prompt)
         if home := job.env.get("GEMINI_CLI_HOME"):
-            settings = Path(home) / ".gemini" / "settings.json"
-            if settings.parent.is_symlink():
-                settings.parent.unlink()  # planted by an earlier run: we would write elsewhere
-            settings.parent.mkdir(mode=0o700, exist_ok=True)
-            draft = settings.with_name(f"{settings.name}.{job.folder.name}")
-            draft.write_text(json.dumps(self._settings(job)), encoding="utf-8")
-            draft.replace(settings)  # another run of the agent may be reading it
+            self._write_settings(job, Path(home) / ".gemini" / "settings.json")
             if job.resume:
-                set_aside(Path(home), job.resume.session_id)
-        return Launch(tuple(arguments), env, preamble=_with_schema(job, preamble))
+                keep_session_record(Path(home), job.resume.session_id)
+        return job.program(*arguments, env=env)
 
-    def _settings(self, job: Job) -> dict[str, Any]:
+    def preamble(self, job: CliJob) -> str:
+        prompt = "" if job.agent.prompt_mode == "replace" else job.agent.prompt
+        return _with_output_schema(job, prompt)
+
+    def _write_settings(self, job: CliJob, path: Path) -> None:
+        """Write gemini's settings file, safe from what earlier runs of the agent did to its folder."""
+        if path.parent.is_symlink():
+            path.parent.unlink()  # an earlier run planted it, so that we would write elsewhere
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{job.folder.name}")
+        draft.write_text(json.dumps(self._settings(job)), encoding="utf-8")
+        draft.replace(path)  # atomic: another run of the agent may be reading the file
+
+    def _settings(self, job: CliJob) -> dict[str, Any]:
         agent = job.agent
-        names = GEMINI_TOOLS.get
-        excluded = [names(tool, tool) for tool in _denied_tools(job)]
+        excluded = [GEMINI_TOOLS.get(tool, tool) for tool in _denied_tools(job)]
         if not agent.spawns:
             excluded.append("invoke_agent")
         tools: dict[str, Any] = {"exclude": excluded}
         if agent.tools is not None:
-            tools["core"] = [names(PermissionRule.parse(tool).tool, tool) for tool in agent.tools]
+            tools["core"] = [GEMINI_TOOLS.get(PermissionRule.parse(tool).tool, tool) for tool in agent.tools]
         auth = "gemini-api-key" if "GEMINI_API_KEY" in job.env else "oauth-personal"
         settings: dict[str, Any] = {
             "security": {
@@ -109,7 +136,7 @@ class GeminiCli(AcpProgram):
             "general": {
                 "enableAutoUpdate": False,
                 "disableAutoUpdate": True,
-                "sessionRetention": {"enabled": False},  # it takes sessions that are resumed for broken ones
+                "sessionRetention": {"enabled": False},  # it deletes resumed sessions as broken
             },
             "privacy": {"usageStatisticsEnabled": False},
             "advanced": {"ignoreLocalEnv": True},  # a project's .env could send the key elsewhere
@@ -120,22 +147,67 @@ class GeminiCli(AcpProgram):
         return settings
 
 
+def keep_session_record(home: Path, session_id: str) -> None:
+    """Rename gemini's record of a session so that gemini does not overwrite it when it resumes the session.
+
+    A record is named by the minute and the first letters of the session's id:
+
+        HOME/.gemini/tmp/PROJECT/chats/session-2026-01-31T12-00-0123abcd.jsonl
+
+    Gemini opens a new record before it has loaded the old one. In the minute in which the session began, both
+    have the same name, and the session is lost. The new name still looks like a record, but no minute
+    produces it. Smaller records of the same session, which gemini left empty, are deleted.
+    """
+    short_id = session_id[:8]
+    if not short_id.isalnum():
+        return
+    for chats in (home / ".gemini" / "tmp").glob("*/chats"):
+        if not chats.resolve().is_relative_to(home.resolve()):
+            continue  # a link that a run has planted
+        kept = chats / f"session-kept-{short_id}.jsonl"
+        records = sorted(chats.glob(f"session-*-{short_id}.jsonl"), key=lambda file: file.stat().st_size)
+        if records and not kept.exists():
+            records.pop().rename(kept)
+        for record in records:
+            if record != kept:
+                record.unlink()
+
+
 class OpencodeCli(AcpProgram):
-    profile = OPENCODE
-    READING = ("read", "glob", "grep", "list", "todowrite", "todoread", "lsp")
+    """Opencode, configured by environment variables."""
 
-    def launch(self, job: Job) -> Launch:
-        agent = job.agent
+    traits = CliTraits(
+        name="opencode",
+        program="opencode",
+        inherit=PROXY_VARIABLES,  # no keys: it has its own login, and its commands see all its variables
+        env={
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_CLAUDE_CODE": "1",
+        },
+        state_variables={
+            "XDG_DATA_HOME": "data",
+            "XDG_CONFIG_HOME": "config",
+            "XDG_STATE_HOME": "state",
+            "XDG_CACHE_HOME": "cache",
+        },
+        login_files={".local/share/opencode/auth.json": "data/opencode/auth.json"},
+    )
+
+    def program(self, job: CliJob) -> Program:
         env = {"OPENCODE_CONFIG_CONTENT": json.dumps(self._config(job))}
-        if "project" not in agent.settings:
+        if "project" not in job.agent.settings:
             env["OPENCODE_DISABLE_PROJECT_CONFIG"] = "1"
-        preamble = agent.prompt if agent.prompt_mode == "append" else ""
-        return Launch(("acp", "--pure"), env, preamble=_with_schema(job, preamble))
+        return job.program("acp", "--pure", env=env)
 
-    def _config(self, job: Job) -> dict[str, Any]:
+    def preamble(self, job: CliJob) -> str:
+        prompt = job.agent.prompt if job.agent.prompt_mode == "append" else ""
+        return _with_output_schema(job, prompt)
+
+    def _config(self, job: CliJob) -> dict[str, Any]:
         agent = job.agent
         given: dict[str, Any] = json.loads(job.env.get("OPENCODE_CONFIG_CONTENT", "{}"))
-        ours: dict[str, Any] = {"mode": "primary", "permission": self._permission(job)}
+        ours: dict[str, Any] = {"mode": "primary", "permission": self._permissions(job)}
         if agent.prompt and agent.prompt_mode == "replace":
             ours["prompt"] = agent.prompt
         if agent.budget.steps is not None:
@@ -149,39 +221,38 @@ class OpencodeCli(AcpProgram):
         }
         return config | ({"model": job.model} if job.model else {})
 
-    def _permission(self, job: Job) -> dict[str, str]:
-        """It does unasked what it is not told to ask about. Reading is held by the workspace."""
+    def _permissions(self, job: CliJob) -> dict[str, str]:
+        """Opencode does without asking what no permission covers. Reading is limited by the workspace."""
         agent = job.agent
         if agent.tools is None:
-            rules = {"*": "ask", **dict.fromkeys(self.READING, "allow")}
+            rules = {"*": "ask", **dict.fromkeys(READING_TOOLS, "allow")}
         else:
-            own = [PermissionRule.parse(tool).tool.lower() for tool in agent.tools]
-            mcp = [f"{server.name}_*" for server in job.servers]
-            rules = {"*": "deny", **dict.fromkeys(mcp, "ask")}
-            rules |= {tool: "allow" if tool in self.READING else "ask" for tool in own}
+            listed = [PermissionRule.parse(tool).tool.lower() for tool in agent.tools]
+            rules = {"*": "deny", **{f"{server.name}_*": "ask" for server in job.servers}}
+            rules |= {tool: "allow" if tool in READING_TOOLS else "ask" for tool in listed}
         rules["external_directory"] = "ask"
         if not agent.spawns:
             rules["task"] = "deny"
         return rules | {tool.lower(): "deny" for tool in _denied_tools(job)}
 
 
-def _denied_tools(job: Job) -> list[str]:
-    """Those that are denied whole; a denial of some uses is for whoever decides on questions."""
+def _denied_tools(job: CliJob) -> list[str]:
+    """Return the tools that are denied entirely. Rules that deny some uses are applied when a CLI asks."""
     agent = job.agent
     rules = map(PermissionRule.parse, (*agent.permissions.deny, *agent.denied_tools))
     return [rule.tool for rule in rules if rule.subject is None]
 
 
-def _with_schema(job: Job, preamble: str) -> str:
-    """ACP has no place for a schema: the agent is asked, and what it answers is checked."""
-    if (schema := job.schema()) is None:
+def _with_output_schema(job: CliJob, preamble: str) -> str:
+    """Add the output schema to the preamble, because ACP has no field for it. The answer is checked later."""
+    if (schema := job.output_schema) is None:
         return preamble
     wanted = f"Answer with one JSON value and nothing else. It must match this JSON Schema:\n{schema}"
     return f"{preamble}\n\n{wanted}".strip()
 
 
-def _mcp_tool(job: Job, title: str) -> str | None:
-    """A server's tool, by what the CLIs call it: `tool (server MCP Server)`, or `server_tool`."""
+def _mcp_tool(job: CliJob, title: str) -> str | None:
+    """Return the rule name of an MCP tool that a CLI calls `tool (server MCP Server)` or `server_tool`."""
     if found := re.fullmatch(r"(?P<tool>.+) \((?P<server>.+) MCP Server\)", title):
         return f"mcp__{found['server']}__{found['tool']}"
     for server in job.servers:
@@ -190,14 +261,14 @@ def _mcp_tool(job: Job, title: str) -> str | None:
     return None
 
 
-def _path(call: Params) -> str:
-    """Where an edit is made, or shown as a difference."""
-    places = (*rows(call.get("locations")), *rows(call.get("content")))
-    return next((text(place.get("path")) for place in places if place.get("path")), "")
+def _edited_path(call: JsonTable) -> str:
+    """Return the file of an edit, from its locations or from the difference that it shows."""
+    candidates = (*rows(call.get("locations")), *rows(call.get("content")))
+    return next((text(each.get("path")) for each in candidates if each.get("path")), "")
 
 
-def _within(cwd: Path, path: str) -> str:
-    """As rules name files: relative to the workspace, if they lie in it."""
+def _relative_to(cwd: Path, path: str) -> str:
+    """Return a path as rules name it: relative to the workspace, if it is inside."""
     try:
         return str(Path(path).relative_to(cwd))
     except ValueError:

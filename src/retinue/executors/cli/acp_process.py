@@ -1,6 +1,6 @@
-"""Performs a task with an agent that speaks ACP on its stdin and stdout: gemini, opencode and others.
+"""Runs an agent that speaks ACP on its stdin and stdout: gemini, opencode and others.
 
-Secrets of its MCP servers go through its stdin, so they are in no environment, command line or file.
+The secrets of its MCP servers go through its stdin, so no environment, command line or file contains them.
 """
 
 from __future__ import annotations
@@ -19,79 +19,75 @@ from retinue.core import (
     LimitExceeded,
     ModelFailed,
     Outcome,
-    OutputLine,
     Permit,
     ProgramFailed,
     RetinueError,
     RunContext,
-    StreamName,
     Task,
     ToolRequest,
     Verdict,
-    clip,
 )
-from retinue.executors.cli.acp_connection import PROTOCOL, AcpConnection, AgentRefused, Params
-from retinue.executors.cli.acp_conversation import AcpConversation
-from retinue.executors.cli.cli_job import Job, Launch
-from retinue.executors.cli.cli_launch import CliLauncher, Prepared
-from retinue.executors.cli.cli_mcp import OURS, ReadyServer
-from retinue.executors.cli.cli_report import unfinished
-from retinue.executors.cli.cli_traits import CliTraits
-from retinue.executors.cli.event_lines import MAX_BYTES, JsonLines
-from retinue.executors.cli.server_exits import witnessed, witnessing
-from retinue.executors.lenient_fields import rows, table, text
-from retinue.executors.process import LAST_LINES, Lines, ProcessGroup, Program, Tail
+from retinue.executors.cli.acp import PROTOCOL_VERSION, AcpConnection, AcpConversation, AgentRefused
+from retinue.executors.cli.cli_launch import CliJob, CliLauncher, CodingCli, PreparedCli
+from retinue.executors.cli.cli_output import CliOutput, missing_result_error
+from retinue.executors.cli.mcp_servers import (
+    RETINUE_SERVER,
+    ReadyServer,
+    recorded_exits,
+    with_exit_recorders,
+)
+from retinue.executors.lenient_fields import JsonTable, rows, table, text
+from retinue.executors.process import ProcessGroup
 
 CAUGHT_UP = "_retinue/caught_up"
-"""A request of our own; the protocol leaves names with an underscore to whoever wants them."""
+"""Our own request. The protocol reserves names with a leading underscore for such extensions."""
 
 
-class AcpCli(Protocol):
-    """One CLI that speaks ACP: how it is started for a job, and how it names what it asks for."""
+class AcpCli(CodingCli, Protocol):
+    """A coding CLI that speaks ACP."""
 
-    profile: CliTraits
+    def preamble(self, job: CliJob) -> str:
+        """Return what to say before the task: what the CLI has no option for, such as an output schema."""
+        ...
 
-    def launch(self, job: Job) -> Launch: ...
-
-    def asked(self, job: Job, call: Params) -> ToolRequest: ...
+    def tool_request(self, job: CliJob, call: JsonTable) -> ToolRequest:
+        """Return what permission rules are matched against, from a tool call as the CLI describes it."""
+        ...
 
 
 class AcpExecutor:
-    def __init__(self, cli: AcpCli, agent: Agent, setting: CliLauncher) -> None:
+    """Performs tasks with a coding CLI that speaks ACP."""
+
+    def __init__(self, cli: AcpCli, agent: Agent, launcher: CliLauncher) -> None:
         self._cli = cli
         self._agent = agent
-        self._setting = setting
+        self._launcher = launcher
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._setting.starting(self._cli, self._agent, ctx) as ready:
-            preamble = ready.launch.preamble
-            prompt = f"{preamble}\n\n{task.prompt}" if preamble else task.prompt
-            return await _Talk(self._cli, ready.prepared, prompt, ctx).outcome(ready.program)
+        with self._launcher.prepare(self._cli, self._agent, ctx) as prepared:
+            return await _AcpRun(self._cli, prepared, ctx).outcome(task)
 
 
-class _Talk:
+class _AcpRun:
     """One run: the agent's process and the conversation with it."""
 
-    def __init__(self, cli: AcpCli, prepared: Prepared, prompt: str, ctx: RunContext) -> None:
-        self._name = cli.profile.name
-        self._replays_late = cli.profile.replays_late
+    def __init__(self, cli: AcpCli, prepared: PreparedCli, ctx: RunContext) -> None:
+        self._cli = cli
+        self._name = cli.traits.name
         self._prepared = prepared
-        self._prompt = prompt
+        self._job = prepared.job
         self._ctx = ctx
         self._conversation = AcpConversation(
             self._name,
-            _permitting(ctx.permit),
-            lambda call: cli.asked(prepared.job, call),
+            _allowing_retinue_tools(ctx.permit),
+            lambda call: cli.tool_request(prepared.job, call),
             ctx.emit,
             max_steps=prepared.job.agent.budget.steps,
         )
         self._connection: AcpConnection | None = None
-        self._messages = JsonLines()
-        self._stderr = Lines("stderr", 1 << 16)
-        self._complaints = Tail(1 << 14, LAST_LINES)
-        self._bytes = 0
+        self._output = CliOutput(self._take, ctx.emit)
 
-    async def outcome(self, program: Program) -> Outcome:
+    async def outcome(self, task: Task) -> Outcome:
         began = time.monotonic()
         group: ProcessGroup | None = None
         exit_code: int | None = None
@@ -99,123 +95,114 @@ class _Talk:
         try:
             with anyio.move_on_after(self._ctx.seconds) as limit:
                 async with (
-                    self._prepared.reachable(),
+                    self._prepared.connected(),
                     ProcessGroup.start(
-                        program, stdin=None, on_output=self._hear, on_start=self._ctx.started
+                        self._prepared.program,
+                        stdin=None,
+                        on_output=self._output.take,
+                        on_start=self._ctx.started,
                     ) as group,
                 ):
-                    exit_code = await self._talk(group)
+                    exit_code = await self._converse(group, task)
             if limit.cancelled_caught:
                 error = DeadlineExceeded(f"{self._name} had not ended after {self._ctx.seconds:g} seconds")
         except AgentRefused as refused:
-            error = ModelFailed(f"{self._name} failed: {_reason(refused)}")
+            error = ModelFailed(f"{self._name} failed: {refused.reason}")
         except (LimitExceeded, ProgramFailed) as ended:
             error = ended
         finally:
             with anyio.CancelScope(shield=True):
                 if group is not None:
-                    await self._prepared.clear(program)
+                    await self._prepared.remove_leftovers()
         report = self._conversation.report
         error = error or report.error
         if error is None and not report.ended:
-            error = unfinished(self._name, exit_code, self._complaints.text)
+            error = missing_result_error(self._name, exit_code, self._output.other_text.text)
         error = await report.charge(self._ctx.spending, error)
-        usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": self._bytes}
+        usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": self._output.bytes}
         return Outcome(
             report.answer,
             exit_code=exit_code,
             error=error,
             usage={**usage, **report.usage()},
-            facts={**report.facts(), "isolation": self._prepared.isolation},
+            facts={**report.facts(), "isolation": self._prepared.sandbox.name},
             notes=(*report.notes, *self._prepared.notes),
             survivors=tuple(group.survivors) if group else (),
         )
 
-    async def _talk(self, group: ProcessGroup) -> int | None:
-        """Until the answer has come, or the agent has gone: then its exit code."""
+    async def _converse(self, group: ProcessGroup, task: Task) -> int | None:
+        """Talk until the answer has come, or return the exit code of an agent that exits before."""
         conversation = self._conversation
         self._connection = AcpConnection(group.stdin, conversation.on_request, conversation.on_notification)
-        talking = asyncio.ensure_future(self._ask(self._connection))
-        leaving = asyncio.ensure_future(group.wait())
+        talking = asyncio.ensure_future(self._prompt(self._connection, task))
+        exiting = asyncio.ensure_future(group.wait())
         try:
-            await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({talking, exiting}, return_when=asyncio.FIRST_COMPLETED)
             if talking.done():
                 talking.result()
                 return None
-            return leaving.result()
+            return exiting.result()
         finally:
-            self._connection.end(ProgramFailed(f"{self._name} has gone"))
-            for task in (talking, leaving):
-                task.cancel()
-            await asyncio.gather(talking, leaving, return_exceptions=True)
+            self._connection.end(ProgramFailed(f"{self._name} has exited"))
+            for waiting in (talking, exiting):
+                waiting.cancel()
+            await asyncio.gather(talking, exiting, return_exceptions=True)
 
-    async def _ask(self, connection: AcpConnection) -> None:
-        job = self._prepared.job
-        about = {"name": "retinue", "version": "1"}
+    async def _prompt(self, connection: AcpConnection, task: Task) -> None:
+        """Open or load a session, send the task, and complete the report with the answer."""
+        job, report = self._job, self._conversation.report
+        client = {"name": "retinue", "version": "1"}
         await connection.request(
-            "initialize", {"protocolVersion": PROTOCOL, "clientCapabilities": {}, "clientInfo": about}
+            "initialize",
+            {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": {}, "clientInfo": client},
         )
-        servers = [_entry(server) for server in witnessing(job)]
-        place = {"cwd": str(job.cwd), "mcpServers": servers}
-        report = self._conversation.report
+        servers = with_exit_recorders(job.servers, job.folder) if job.has_host_programs else job.servers
+        session = {"cwd": str(job.cwd), "mcpServers": [_server_entry(server) for server in servers]}
         if job.resume:
-            await self._load(connection, job.resume.session_id, place)
+            await self._load_session(connection, job.resume.session_id, session)
             report.session_id, report.model = job.resume.session_id, job.model
         else:
-            opened = await connection.request("session/new", place)
+            opened = await connection.request("session/new", session)
             report.session_id = text(opened.get("sessionId"))
-            report.model = _model(opened) or job.model
-        prompt = [{"type": "text", "text": self._prompt}]
+            report.model = _session_model(opened) or job.model
+        preamble = self._cli.preamble(job)
+        prompt = f"{preamble}\n\n{task.prompt}" if preamble else task.prompt
         answered = await connection.request(
-            "session/prompt", {"sessionId": report.session_id, "prompt": prompt}
+            "session/prompt", {"sessionId": report.session_id, "prompt": [{"type": "text", "text": prompt}]}
         )
         await self._conversation.finish(answered)
-        for name, code in witnessed(job):
+        for name, code in recorded_exits(job.servers, job.folder):
             report.note(f"the MCP server {name} ended early, with exit code {code}")
 
-    async def _load(self, connection: AcpConnection, session_id: str, place: Params) -> None:
-        """It tells the whole session again, which is no part of this run."""
+    async def _load_session(self, connection: AcpConnection, session_id: str, session: JsonTable) -> None:
+        """Load a session. The agent replays all of it, which is not part of this run."""
         self._conversation.replaying = True
         try:
-            await connection.request("session/load", {"sessionId": session_id, **place})
+            await connection.request("session/load", {"sessionId": session_id, **session})
         except AgentRefused as refused:
-            raise ProgramFailed(f"{self._name} does not know the session: {_reason(refused)}") from None
-        if self._replays_late:
-            with suppress(AgentRefused):  # to refuse is an answer too: it comes after what it had to tell
+            raise ProgramFailed(f"{self._name} does not know the session: {refused.reason}") from None
+        if self._cli.traits.replays_late:
+            with suppress(AgentRefused):  # even a refusal only comes after the rest of the replay
                 await connection.request(CAUGHT_UP, {"sessionId": session_id})
         self._conversation.replaying = False
 
-    async def _hear(self, stream: StreamName, chunk: bytes) -> None:
-        self._bytes += len(chunk)
-        if self._bytes > MAX_BYTES:
-            raise LimitExceeded("output_bytes", self._bytes, MAX_BYTES)
-        if stream == "stderr":
-            for line in self._stderr.feed(chunk):
-                await self._complain(line)
-            return
-        for message in self._messages.feed(chunk):
-            if isinstance(message, str):
-                await self._complain(OutputLine("stdout", message))
-            elif self._connection is not None:
-                await self._connection.take(message)
-
-    async def _complain(self, line: OutputLine) -> None:
-        self._complaints.add(line)
-        await self._ctx.emit(line)
+    async def _take(self, message: Mapping[str, Any]) -> None:
+        if self._connection is not None:
+            await self._connection.take(message)
 
 
-def _permitting(permit: Permit) -> Permit:
-    """Our own server's tools are the run's to call."""
+def _allowing_retinue_tools(permit: Permit) -> Permit:
+    """Return a `Permit` that always allows the tools of Retinue's own MCP server."""
 
-    async def decide(asked: ToolRequest) -> Verdict:
-        if asked.tool.startswith(f"mcp__{OURS}__"):
-            return Verdict(True, "a run may always ask")
-        return await permit(asked)
+    async def decide(request: ToolRequest) -> Verdict:
+        if request.tool.startswith(f"mcp__{RETINUE_SERVER}__"):
+            return Verdict(True, "a run may always call Retinue's own tools")
+        return await permit(request)
 
     return decide
 
 
-def _entry(server: ReadyServer) -> dict[str, Any]:
+def _server_entry(server: ReadyServer) -> dict[str, Any]:
     if server.url is not None:
         return {"type": "http", "name": server.name, "url": server.url, "headers": _pairs(server.headers)}
     argv = server.argv
@@ -226,15 +213,9 @@ def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
-def _model(opened: Params) -> str | None:
-    """Where agents tell the model of a session: as an option of it, or in an older place."""
+def _session_model(opened: JsonTable) -> str | None:
+    """Return the model of a new session, from its options or from where older agents report it."""
     for option in rows(opened.get("configOptions")):
         if option.get("category") == "model":
             return text(option.get("currentValue")) or None
     return text(table(opened.get("models")).get("currentModelId")) or None
-
-
-def _reason(refused: AgentRefused) -> str:
-    data = table(refused.data)
-    details = text(refused.data) or text(data.get("details")) or text(data.get("message"))
-    return clip(f"{refused} {details}".strip(), 300)

@@ -1,62 +1,109 @@
-"""Claude Code, as it is started for one job. What it answers is read by `claude_events`."""
+"""Claude Code: what to start for a job, what its events mean, and how its questions are answered.
+
+`ClaudeCli` builds the command line, `ClaudeEvents` reads the output (`--output-format stream-json`), and
+`ClaudeDialogue` writes to its stdin (`--input-format stream-json`).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from retinue.core import ASK_PARENT, PermissionRule, RunContext
-from retinue.executors.cli.claude_dialogue import QUESTION_TOOL, ClaudeDialogue
-from retinue.executors.cli.claude_events import ClaudeEvents
-from retinue.executors.cli.cli_job import Job, Launch
-from retinue.executors.cli.cli_mcp import OURS, ReadyServer, carried
-from retinue.executors.cli.cli_traits import CLAUDE
-from retinue.executors.process import handed_descriptor
+from retinue.core import (
+    ASK_PARENT,
+    NO_ANSWER,
+    AskParent,
+    LimitExceeded,
+    ModelFailed,
+    PermissionRule,
+    Permit,
+    ProgramFailed,
+    RetinueError,
+    RunContext,
+    ToolRequest,
+    Verdict,
+    clip,
+)
+from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
+from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
+from retinue.executors.lenient_fields import JsonTable, number, rows, table, text
+from retinue.executors.process import Program, handed_descriptor
+from retinue.tools import wait_for_answer
 
-KEY = "ANTHROPIC_API_KEY"
-KEY_DESCRIPTOR = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"
-SUBAGENTS = ("Task", "Agent", "Workflow")
-"""Its tools that start further agents."""
-LONGEST_ASKING_MS = str(24 * 60 * 60 * 1000)
-"""Questions to people take their time; whoever gives up first decides, and that must not be the CLI."""
+API_KEY = "ANTHROPIC_API_KEY"
+API_KEY_DESCRIPTOR = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"
+QUESTION_TOOL = "AskUserQuestion"
+SPAWNING_TOOLS = ("Task", "Agent", "Workflow")
+"""Claude's tools that start further agents."""
+TOOL_TIMEOUT_MS = str(24 * 60 * 60 * 1000)
+"""Long enough for a question to a person: Retinue, not the CLI, decides when to stop waiting."""
+WORKING_STATUSES = ("connected", "pending")
+"""What claude reports of an MCP server that works."""
+SYNTHETIC_MODEL = "<synthetic>"
+"""What claude reports as the model of text that it wrote itself."""
+
+log = logging.getLogger(__name__)
 
 
 class ClaudeCli:
-    profile = CLAUDE
+    """Claude Code, configured by flags."""
 
-    def launch(self, job: Job) -> Launch:
-        """Its commands inherit its environment, so where possible no secret is in there."""
-        arguments = (*_basics(job), *_prompt(job), *_permissions(job), *_limits(job), "--strict-mcp-config")
-        env = {"MCP_TOOL_TIMEOUT": LONGEST_ASKING_MS} if job.ours else dict[str, str]()
-        if job.enclosed:
-            env["IS_SANDBOX"] = "1"  # as root it refuses to skip questions outside of one
-        servers = _servers(job)
-        if not job.can_hand:
-            return Launch((*arguments, "--mcp-config", servers), {**env, **carried(job.servers)})
-        handed = [servers.encode()]
-        arguments = (*arguments, "--mcp-config", f"/proc/self/fd/{handed_descriptor(0)}")
-        if key := job.env.get(KEY):
-            handed.append(key.encode())
-            env[KEY_DESCRIPTOR] = str(handed_descriptor(1))
-        return Launch(arguments, env, frozenset({KEY}), tuple(handed))
+    traits = CliTraits(
+        name="claude",
+        program="claude",
+        inherit=(API_KEY, "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", *PROXY_VARIABLES),
+        env={"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+        state_variables={"CLAUDE_CONFIG_DIR": "."},
+        login_files={".claude/.credentials.json": ".credentials.json"},
+        models_by_tier={"fast": "haiku", "medium": "sonnet", "strong": "opus"},
+        always_gets_retinue_server=False,
+        has_question_tool=True,
+        has_permission_modes=True,
+        reports_cost=True,
+    )
 
-    def dialogue(self, ctx: RunContext) -> ClaudeDialogue:
-        return ClaudeDialogue(ctx.permit, ctx.ask)
+    def program(self, job: CliJob) -> Program:
+        """Claude's commands inherit its environment, so secrets go through open files where possible."""
+        arguments = (*_basic_flags(job), *_prompt_flags(job), *_permission_flags(job), *_limit_flags(job))
+        env = {"MCP_TOOL_TIMEOUT": TOOL_TIMEOUT_MS} if job.has_retinue_server else dict[str, str]()
+        if job.sandboxed:
+            env["IS_SANDBOX"] = "1"  # else claude refuses to skip permission prompts as root
+        servers = _mcp_config(job)
+        mcp_flags = ("--strict-mcp-config", "--mcp-config")
+        if not job.can_read_secret_files:
+            return job.program(*arguments, *mcp_flags, servers, env={**env, **secret_variables(job.servers)})
+        secret_files = [servers.encode()]
+        if key := job.env.get(API_KEY):
+            secret_files.append(key.encode())
+            env[API_KEY_DESCRIPTOR] = str(handed_descriptor(1))
+        return job.program(
+            *arguments,
+            *mcp_flags,
+            f"/proc/self/fd/{handed_descriptor(0)}",
+            env=env,
+            without=frozenset({API_KEY}),
+            secret_files=tuple(secret_files),
+        )
 
-    def events(self, job: Job) -> ClaudeEvents:
+    def events(self, job: CliJob) -> ClaudeEvents:
         budget = job.agent.budget
-        spent = job.resume.cost_micros if job.resume else 0
         return ClaudeEvents(
             max_steps=budget.steps,
             max_cost_micros=budget.cost_micros,
             max_tokens=budget.tokens,
-            spent_before=spent,
+            earlier_cost_micros=job.resume.cost_micros if job.resume else 0,
         )
 
+    def dialogue(self, ctx: RunContext) -> ClaudeDialogue:
+        return ClaudeDialogue(ctx.permit, ctx.ask)
 
-def _basics(job: Job) -> Iterator[str]:
+
+def _basic_flags(job: CliJob) -> Iterator[str]:
     yield from ("-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose")
     yield from ("--permission-prompt-tool", "stdio")
     yield from ("--setting-sources", ",".join(job.agent.settings))
@@ -66,64 +113,283 @@ def _basics(job: Job) -> Iterator[str]:
         yield from ("--add-dir", folder)
     if job.resume:
         yield from ("--resume", job.resume.session_id, "--system-prompt-snapshot", "off")
-    elif not (job.agent.session or job.agent.answers_json):  # an answer may go back to it
+    elif not (job.agent.session or job.agent.answers_json):  # invalid JSON is corrected in the same session
         yield "--no-session-persistence"
 
 
-def _prompt(job: Job) -> Iterator[str]:
+def _prompt_flags(job: CliJob) -> Iterator[str]:
     if job.agent.prompt:
         kind = "--system-prompt-file" if job.agent.prompt_mode == "replace" else "--append-system-prompt-file"
-        yield from (kind, job.write("system-prompt.md", job.agent.prompt))
-    if schema := job.schema():
+        yield from (kind, job.write_file("system-prompt.md", job.agent.prompt))
+    if schema := job.output_schema:
         yield from ("--json-schema", schema)
 
 
-def _permissions(job: Job) -> Iterator[str]:
+def _permission_flags(job: CliJob) -> Iterator[str]:
     agent = job.agent
     if agent.tools is not None:
-        yield from ("--tools", ",".join(_own(tool) for tool in agent.tools if not tool.startswith("mcp__")))
+        tools = [_claude_name(tool) for tool in agent.tools if not tool.startswith("mcp__")]
+        yield from ("--tools", ",".join(tools))
     allowed = [str(PermissionRule.parse(rule)) for rule in agent.permissions.allow]
-    if job.ours:
-        allowed += [f"mcp__{OURS}"]
+    if job.has_retinue_server:
+        allowed += [f"mcp__{RETINUE_SERVER}"]
     if allowed:
         yield from ("--allowedTools", ",".join(allowed))
     denied = [
-        str(PermissionRule.parse(_own(rule))) for rule in (*agent.permissions.deny, *agent.denied_tools)
+        str(PermissionRule.parse(_claude_name(rule)))
+        for rule in (*agent.permissions.deny, *agent.denied_tools)
     ]
     if not agent.spawns:
-        denied += SUBAGENTS
+        denied += SPAWNING_TOOLS
     if denied:
         yield from ("--disallowedTools", ",".join(denied))
     if agent.permissions.mode:
         yield from ("--permission-mode", agent.permissions.mode)
 
 
-def _own(tool: str) -> str:
-    """Its own name for the tool."""
-    return QUESTION_TOOL if tool == ASK_PARENT else tool
-
-
-def _servers(job: Job) -> str:
-    entry = _whole_entry if job.can_hand else _entry_with_references
-    return json.dumps({"mcpServers": {server.name: entry(server) for server in job.servers}})
-
-
-def _whole_entry(server: ReadyServer) -> dict[str, Any]:
-    if server.url is not None:
-        return {"type": "http", "url": server.url, "headers": dict(server.headers)}
-    return {"command": server.argv[0], "args": list(server.argv[1:]), "env": dict(server.env)}
-
-
-def _entry_with_references(server: ReadyServer) -> dict[str, Any]:
-    """It fills in `${NAME}` from its own environment."""
-    headers = {name: f"${{{server.header_variable(name)}}}" for name in server.headers}
-    env = {name: f"${{{name}}}" if name in server.secret else value for name, value in server.env.items()}
-    return _whole_entry(replace(server, headers=headers, env=env))
-
-
-def _limits(job: Job) -> Iterator[str]:
+def _limit_flags(job: CliJob) -> Iterator[str]:
     budget = job.agent.budget
     if budget.steps is not None:
         yield from ("--max-turns", str(budget.steps))
     if budget.cost_micros is not None:
         yield from ("--max-budget-usd", f"{budget.cost_micros / 1_000_000:f}")
+
+
+def _claude_name(tool: str) -> str:
+    return QUESTION_TOOL if tool == ASK_PARENT else tool
+
+
+def _mcp_config(job: CliJob) -> str:
+    entry = _server_entry if job.can_read_secret_files else _server_entry_with_references
+    return json.dumps({"mcpServers": {server.name: entry(server) for server in job.servers}})
+
+
+def _server_entry(server: ReadyServer) -> dict[str, Any]:
+    if server.url is not None:
+        return {"type": "http", "url": server.url, "headers": dict(server.headers)}
+    return {"command": server.argv[0], "args": list(server.argv[1:]), "env": dict(server.env)}
+
+
+def _server_entry_with_references(server: ReadyServer) -> dict[str, Any]:
+    """Return the entry with `${NAME}` for each secret; claude fills it in from its own environment."""
+    headers = {name: f"${{{server.header_variable(name)}}}" for name in server.headers}
+    env = {name: f"${{{name}}}" if name in server.secret else value for name, value in server.env.items()}
+    return _server_entry(replace(server, headers=headers, env=env))
+
+
+class ClaudeEvents:
+    """Reads claude's events into a report."""
+
+    def __init__(
+        self,
+        *,
+        max_steps: int | None = None,
+        max_cost_micros: int | None = None,
+        max_tokens: int | None = None,
+        earlier_cost_micros: int = 0,
+    ) -> None:
+        """`earlier_cost_micros` is the session's cost before this run; claude reports the total."""
+        self.report = CliReport()
+        self._max_steps = max_steps
+        self._max_cost_micros = max_cost_micros
+        self._max_tokens = max_tokens
+        self._earlier_cost_micros = earlier_cost_micros
+        self._tokens_by_message: dict[str, int] = {}
+        """Tokens of this turn. A message comes in several events, and later ones report more."""
+        self._tokens_of_earlier_turns = 0
+        """A command that ends in the background makes claude begin another turn."""
+
+    def take(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """Add an event to the report and yield the lines that show it in the log."""
+        match event.get("type"):
+            case "system" if event.get("subtype") == "init":
+                yield from self._take_start(event)
+            case "system" if event.get("subtype") == "api_retry":
+                yield from self._take_retry(event)
+            case "assistant":
+                message = table(event.get("message"))
+                model = text(message.get("model"))
+                if model and model != SYNTHETIC_MODEL:
+                    self.report.model = model
+                yield from _message_lines(message, "claude")
+                self._count_tokens(message)
+            case "user":
+                yield from _message_lines(table(event.get("message")), "tool")
+            case "result":
+                yield from self._take_result(event)
+            case _:
+                return
+
+    def _take_start(self, event: Mapping[str, Any]) -> Iterator[str]:
+        report = self.report
+        report.ended = False
+        report.session_id = text(event.get("session_id")) or None
+        report.model = text(event.get("model")) or None
+        for server in rows(event.get("mcp_servers")):
+            if server.get("status") not in WORKING_STATUSES:
+                report.note(f"the MCP server {server.get('name')} did not start: {server.get('status')}")
+        yield f"claude: started, model {report.model}"
+
+    def _take_retry(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """Note a failed request to the API. Claude retries for minutes, which explains a late run."""
+        status = event.get("error_status") or "nothing"
+        error = clip(text(event.get("error")), 100)
+        note = f"the model's API answered {status} ({error}) and was asked again"
+        self.report.note(note)
+        seconds = number(event.get("retry_delay_ms")) / 1000
+        attempt = f"{number(event.get('attempt'))} of {number(event.get('max_retries'))}"
+        yield f"claude: {note} in {seconds:.1f} s, {attempt}"
+
+    def _count_tokens(self, message: Mapping[str, Any]) -> None:
+        name = text(message.get("id"))
+        counts = self._tokens_by_message
+        counts[name] = max(counts.get(name, 0), _tokens(table(message.get("usage"))))
+        self.report.tokens = used = self._tokens_of_earlier_turns + sum(counts.values())
+        if self._max_tokens is not None and used > self._max_tokens:
+            raise LimitExceeded("tokens", used, self._max_tokens)
+
+    def _take_result(self, event: Mapping[str, Any]) -> Iterator[str]:
+        report = self.report
+        report.ended = True
+        report.answer = text(event.get("result"))
+        report.session_id = text(event.get("session_id")) or report.session_id
+        report.steps += number(event.get("num_turns"))
+        self._tokens_of_earlier_turns += _tokens(table(event.get("usage")))
+        self._tokens_by_message.clear()
+        report.tokens = self._tokens_of_earlier_turns
+        total = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
+        report.cost_micros = max(0, total - self._earlier_cost_micros)
+        report.structured = event.get("structured_output")
+        report.denials = [
+            clip(str(ToolRequest.of(text(denial.get("tool_name")), table(denial.get("tool_input")))), 200)
+            for denial in rows(event.get("permission_denials"))
+        ]
+        report.error = self._result_error(event)
+        yield f"claude: ended, {event.get('subtype')}"
+
+    def _result_error(self, event: Mapping[str, Any]) -> RetinueError | None:
+        subtype = event.get("subtype")
+        if subtype == "error_max_turns":
+            limit = self._max_steps or self.report.steps
+            return LimitExceeded("steps", max(self.report.steps, limit + 1), limit)
+        if subtype == "error_max_budget_usd":
+            spent = self.report.cost_micros or 0
+            return LimitExceeded("cost_micros", spent, self._max_cost_micros or spent)
+        if (status := event.get("api_error_status")) is not None:
+            said = clip(self.report.answer, 300)
+            return ModelFailed(f"the model's API answered {status}: {said}", status=status)
+        if event.get("is_error") or subtype != "success":
+            said = "; ".join(map(str, event.get("errors") or ())) or self.report.answer or str(subtype)
+            return ProgramFailed(f"claude failed: {clip(said, 300)}")
+        return None
+
+
+def _message_lines(message: Mapping[str, Any], speaker: str) -> Iterator[str]:
+    """Yield the lines that show a message in the log."""
+    content = message.get("content")
+    yield from log_lines(speaker, text(content))
+    for block in rows(content):
+        match block.get("type"):
+            case "text":
+                yield from log_lines(speaker, text(block.get("text")))
+            case "tool_use":
+                yield from log_lines("uses", f"{block.get('name')} {json.dumps(block.get('input'))}")
+            case "tool_result":
+                result = block.get("content")  # a text, or blocks of which some are texts
+                blocks = "\n".join(text(part.get("text")) for part in rows(result))
+                yield from log_lines("tool", text(result) or blocks)
+            case _:
+                continue
+
+
+def _tokens(usage: Mapping[str, Any]) -> int:
+    counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+    return sum(number(usage.get(name)) for name in counts)
+
+
+class ClaudeDialogue:
+    """Sends claude its prompt and answers what it asks while it works.
+
+    Claude asks before a tool call that no rule decides, and has its own tool for questions. It needs no MCP
+    server for either, so it starts as fast as without Retinue.
+    """
+
+    def __init__(self, permit: Permit, ask: AskParent | None) -> None:
+        self._permit = permit
+        self._ask = ask
+        self._stdin: asyncio.StreamWriter | None = None
+        self._answering: dict[str, asyncio.Task[None]] = {}
+        self._has_background_tasks = False
+        """While commands run in the background, claude may begin another turn after its result."""
+
+    def begin(self, stdin: asyncio.StreamWriter, prompt: str) -> None:
+        """Send the prompt."""
+        self._stdin = stdin
+        content = prompt.encode("utf-8", "replace").decode()  # lone surrogates are not valid JSON
+        self._send({"type": "user", "message": {"role": "user", "content": content}})
+
+    def hear(self, event: Mapping[str, Any]) -> None:
+        """Start to answer a question; each has its own task, because a person may be asked."""
+        request_id = text(event.get("request_id"))
+        match event.get("type"):
+            case "control_request":
+                task = asyncio.ensure_future(self._answer(request_id, table(event.get("request"))))
+                self._answering[request_id] = task
+                task.add_done_callback(lambda _: self._answering.pop(request_id, None))
+            case "control_cancel_request" if request_id in self._answering:
+                self._answering[request_id].cancel()
+            case "system" if event.get("subtype") == "background_tasks_changed":
+                self._has_background_tasks = bool(event.get("tasks"))
+            case "result" if self._stdin is not None and not self._has_background_tasks:
+                self._stdin.close()  # else claude waits for the next prompt
+            case _:
+                return
+
+    async def end(self) -> None:
+        """Cancel all questions that are still open."""
+        unanswered = list(self._answering.values())
+        for task in unanswered:
+            task.cancel()
+        await asyncio.gather(*unanswered, return_exceptions=True)
+
+    async def _answer(self, request_id: str, request: JsonTable) -> None:
+        """Answer a request, with an error if need be: without an answer, claude would wait for ever."""
+        answer: dict[str, Any]
+        try:
+            answer = {"subtype": "success", "response": await self._decide(request)}
+        except Exception as error:  # the request may be malformed, or the run may have ended
+            log.warning("a request from claude could not be answered", exc_info=error)
+            answer = {"subtype": "error", "error": str(error)}
+        self._send({"type": "control_response", "response": {**answer, "request_id": request_id}})
+
+    async def _decide(self, request: JsonTable) -> dict[str, Any]:
+        if request.get("subtype") != "can_use_tool":
+            raise ValueError(f"{request.get('subtype')} is not offered")
+        tool, arguments = text(request.get("tool_name")), table(request.get("input"))
+        if tool == QUESTION_TOOL:
+            return await self._ask_parent(arguments)
+        verdict = await self._permit(ToolRequest.of(tool, arguments))
+        return verdict.claude_answer(arguments)
+
+    async def _ask_parent(self, arguments: JsonTable) -> dict[str, Any]:
+        """Ask the run's parent all questions of one call at once."""
+        questions = rows(arguments.get("questions"))
+        if self._ask is None or not questions:
+            return Verdict(False, NO_ANSWER).claude_answer(arguments)
+        ask = self._ask
+        found = await asyncio.gather(*(wait_for_answer(ask, _question_text(each)) for each in questions))
+        answers = dict(zip([text(each.get("question")) for each in questions], found, strict=True))
+        return Verdict(True, "answered").claude_answer({**arguments, "answers": answers})
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        if self._stdin is not None and not self._stdin.is_closing():
+            self._stdin.write(json.dumps(message).encode() + b"\n")
+
+
+def _question_text(question: JsonTable) -> str:
+    """Return a question together with the options that it offers."""
+    lines = [text(question.get("question"))]
+    if options := rows(question.get("options")):
+        lines.append("Options (choose one or more):" if question.get("multiSelect") else "Options:")
+        lines += [f"- {text(each.get('label'))}: {text(each.get('description'))}" for each in options]
+    return "\n".join(lines)

@@ -1,198 +1,393 @@
-"""The surroundings of a CLI's run: its environment, its state, its servers, and the sandbox around it all."""
+"""Prepares the start of a coding CLI: its environment, state folder, MCP servers and sandbox.
+
+A run goes through four types. `CliTraits` describes how one CLI differs from the others. `CliJob` is what
+the CLI is asked to do in this run. The CLI turns the job into a `Program`, and `PreparedCli` is that program
+inside its sandbox, with nothing left to decide. This module knows no particular CLI and starts nothing.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from retinue.core import Agent, RunContext
-from retinue.executors.cli import cli_state
-from retinue.executors.cli.cli_job import Job, Launch, check, writes
-from retinue.executors.cli.cli_mcp import RELAY, SOCKET, child_server, needs_ours, ready
-from retinue.executors.cli.cli_traits import CERTIFICATES, CliTraits
-from retinue.executors.cli.server_exits import WITNESS
+from retinue.core import ASK_PARENT, Agent, ConfigInvalid, PermissionRule, Resumed, RunContext
+from retinue.executors.cli.mcp_servers import (
+    EXIT_RECORDER,
+    RELAY,
+    RETINUE_SERVER,
+    SOCKET_VARIABLE,
+    ReadyServer,
+    fill_in_secrets,
+    retinue_server,
+)
 from retinue.executors.process import CAN_HAND, Program, child_environment, secrets_of, templates_of
 from retinue.executors.sandbox import NoSandbox, PipeDoor, Sandbox, SandboxPlace, door_of, installation
+from retinue.store import SESSION_SUFFIX
 
-UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
-UNREACHABLE = "in a container on this system our MCP server cannot be reached, so its tools were not there"
-UNTRUSTED = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
+CERTIFICATE_VARIABLES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name files; a sandbox must show these files."""
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", *CERTIFICATE_VARIABLES)
+MODEL_TIERS = ("fast", "default", "medium", "strong")
+WRITING_TOOLS = frozenset({"bash", "edit", "multiedit", "write", "notebookedit", "shell", "apply_patch"})
 GRACE_S = 2.0
+"""Seconds between asking a CLI to stop and killing it."""
+
+NO_SANDBOX_NOTE = "no sandbox: the run's programs had all rights of your user"
+UNREACHABLE_NOTE = (
+    "Retinue's MCP server cannot be reached from a container on this system: its tools were off"
+)
+UNTRUSTED_NOTE = "the project has settings for this CLI that could not be hidden, so its MCP servers were off"
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """One run's surroundings, as long as it lasts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliTraits:
+    """How one coding CLI differs from the others, as data."""
 
-    job: Job
+    name: str
+    program: str
+    inherit: tuple[str, ...]
+    """Variables of the server's environment that the CLI needs: the address of its API, keys, proxies."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that stop it from updating itself and from sending telemetry."""
+    state_variables: Mapping[str, str]
+    """Variables that move the CLI's state into the agent's own folder, with the path inside that folder."""
+    login_files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The user's login files, relative to the home folder, with their paths inside the agent's folder."""
+    models_by_tier: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The CLI's models for our tiers. A missing tier means the CLI's default model."""
+    project_settings: tuple[str, ...] = ()
+    """Files of a project from which the CLI reads settings or instructions and no option prevents that."""
+    always_gets_retinue_server: bool = True
+    """Whether every agent gets Retinue's MCP server. Starting it takes a tenth of a fast CLI's time, so some
+    CLIs get it only for agents that need it."""
+    has_question_tool: bool = False
+    """Whether the CLI can ask its user a question without any MCP server."""
+    asks_permission: bool = True
+    """Whether it asks before it does something that no rule allows."""
+    has_permission_modes: bool = False
+    """Whether it knows permission modes, such as `plan`."""
+    replays_late: bool = False
+    """Whether it still replays a loaded session after it has reported the session as loaded."""
+    reports_cost: bool = False
+    """Whether it reports what it spends, so that a cost limit can be enforced."""
+
+    def model_name(self, requested: str | None) -> str | None:
+        """Return the model to request from the CLI, or None for its default."""
+        return self.models_by_tier.get(requested) if requested in MODEL_TIERS else requested
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliJob:
+    """What a coding CLI is asked to do in one run. A CLI turns it into a `Program`."""
+
+    agent: Agent
+    model: str | None
     command: tuple[str, ...]
-    """The CLI's program, and whatever arguments the agent gives it before ours."""
-    sandbox: Sandbox
-    place: SandboxPlace
-    notes: tuple[str, ...]
-    door: PipeDoor | None = None
-    """Through which it reaches us, where programs of this machine cannot be started."""
+    """The CLI's program, and the arguments that the agent puts before ours."""
+    cwd: Path
+    folder: Path
+    """A temporary folder of this run, for files that the CLI reads. It is on disk: write no secrets here."""
+    servers: tuple[ReadyServer, ...]
+    """The MCP servers, including Retinue's own if the run gets it."""
+    sandboxed: bool
+    """Whether one of our sandboxes already confines the CLI."""
+    has_host_programs: bool
+    """Whether programs of this machine can be started where the CLI runs."""
+    env: Mapping[str, str] = field(repr=False)
+    """The environment, before the CLI adds its own variables."""
+    can_read_secret_files: bool
+    """Whether secrets can be passed as open files instead of environment variables."""
+    trusts_project: bool
+    """Whether the agent wants the project's settings, or the CLI cannot see any."""
+    resume: Resumed | None = None
+    """The session to continue."""
 
     @property
-    def isolation(self) -> str:
-        return self.sandbox.name
+    def has_retinue_server(self) -> bool:
+        return any(server.name == RETINUE_SERVER for server in self.servers)
 
-    def program(self, launch: Launch) -> Program:
-        env = {name: value for name, value in self.job.env.items() if name not in launch.withheld}
-        argv = (*self.command, *launch.arguments)
-        bare = Program(argv, {**env, **launch.env}, self.job.cwd, GRACE_S, launch.handed)
-        if self.sandbox.has_host_programs:
-            bare.file()  # a sandbox would only say that it failed
-        return self.sandbox.enclose(bare, self.place)
+    @property
+    def output_schema(self) -> str | None:
+        """The agent's output schema as JSON."""
+        schema = self.agent.output_schema
+        return None if schema is None else json.dumps(schema)
 
-    def reachable(self) -> AbstractAsyncContextManager[None]:
-        """While it lasts, the run can ask."""
-        return nullcontext() if self.door is None else self.door.open()
+    def write_file(self, name: str, text: str) -> str:
+        """Write a file for the CLI to read and return its path."""
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
 
-    async def clear(self, program: Program) -> None:
-        await self.sandbox.clear(program)
+    def program(
+        self,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        without: frozenset[str] = frozenset(),
+        secret_files: tuple[bytes, ...] = (),
+    ) -> Program:
+        """Return the CLI's program with these arguments.
+
+        `env` adds variables and `without` removes some. `secret_files` are opened for the program, which
+        reads the first at descriptor `handed_descriptor(0)`.
+        """
+        kept = {name: value for name, value in self.env.items() if name not in without}
+        argv = (*self.command, *arguments)
+        return Program(argv, {**kept, **(env or {})}, self.cwd, GRACE_S, secret_files)
 
 
-class Launches(Protocol):
-    """Any CLI: how it is started for a job."""
+class CodingCli(Protocol):
+    """Any coding CLI."""
 
-    profile: CliTraits
+    traits: CliTraits
 
-    def launch(self, job: Job) -> Launch: ...
+    def program(self, job: CliJob) -> Program:
+        """Return what to start for a job."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A CLI with nothing left to decide before it starts."""
+class PreparedCli:
+    """A coding CLI that is ready to start. Its files exist until the run ends."""
 
-    prepared: Prepared
-    launch: Launch
+    job: CliJob
     program: Program
+    """What is started: the CLI, inside its sandbox."""
+    sandbox: Sandbox
+    notes: tuple[str, ...]
+    """What the user should know about this run's environment."""
+    bridge: PipeDoor | None = None
+    """Connects a container to the Retinue server. None if the run needs no bridge."""
+
+    def connected(self) -> AbstractAsyncContextManager[None]:
+        """Keep the bridge open while the CLI runs."""
+        return nullcontext() if self.bridge is None else self.bridge.open()
+
+    async def remove_leftovers(self) -> None:
+        """Remove what the sandbox may leave behind when the CLI was killed."""
+        await self.sandbox.clear(self.program)
 
 
 @dataclass(frozen=True, slots=True)
 class CliLauncher:
-    """What runs of all CLIs have in common."""
+    """Prepares runs of any coding CLI."""
 
     environment: Mapping[str, str]
-    """The server's own, of which a CLI sees only what is allowed."""
+    """The server's own environment. A CLI sees only the allowed part."""
     state_folder: Path
-    """Where agents' CLIs keep their state."""
+    """Where the CLIs keep their state for our agents."""
     hidden: tuple[Path, ...] = ()
     """Folders that no run may see."""
     sandbox: Sandbox = field(default_factory=NoSandbox)
 
+    @contextmanager
+    def prepare(self, cli: CodingCli, agent: Agent, ctx: RunContext) -> Generator[PreparedCli]:
+        """Prepare everything for one run, without starting it. `agents show` uses this too."""
+        check_enforceable(agent, cli.traits)
+        with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
+            job, place, bridge = self._job(cli.traits, agent, ctx, Path(folder))
+            program = cli.program(job)
+            if job.has_host_programs:
+                program.file()  # raises if it is missing; a sandbox would only report that it failed
+            notes = tuple(_notes(job, cli.traits))
+            yield PreparedCli(job, self.sandbox.enclose(program, place), self.sandbox, notes, bridge)
+
     def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
-        """A command of the agent's in the same sandbox, without any of its secrets."""
+        """Return a command of the agent's inside the same sandbox, without the agent's secrets."""
         env = child_environment(self.environment, run_id=ctx.run_id)
         place = SandboxPlace(
             workspace=ctx.cwd,
             network=True if agent.network is None else agent.network,
-            visible=(*installation(argv[0], env), *_git_folder(ctx.cwd)),
+            visible=(*installation(argv[0], env), *_repository_of_worktree(ctx.cwd)),
             changeable=tuple(map(Path, agent.folders)),
             hidden=self.hidden,
         )
         return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), place)
 
-    @contextmanager
-    def starting(self, cli: Launches, agent: Agent, ctx: RunContext) -> Generator[Ready]:
-        """What a run starts, and what `agents show` tells."""
-        with self.prepare(cli.profile, agent, ctx) as prepared:
-            launch = cli.launch(prepared.job)
-            yield Ready(prepared, launch, prepared.program(launch))
-
-    @contextmanager
-    def prepare(self, profile: CliTraits, agent: Agent, ctx: RunContext) -> Generator[Prepared]:
-        check(agent, profile)
+    def _job(
+        self, traits: CliTraits, agent: Agent, ctx: RunContext, folder: Path
+    ) -> tuple[CliJob, SandboxPlace, PipeDoor | None]:
+        """Return the job, what its sandbox shows, and the bridge to the Retinue server if it needs one."""
         home = Path(self.environment.get("HOME", str(Path.home())))
-        state = (
-            cli_state.of_the_user(profile, home)
-            if "user" in agent.settings
-            else cli_state.prepare(profile, agent.name, self.state_folder, home)
-        )
+        if "user" in agent.settings:
+            state = users_state(traits, home)
+        else:
+            state = prepare_state(traits, agent.name, self.state_folder, home)
         env = child_environment(
             self.environment,
             run_id=ctx.run_id,
-            inherit=profile.inherit,
-            explicit={**profile.env, **state.env, **agent.env},
+            inherit=traits.inherit,
+            explicit={**traits.env, **state.env, **agent.env},
         )
-        given = (*agent.env.values(), *templates_of(agent.mcp_servers))
-        ctx.hide(secrets_of(self.environment, given, profile.inherit))
-        servers = ready(agent.mcp_servers, self.environment)
-        command = agent.command or (profile.program,)
-        with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
-            reach: Mapping[str, str] = ctx.env if needs_ours(agent, profile) else {}
-            door = None if self.sandbox.has_host_programs else door_of(Path(folder), reach)
-            ours = child_server(reach) if self.sandbox.has_host_programs else door and door.server
-            if ours:
-                servers = (*servers, ours)
-            job = Job(
-                agent=agent,
-                model=profile.model(agent.model),
-                cwd=ctx.cwd,
-                folder=Path(folder),
-                servers=servers,
-                ours=ours,
-                resume=ctx.resume,
-                has_host_programs=self.sandbox.has_host_programs,
-                enclosed=self.sandbox.name != "none",
-                env=env,
-                trusts_project="project" in agent.settings or self._is_silent(profile, ctx.cwd),
-                can_hand=CAN_HAND and self.sandbox.has_host_programs,
-            )
-            place = self._place(job, command[0], env, state.folders, ctx)
-            if "project" not in agent.settings:
-                place = replace(place, emptied=_project_settings(profile, ctx.cwd))
-            if door:
-                place = replace(place, child=door.script)
-            yield Prepared(job, command, self.sandbox, place, self._notes(job, profile), door)
+        templates = (*agent.env.values(), *templates_of(agent.mcp_servers))
+        ctx.hide(secrets_of(self.environment, templates, traits.inherit))
+        servers = fill_in_secrets(agent.mcp_servers, self.environment)
+
+        has_host_programs = self.sandbox.has_host_programs
+        reach: Mapping[str, str] = ctx.env if needs_retinue_server(agent, traits) else {}
+        bridge = None if has_host_programs else door_of(folder, reach)
+        own = retinue_server(reach) if has_host_programs else bridge and bridge.server
+        job = CliJob(
+            agent=agent,
+            model=traits.model_name(agent.model),
+            command=agent.command or (traits.program,),
+            cwd=ctx.cwd,
+            folder=folder,
+            servers=(*servers, own) if own else servers,
+            sandboxed=self.sandbox.name != "none",
+            has_host_programs=has_host_programs,
+            env=env,
+            can_read_secret_files=CAN_HAND and has_host_programs,
+            trusts_project="project" in agent.settings or self._hides_project(traits, ctx.cwd),
+            resume=ctx.resume,
+        )
+        emptied = () if "project" in agent.settings else _project_settings(traits, ctx.cwd)
+        return job, self._place(job, state, ctx, emptied, bridge), bridge
 
     def _place(
-        self, job: Job, executable: str, env: Mapping[str, str], state: tuple[Path, ...], ctx: RunContext
+        self,
+        job: CliJob,
+        state: CliState,
+        ctx: RunContext,
+        emptied: tuple[Path, ...],
+        bridge: PipeDoor | None,
     ) -> SandboxPlace:
-        agent = job.agent
+        """Return what the sandbox shows the CLI and lets it change."""
+        agent, env = job.agent, job.env
         folders = tuple(Path(folder) for folder in agent.folders)
+        writable = can_write(agent)
         visible = [
-            WITNESS,
-            *_git_folder(ctx.cwd),
-            *(Path(env[name]) for name in CERTIFICATES if env.get(name)),
+            EXIT_RECORDER,
+            *_repository_of_worktree(ctx.cwd),
+            *(Path(env[name]) for name in CERTIFICATE_VARIABLES if env.get(name)),
         ]
-        if self.sandbox.has_host_programs:
-            visible += installation(executable, env)
+        if job.has_host_programs:
+            visible += installation(job.command[0], env)
             for server in job.servers:
-                visible += _needed(server.argv, env)
-        if job.ours and self.sandbox.has_host_programs:
-            visible += [RELAY, Path(sys.prefix), Path(sys.base_prefix), *_socket(ctx)]
+                visible += _files_of_server(server.argv, env)
+            if job.has_retinue_server:
+                visible += [RELAY, Path(sys.prefix), Path(sys.base_prefix)]
+                if SOCKET_VARIABLE in ctx.env:
+                    visible.append(Path(ctx.env[SOCKET_VARIABLE]))
         return SandboxPlace(
             workspace=ctx.cwd,
-            writable=writes(agent),
+            writable=writable,
             network=True if agent.network is None else agent.network,
-            visible=(*visible, *(() if writes(agent) else folders)),
-            changeable=(job.folder, *state, *(folders if writes(agent) else ())),
+            visible=(*visible, *(() if writable else folders)),
+            changeable=(job.folder, *state.folders, *(folders if writable else ())),
             hidden=self.hidden,
+            emptied=emptied,
+            child=bridge.script if bridge else None,
         )
 
-    def _is_silent(self, profile: CliTraits, cwd: Path) -> bool:
-        """Whether the project has no settings for the CLI, or the sandbox keeps them out of its sight."""
-        return self.sandbox.name != "none" or not _project_settings(profile, cwd)
-
-    def _notes(self, job: Job, profile: CliTraits) -> tuple[str, ...]:
-        notes = [] if job.enclosed else [UNGUARDED]
-        if not job.ours and needs_ours(job.agent, profile) and not self.sandbox.has_host_programs:
-            notes.append(UNREACHABLE)
-        if not job.trusts_project:
-            notes.append(UNTRUSTED)
-        missing = [folder for folder in job.agent.folders if not Path(folder).is_dir()]
-        return (*notes, *(f"its folder {folder} is not there" for folder in missing))
+    def _hides_project(self, traits: CliTraits, cwd: Path) -> bool:
+        """Whether the project has no settings for the CLI, or the sandbox hides them."""
+        return self.sandbox.name != "none" or not _project_settings(traits, cwd)
 
 
-def _git_folder(cwd: Path) -> Iterator[Path]:
-    """A worktree keeps its history in its repository: to be read, for nobody may plant hooks there."""
+def check_enforceable(agent: Agent, traits: CliTraits) -> None:
+    """Refuse an agent with a limit or a rule that this CLI cannot enforce (P7)."""
+    permissions = agent.permissions
+    if permissions.mode and not traits.has_permission_modes:
+        raise ConfigInvalid(f"{agent.source}: {traits.name} has no permission modes", hint="remove the mode")
+    for rule in () if traits.asks_permission else (*permissions.allow, *permissions.deny):
+        # Such a CLI can only be told which tools of MCP servers it may call.
+        if rule in permissions.deny or not PermissionRule.parse(rule).tool.startswith("mcp__"):
+            raise ConfigInvalid(
+                f"{agent.source}: {traits.name} never asks, so the rule {rule} cannot be enforced",
+                hint="its sandbox decides what it may do; rules can only allow MCP tools",
+            )
+    if agent.budget.cost_micros is not None and not traits.reports_cost:
+        raise ConfigInvalid(
+            f"{agent.source}: {traits.name} does not report its cost, so a cost limit cannot be enforced",
+            hint="limit its steps or its time instead",
+        )
+
+
+def can_write(agent: Agent) -> bool:
+    """Whether the agent may change its workspace: yes, unless its list of tools has none that can."""
+    return agent.tools is None or any(tool.lower() in WRITING_TOOLS for tool in agent.tools)
+
+
+def needs_retinue_server(agent: Agent, traits: CliTraits) -> bool:
+    """Whether a run gets Retinue's MCP server: to take notes, to start subagents, or to ask its parent."""
+    if traits.always_gets_retinue_server or agent.session or agent.spawns:
+        return True
+    named = (*(agent.tools or ()), *agent.permissions.allow)
+    asks = ASK_PARENT in named and not traits.has_question_tool
+    return asks or any(name.startswith(f"mcp__{RETINUE_SERVER}") for name in named)
+
+
+@dataclass(frozen=True, slots=True)
+class CliState:
+    """Where a CLI keeps its settings, memories and sessions."""
+
+    env: Mapping[str, str]
+    """Variables that tell the CLI where its state is."""
+    folders: tuple[Path, ...]
+    """What the CLI must be able to change: its state, and the login that it renews from time to time."""
+
+
+def prepare_state(traits: CliTraits, agent: str, state_folder: Path, home: Path) -> CliState:
+    """Give an agent a state folder of its own. Of the user's state, it only gets a link to the login."""
+    folder = state_folder / traits.name / _file_name(agent)
+    env: dict[str, str] = {}
+    for variable, relative in traits.state_variables.items():
+        path = folder / relative
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        env[variable] = str(path)
+    linked: list[Path] = []
+    for path, relative in traits.login_files.items():
+        login, link = home / path, folder / relative
+        if login.is_file():
+            linked.append(login)
+            if not link.exists():
+                link.unlink(missing_ok=True)
+                link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                link.symlink_to(login)
+    return CliState(env, (folder, *linked))
+
+
+def users_state(traits: CliTraits, home: Path) -> CliState:
+    """Return the user's own state, for agents that use the user's settings."""
+    folders = {home / Path(path).parts[0] for path in traits.login_files}
+    return CliState({}, tuple(sorted(folders)))
+
+
+def session_folder(state_folder: Path, cli: str, agent: str) -> Path:
+    """Return the folder that records which sessions an agent can resume."""
+    return state_folder / cli / f"{_file_name(agent)}{SESSION_SUFFIX}"
+
+
+def _file_name(agent: str) -> str:
+    """Turn an agent's name, which may contain any character, into a safe folder name."""
+    return agent if _PLAIN_NAME.fullmatch(agent) else hashlib.sha256(agent.encode()).hexdigest()[:16]
+
+
+def _notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
+    if not job.sandboxed:
+        yield NO_SANDBOX_NOTE
+    wanted = needs_retinue_server(job.agent, traits)
+    if wanted and not job.has_retinue_server and not job.has_host_programs:
+        yield UNREACHABLE_NOTE
+    if not job.trusts_project:
+        yield UNTRUSTED_NOTE
+    for folder in job.agent.folders:
+        if not Path(folder).is_dir():
+            yield f"the agent's folder {folder} does not exist"
+
+
+def _repository_of_worktree(cwd: Path) -> Iterator[Path]:
+    """Yield the repository of a Git worktree. It is only readable, so a run cannot plant hooks in it."""
     for folder in (cwd, *cwd.parents):
         link = folder / ".git"
         if link.is_file():
@@ -200,21 +395,16 @@ def _git_folder(cwd: Path) -> Iterator[Path]:
             return
 
 
-def _project_settings(profile: CliTraits, cwd: Path) -> tuple[Path, ...]:
-    """In the folder, and above it as far as its repository reaches."""
-    above = [folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()]
-    folders = [cwd, *(each for each in cwd.parents if above and each.is_relative_to(above[0]))]
-    places = (folder / name for folder in folders for name in profile.project_settings)
-    return tuple(place for place in places if place.exists())
+def _project_settings(traits: CliTraits, cwd: Path) -> tuple[Path, ...]:
+    """Return the CLI's settings in the working directory and above, up to the top of its repository."""
+    repositories = [folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()]
+    above = [folder for folder in cwd.parents if repositories and folder.is_relative_to(repositories[0])]
+    paths = (folder / name for folder in (cwd, *above) for name in traits.project_settings)
+    return tuple(path for path in paths if path.exists())
 
 
-def _socket(ctx: RunContext) -> Iterator[Path]:
-    if SOCKET in ctx.env:
-        yield Path(ctx.env[SOCKET])
-
-
-def _needed(argv: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Path]:
-    """What a server needs to start: its program, and the files that its arguments name."""
+def _files_of_server(argv: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Path]:
+    """Yield what an MCP server needs to start: its program, and files that its arguments name."""
     if argv:
         yield from installation(argv[0], env)
     for argument in argv[1:]:

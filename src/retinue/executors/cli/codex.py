@@ -1,49 +1,67 @@
-"""Codex, as it is started for one job. What it answers is read by `codex_events`."""
+"""Codex: what to start for a job, and what its events (`codex exec --json`) mean."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from retinue.core import RunContext
-from retinue.executors.cli.cli_job import Job, Launch
-from retinue.executors.cli.cli_mcp import OURS, ReadyServer, carried
-from retinue.executors.cli.cli_traits import CODEX
-from retinue.executors.cli.codex_events import CodexEvents
+from retinue.core import LimitExceeded, ModelFailed, RunContext, clip
+from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, can_write
+from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
+from retinue.executors.lenient_fields import number, table, text
+from retinue.executors.process import Program
 
-Toml: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, Toml]"
-LONGEST_ASKING_S = 24 * 60 * 60
+TomlValue: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, TomlValue]"
+TOOL_TIMEOUT_S = 24 * 60 * 60
+"""Long enough for a question to a person: Retinue, not the CLI, decides when to stop waiting."""
+STEP_ITEMS = ("command_execution", "mcp_tool_call", "file_change", "web_search")
+"""The kinds of items that count as steps."""
 
 
 class CodexCli:
-    """It never asks: a tool of an MCP server that no rule allows is refused by itself."""
+    """Codex never asks for permission, so it only sees the MCP tools that a rule allows."""
 
-    profile = CODEX
+    traits = CliTraits(
+        name="codex",
+        program="codex",
+        inherit=("OPENAI_API_KEY", "OPENAI_BASE_URL", *PROXY_VARIABLES),
+        state_variables={"CODEX_HOME": "."},
+        login_files={".codex/auth.json": "auth.json"},
+        always_gets_retinue_server=False,
+        asks_permission=False,
+    )
 
-    def launch(self, job: Job) -> Launch:
-        flags = [*_basics(job)]
-        for name, value in _settings(job):
-            flags += ("-c", f"{name}={toml(value)}")
-        ending = ("resume", job.resume.session_id, "-") if job.resume else ("-",)
-        return Launch(("exec", *flags, *ending), carried(job.servers))
+    def program(self, job: CliJob) -> Program:
+        settings = [("-c", f"{name}={to_toml(value)}") for name, value in _settings(job)]
+        prompt = ("resume", job.resume.session_id, "-") if job.resume else ("-",)
+        return job.program(
+            "exec",
+            *_basic_flags(job),
+            *(flag for setting in settings for flag in setting),
+            *prompt,
+            env=secret_variables(job.servers),
+        )
 
-    def dialogue(self, ctx: RunContext) -> None:
-        """It hears nothing but its prompt."""
-
-    def events(self, job: Job) -> CodexEvents:
+    def events(self, job: CliJob) -> CodexEvents:
         events = CodexEvents(
             model=job.model,
             max_steps=job.agent.budget.steps,
-            used_before=job.resume.tokens if job.resume else 0,
+            earlier_tokens=job.resume.tokens if job.resume else 0,
         )
         for server in job.servers:
             if _allowed_tools(job, server) == []:
-                events.report.note(f"no rule allows the tools of the MCP server {server.name}: left out")
+                events.report.note(
+                    f"no rule allows the tools of the MCP server {server.name}, so it was left out"
+                )
         return events
 
+    def dialogue(self, ctx: RunContext) -> None:
+        """Return None: codex reads its prompt and nothing else."""
 
-def _basics(job: Job) -> Iterator[str]:
+
+def _basic_flags(job: CliJob) -> Iterator[str]:
     yield from ("--json", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps")
     if not job.agent.spawns:
         yield from ("--disable", "multi_agent")
@@ -51,72 +69,70 @@ def _basics(job: Job) -> Iterator[str]:
         yield "--ignore-user-config"
     if job.model:
         yield from ("-m", job.model)
-    yield from ("-s", _own_sandbox(job), "-C", str(job.cwd))
+    yield from ("-s", _codex_sandbox(job), "-C", str(job.cwd))
     for folder in job.agent.folders:
         yield from ("--add-dir", folder)
-    if schema := job.schema():
-        yield from ("--output-schema", job.write("schema.json", schema))
+    if schema := job.output_schema:
+        yield from ("--output-schema", job.write_file("schema.json", schema))
 
 
-def _own_sandbox(job: Job) -> str:
-    """Inside ours it needs none of its own, and could not make one."""
-    if job.enclosed:
+def _codex_sandbox(job: CliJob) -> str:
+    """Return codex's own sandbox mode. Inside our sandbox it needs none, and could not create one."""
+    if job.sandboxed:
         return "danger-full-access"
-    return "workspace-write" if job.writable else "read-only"
+    return "workspace-write" if can_write(job.agent) else "read-only"
 
 
-def _settings(job: Job) -> Iterator[tuple[str, Toml]]:
+def _settings(job: CliJob) -> Iterator[tuple[str, TomlValue]]:
     yield "analytics.enabled", False
-    yield "shell_environment_policy.inherit", "core"  # keeps keys from the commands it runs
+    yield "shell_environment_policy.inherit", "core"  # keeps keys from the commands that codex runs
     if "project" not in job.agent.settings:
         yield "project_doc_max_bytes", 0
     if job.agent.prompt:
         if job.agent.prompt_mode == "replace":
-            path = job.write("instructions.md", job.agent.prompt)
-            yield "model_instructions_file", path
+            yield "model_instructions_file", job.write_file("instructions.md", job.agent.prompt)
         else:
             yield "developer_instructions", job.agent.prompt
     if job.servers:
-        yield "mcp_servers", _servers(job)
+        # One table for all: codex splits the keys of `-c` at dots, even inside quotes.
+        allowed = [(server, _allowed_tools(job, server)) for server in job.servers]
+        yield (
+            "mcp_servers",
+            {server.name: _server_entry(server, tools) for server, tools in allowed if tools != []},
+        )
 
 
-def _servers(job: Job) -> Mapping[str, Toml]:
-    """As one table: the keys of its `-c` flags are split at dots, quoted or not."""
-    allowed = [(server, _allowed_tools(job, server)) for server in job.servers]
-    return {server.name: _entry(server, tools) for server, tools in allowed if tools != []}
-
-
-def _entry(server: ReadyServer, allowed: list[str] | None) -> dict[str, Toml]:
-    """Outside a sandbox of its own it approves whatever it sees, so it sees only what is allowed."""
-    entry: dict[str, Toml] = {
-        "required": True,  # else it begins without the tools of a server that is slow to start
-        "tool_timeout_sec": LONGEST_ASKING_S,
+def _server_entry(server: ReadyServer, tools: list[str] | None) -> dict[str, TomlValue]:
+    """Return a server's settings. Codex approves every tool that it sees, so it sees only `tools`."""
+    entry: dict[str, TomlValue] = {
+        "required": True,  # else codex begins without the tools of a server that starts slowly
+        "tool_timeout_sec": TOOL_TIMEOUT_S,
         "default_tools_approval_mode": "approve",
     }
     if server.url is not None:
         headers = {name: server.header_variable(name) for name in server.headers}
         entry |= {"url": server.url, "env_http_headers": headers}
     else:
-        plain = {name: value for name, value in server.env.items() if name not in server.secret}
+        public = {name: value for name, value in server.env.items() if name not in server.secret}
         entry |= {"command": server.argv[0], "args": list(server.argv[1:])}
-        entry |= {"env": plain, "env_vars": sorted(server.secret)}
-    if allowed is not None:
-        entry["enabled_tools"] = allowed
+        entry |= {"env": public, "env_vars": sorted(server.secret)}
+    if tools is not None:
+        entry["enabled_tools"] = tools
     return entry
 
 
-def _allowed_tools(job: Job, server: ReadyServer) -> list[str] | None:
-    """Those of a server's tools that may be called; None for all of them."""
-    whole = f"mcp__{server.name}"
+def _allowed_tools(job: CliJob, server: ReadyServer) -> list[str] | None:
+    """Return the tools of a server that a rule allows, or None for all."""
+    prefix = f"mcp__{server.name}"
     rules = job.agent.permissions.allow
-    if server.name == OURS or whole in rules or f"{whole}__*" in rules:
+    if server.name == RETINUE_SERVER or prefix in rules or f"{prefix}__*" in rules:
         return None if server.tools is None else list(server.tools)
-    named = [rule.removeprefix(f"{whole}__") for rule in rules if rule.startswith(f"{whole}__")]
+    named = [rule.removeprefix(f"{prefix}__") for rule in rules if rule.startswith(f"{prefix}__")]
     return [tool for tool in named if server.tools is None or tool in server.tools]
 
 
-def toml(value: Toml) -> str:
-    """A value as TOML writes it; its strings are JSON's."""
+def to_toml(value: TomlValue) -> str:
+    """Return a value as TOML. Its strings are written as JSON, which is valid TOML."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False)
@@ -125,6 +141,81 @@ def toml(value: Toml) -> str:
         case int():
             return str(value)
         case Mapping():
-            return "{" + ", ".join(f"{toml(name)} = {toml(each)}" for name, each in value.items()) + "}"
+            items = (f"{to_toml(name)} = {to_toml(each)}" for name, each in value.items())
+            return "{" + ", ".join(items) + "}"
         case _:
-            return "[" + ", ".join(map(toml, value)) + "]"
+            return "[" + ", ".join(map(to_toml, value)) + "]"
+
+
+class CodexEvents:
+    """Reads codex's events into a report.
+
+    Codex does not count model calls, so each of its actions is a step, and the answer is another. Its `error`
+    events can also mean "trying again", so only the end of the turn counts as a failure.
+    """
+
+    def __init__(
+        self, *, model: str | None = None, max_steps: int | None = None, earlier_tokens: int = 0
+    ) -> None:
+        """`earlier_tokens` are the session's tokens before this run; codex reports the total."""
+        self.report = CliReport(model=model)
+        self._max_steps = max_steps
+        self._earlier_tokens = earlier_tokens
+
+    def take(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """Add an event to the report and yield the lines that show it in the log."""
+        report = self.report
+        match event.get("type"):
+            case "thread.started":
+                report.session_id = text(event.get("thread_id")) or None
+                yield "codex: started"
+            case "item.started":
+                self._count_step(table(event.get("item")))
+            case "item.completed":
+                yield from self._take_item(table(event.get("item")))
+            case "turn.completed":
+                usage = table(event.get("usage"))
+                total = number(usage.get("input_tokens")) + number(usage.get("output_tokens"))
+                report.ended = True
+                report.error = None
+                report.steps += 1
+                report.tokens = max(0, total - self._earlier_tokens)
+                yield "codex: ended"
+            case "turn.failed":
+                report.ended = True
+                said = clip(_message(event.get("error")), 300)
+                report.error = ModelFailed(f"codex failed: {said}")
+                yield f"codex: failed, {said}"
+            case "error":
+                yield f"codex: {clip(_message(event), 300)}"
+            case _:
+                return
+
+    def _count_step(self, item: Mapping[str, Any]) -> None:
+        if item.get("type") not in STEP_ITEMS:
+            return
+        self.report.steps += 1
+        if self._max_steps is not None and self.report.steps >= self._max_steps:
+            raise LimitExceeded("steps", self.report.steps + 1, self._max_steps)
+
+    def _take_item(self, item: Mapping[str, Any]) -> Iterator[str]:
+        match item.get("type"):
+            case "agent_message":
+                self.report.answer = text(item.get("text"))
+                yield from log_lines("codex", self.report.answer)
+            case "command_execution":
+                yield from log_lines("uses", f"{item.get('command')} -> exit code {item.get('exit_code')}")
+                yield from log_lines("tool", text(item.get("aggregated_output")))
+            case "mcp_tool_call":
+                call = f"{item.get('server')}.{item.get('tool')} {json.dumps(item.get('arguments'))}"
+                yield from log_lines("uses", f"{call} -> {item.get('status')}")
+            case "error":
+                self.report.note(clip(_message(item), 300))
+                yield from log_lines("codex", _message(item))
+            case kind:
+                yield f"codex: {kind}"
+
+
+def _message(error: object) -> str:
+    """Return the text of an error, which is a string or an object with a `message`."""
+    return text(error) or text(table(error).get("message"))

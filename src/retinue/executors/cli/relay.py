@@ -1,8 +1,8 @@
-"""The relay: a small program between a coding CLI and the server that started it.
+"""Connects a coding CLI to the Retinue server that started it. Runs as a small program of its own.
 
-The CLI starts it as an MCP server on stdin and stdout. It connects to the socket that the server has for its
-runs, shows the run's token, and passes everything on in both directions. It starts with the run, so it
-imports as little as it can, and nothing of Retinue; the server on the other side knows all there is to know.
+The CLI starts it as an MCP server on stdin and stdout. It connects to the server's socket, sends the run's
+token, and passes everything on in both directions. It starts with every run, so it imports as little as
+possible, and nothing of Retinue.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> int:
         server.connect(os.environ["RETINUE_CHILD_SOCKET"])
         server.sendall(os.environ["RETINUE_CHILD_TOKEN"].encode() + b"\n")
     except (OSError, KeyError) as error:
-        sys.stderr.write(f"the server that started this run cannot be reached: {error}\n")
+        sys.stderr.write(f"cannot reach the Retinue server that started this run: {error}\n")
         return 1
     poll = select.poll()
     poll.register(0, select.POLLIN)
@@ -33,17 +33,17 @@ def main() -> int:
             except OSError:
                 data = b""
             if not data and source != 0:
-                return 0  # the server has gone
+                return 0  # the server closed the connection
             if not data:
                 poll.unregister(0)
                 server.shutdown(socket.SHUT_WR)
             elif source == 0:
                 server.sendall(data)
             else:
-                write(data)
+                write_all(data)
 
 
-def write(data: bytes) -> None:
+def write_all(data: bytes) -> None:
     while data:
         data = data[os.write(1, data) :]
 

@@ -1,108 +1,136 @@
-"""The history of one agent: its task alone to begin with (P1), then what it said and what it was shown.
+"""The history of one agent: its task (P1), then what the model said and what it was shown.
 
-It can be made smaller before it overflows: old answers of tools are shortened to what bears on the task,
-then forgotten but for the fact that they were asked for. The task is never touched.
+It can shrink before it becomes too long. Old tool answers are shortened to the lines that have most to do
+with the task, then dropped, and only the fact that they were requested remains. The task never changes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from retinue.core import ToolCall, Turn, clip, counted
-from retinue.executors.local.evidence import shortened, words_of
+from retinue.core import ToolCall, Turn, clip, counted, estimate_tokens
 
-SHORT_TOKENS = 90
-"""Of an old answer that is kept for its evidence."""
-LONGEST_CALL = 120
+SHORTENED_TOKENS = 90
+"""Of an old tool answer."""
+SHORTENED_NOTE = "[shortened; call again for all of it]"
+MAX_SHORTENED_LINE_CHARS = 160
+MAX_CALL_CHARS = 120
+_WORD = re.compile(r"[^\W\d_]{4,40}")
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One reply of the model and what it led to."""
+    """One reply of the model and the answer to it."""
 
     said: str
     calls: tuple[ToolCall, ...] = ()
     answers: list[str] = field(default_factory=list[str])
     """One for each call."""
     told: str = ""
-    """What it was told where there was no call to answer."""
-    whole: bool = True
-    """Whether the answers stand as they were given."""
+    """What the model was told besides."""
+    is_whole: bool = True
+    """Whether the answers are still as they were given."""
 
 
 class Conversation:
+    """The task of an agent and all exchanges with the model."""
+
     def __init__(self, system: str, task: str) -> None:
         self._system = system
         self._task = task
-        self._words = words_of(task)
-        self._forgotten: list[str] = []
-        self._made: dict[tuple[str, str], Exchange] = {}
+        self._task_words = _words(task)
+        self._exchanges: list[Exchange] = []
+        self._dropped_calls: list[str] = []
+        self._last_exchange: dict[tuple[str, str], Exchange] = {}
         """Where each call was made last."""
-        self.exchanges: list[Exchange] = []
 
     def add(self, exchange: Exchange) -> None:
-        self.exchanges.append(exchange)
-        self._made |= {_key(call): exchange for call in exchange.calls}
+        self._exchanges.append(exchange)
+        self._last_exchange |= {_key(call): exchange for call in exchange.calls}
 
-    def turns(self, *, as_text: bool = False, then: str = "") -> tuple[Turn, ...]:
-        """Everything, as turns. `as_text` writes calls as words, for a server that knows no tools; `then` is
-        said last."""
-        turns = [Turn("system", self._system), Turn("user", self._task), *self._past()]
-        for exchange in self.exchanges:
-            turns += _as_text(exchange) if as_text else _as_turns(exchange)
-        if then:
-            turns.append(Turn("user", then))
+    def turns(self, *, as_text: bool = False, last_turn: str = "") -> tuple[Turn, ...]:
+        """Return the whole conversation, followed by `last_turn`.
+
+        `as_text` writes tool calls as text, for a request without tools.
+        """
+        turns = [Turn("system", self._system), Turn("user", self._task)]
+        if self._dropped_calls:
+            calls = "; ".join(dict.fromkeys(self._dropped_calls[-12:]))
+            count = counted(len(self._dropped_calls), "earlier call")
+            turns.append(Turn("user", f"[{count} forgotten: {clip(calls, 600)}]"))
+        for exchange in self._exchanges:
+            turns += _text_turns(exchange) if as_text else _tool_turns(exchange)
+        if last_turn:
+            turns.append(Turn("user", last_turn))
         return tuple(_alternating(turns))
 
-    def remembers(self, call: ToolCall) -> bool:
-        """Whether the very same call was made, and its answer still stands in full."""
-        made = self._made.get(_key(call))
-        return made is not None and made.whole
+    def has_answer_to(self, call: ToolCall) -> bool:
+        """Whether the same call was made before and its full answer is still in the conversation."""
+        exchange = self._last_exchange.get(_key(call))
+        return exchange is not None and exchange.is_whole
 
     def shrink(self) -> bool:
-        """Make it one notch smaller, the oldest first; False when nothing but the task is left to cut."""
-        *old, last = self.exchanges or [None]
-        for exchange in old:
-            if exchange is not None and exchange.whole and self._shorten(exchange):
-                return True
-        if old and old[0] is not None:
-            old[0].whole = False
-            self._forgotten += [_shown(call) for call in old[0].calls]
-            self.exchanges.pop(0)
+        """Make the conversation one step shorter, oldest first. Return False if nothing is left to cut."""
+        old, last = self._exchanges[:-1], self._exchanges[-1:]
+        if any(self._shorten(exchange) for exchange in old):
             return True
-        if last is not None and last.whole:
-            return self._shorten(last)
-        return False
+        if old:
+            old[0].is_whole = False
+            self._dropped_calls += [_call_text(call) for call in old[0].calls]
+            self._exchanges.pop(0)
+            return True
+        return any(self._shorten(exchange) for exchange in last)
 
-    def found(self, tokens: int) -> str:
-        """What was learnt so far, for an agent that never came to answer; empty if there was nothing."""
-        said = next((one.said for one in reversed(self.exchanges) if one.said and not one.calls), "")
+    def findings(self, tokens: int) -> str:
+        """Return what was learnt so far, for an agent that never came to answer; may be empty."""
+        answers = (exchange.said for exchange in reversed(self._exchanges) if not exchange.calls)
         seen = [
-            f"{_shown(call)}\n{shortened(answer, self._words, tokens // 4)}"
-            for exchange in self.exchanges
+            f"{_call_text(call)}\n{shorten(answer, self._task_words, tokens // 4)}"
+            for exchange in self._exchanges
             for call, answer in zip(exchange.calls, exchange.answers, strict=False)
             if not answer.startswith("error: ")
         ]
-        return "\n\n".join(filter(None, [said, *seen[-4:]]))
+        return "\n\n".join(filter(None, [next(filter(None, answers), ""), *seen[-4:]]))
 
     def _shorten(self, exchange: Exchange) -> bool:
-        exchange.whole = False
-        before = list(exchange.answers)
-        exchange.answers = [shortened(answer, self._words, SHORT_TOKENS) for answer in before]
+        """Shorten the answers of an exchange once. Return whether that made it shorter."""
+        if not exchange.is_whole:
+            return False
+        exchange.is_whole = False
+        before = exchange.answers
+        exchange.answers = [shorten(answer, self._task_words, SHORTENED_TOKENS) for answer in before]
         exchange.said = clip(exchange.said, 600) if exchange.calls else exchange.said
         return exchange.answers != before
 
-    def _past(self) -> Iterator[Turn]:
-        if self._forgotten:
-            calls = "; ".join(dict.fromkeys(self._forgotten[-12:]))
-            yield Turn(
-                "user", f"[{counted(len(self._forgotten), 'earlier call')} forgotten: {clip(calls, 600)}]"
-            )
+
+def shorten(answer: str, task_words: frozenset[str], tokens: int) -> str:
+    """Return the first line, then the lines that share most words with the task, in their order."""
+    lines = answer.split("\n")
+    ranked = sorted(
+        range(1, len(lines)),
+        key=lambda number: (-len(task_words & _words(lines[number])), number),
+    )
+    room = tokens - estimate_tokens(SHORTENED_NOTE) - 2
+    kept: list[int] = []
+    for number in [0, *ranked]:
+        room -= estimate_tokens(clip(lines[number], MAX_SHORTENED_LINE_CHARS)) + 1
+        if room < 0 and kept:
+            break
+        kept.append(number)
+    shown = [clip(lines[number], MAX_SHORTENED_LINE_CHARS) for number in sorted(kept)]
+    short = "\n".join([*shown, SHORTENED_NOTE])
+    return short if len(short) < len(answer) else answer
 
 
-def _as_turns(exchange: Exchange) -> Iterator[Turn]:
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _WORD.findall(text[:20_000]))
+
+
+def _tool_turns(exchange: Exchange) -> Iterator[Turn]:
+    """Yield an exchange with tool calls and answers as the API has them."""
     yield Turn("assistant", exchange.said, exchange.calls)
     for call, answer in zip(exchange.calls, exchange.answers, strict=False):
         yield Turn("tool", answer, answers=call.id)
@@ -110,16 +138,17 @@ def _as_turns(exchange: Exchange) -> Iterator[Turn]:
         yield Turn("user", exchange.told)
 
 
-def _as_text(exchange: Exchange) -> Iterator[Turn]:
-    written = [exchange.said, *(f"{call.name} {call.arguments}" for call in exchange.calls)]
-    yield Turn("assistant", "\n".join(filter(None, written)))
+def _text_turns(exchange: Exchange) -> Iterator[Turn]:
+    """Yield an exchange with tool calls and answers written as text."""
+    said = [exchange.said, *(f"{call.name} {call.arguments}" for call in exchange.calls)]
+    yield Turn("assistant", "\n".join(filter(None, said)))
     told = [f"{call.name}: {answer}" for call, answer in zip(exchange.calls, exchange.answers, strict=False)]
     if told or exchange.told:
         yield Turn("user", "\n\n".join(filter(None, [*told, exchange.told])))
 
 
 def _alternating(turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Two turns of the user in a row become one, and silence becomes a word: some templates take no other."""
+    """Join consecutive turns of the user and fill empty ones of the model: some templates require that."""
     waiting: list[str] = []
     for turn in turns:
         if turn.role == "user":
@@ -128,18 +157,19 @@ def _alternating(turns: Sequence[Turn]) -> Iterator[Turn]:
         if waiting:
             yield Turn("user", "\n\n".join(waiting))
             waiting = []
-        silent = turn.role == "assistant" and not turn.text and not turn.calls
-        yield Turn("assistant", "(nothing)") if silent else turn
+        is_empty = turn.role == "assistant" and not turn.text and not turn.calls
+        yield Turn("assistant", "(nothing)") if is_empty else turn
     if waiting:
         yield Turn("user", "\n\n".join(waiting))
 
 
 def _key(call: ToolCall) -> tuple[str, str]:
+    """Return a key that is equal for calls with the same arguments in any order."""
     try:
         return call.name, json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
     except ValueError:
         return call.name, call.arguments
 
 
-def _shown(call: ToolCall) -> str:
-    return clip(f"{call.name} {call.arguments}", LONGEST_CALL)
+def _call_text(call: ToolCall) -> str:
+    return clip(f"{call.name} {call.arguments}", MAX_CALL_CHARS)

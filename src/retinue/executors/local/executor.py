@@ -1,10 +1,11 @@
-"""The `local` executor: puts a run's tools, its model and its loop together, and tells what they do.
+"""The `local` executor: puts the tools, the model and the loop of a run together and performs it.
 
-Knows nothing of how a model is reached, nor of what a run is recorded as.
+Knows nothing of how a model is reached or how a run is recorded.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -28,12 +29,9 @@ from retinue.core import (
     Task,
     counted,
 )
-from retinue.executors.local.answers import Answers
-from retinue.executors.local.asker import ModelRequester
-from retinue.executors.local.caps import Caps
 from retinue.executors.local.conversation import Conversation
-from retinue.executors.local.loop import Loop, LoopResult
-from retinue.executors.local.system_prompt import system_prompt
+from retinue.executors.local.loop import Loop, LoopResult, system_prompt
+from retinue.executors.local.model_requests import LoopLimits, ModelRequester
 from retinue.executors.mcp_transport import McpDoor
 from retinue.executors.process import secrets_of, templates_of
 from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, judge
@@ -46,156 +44,165 @@ from retinue.tools import (
     add_server_tools,
     allow_all,
     ask_parent_tool,
-    in_thread,
+    run_in_thread,
     select_tools,
 )
 
-JUDGE_S = 20.0
+REFERENCES_TIMEOUT_S = 20.0
 """For opening the references of an answer again."""
 FLUSH_S = 1.0
+"""For writing what a cancelled run has found to its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalExecutor:
+    """Performs tasks with a loop over a local model."""
+
     agent: Agent
     model: Model
     codebase: Codebase
     redactor: Redactor
     estimator: Estimator
-    """Of the model; it knows what the server counted before."""
+    """Estimates tokens for this model; learns from what the server counts."""
     environment: Mapping[str, str] = field(repr=False)
-    """The server's own, of which MCP servers see only what is allowed."""
+    """The server's own environment. MCP servers see only the allowed part."""
     allows: Allows = allow_all
-    """Asked when tools are listed, and again at every call."""
+    """Asked when the tools are listed, and again at every call."""
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         began = time.monotonic()
-        work = _Work(self, task, ctx)
-        result: LoopResult | None = None
+        run = _LocalRun(self, task, ctx)
+        deadline = asyncio.timeout(ctx.seconds)
         try:
-            with anyio.move_on_after(ctx.seconds):
-                result = await work.perform()
-            if result is None:
-                late = DeadlineExceeded(
-                    f"no answer after {counted(ctx.seconds or 0.0, 'second')}", seconds=ctx.seconds
-                )
-                result = work.so_far(late)
-        except anyio.get_cancelled_exc_class():
+            async with deadline:
+                result = await run.perform()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            seconds = counted(ctx.seconds or 0.0, "second")
+            result = run.result(DeadlineExceeded(f"no answer after {seconds}", seconds=ctx.seconds))
+        except asyncio.CancelledError:
+            # An anyio scope of a caller would cancel every further await without this shield.
             with anyio.move_on_after(FLUSH_S, shield=True):
-                await _say(ctx, work.so_far(None).output)
+                await run.print_output(run.result(None).output)
             raise
-        await _say(ctx, result.output)
-        usage = {"steps": result.steps, "tokens": result.tokens, "peak_tokens": result.peak_tokens}
+        await run.print_output(result.output)
         return Outcome(
             result.output,
             error=result.error,
-            usage={"duration_ms": round((time.monotonic() - began) * 1000), **usage},
-            facts={} if work.model is None else {"model": work.model},
+            usage={
+                "duration_ms": round((time.monotonic() - began) * 1000),
+                "steps": result.steps,
+                "tokens": result.tokens,
+                "peak_tokens": result.peak_tokens,
+            },
+            facts={} if run.model is None else {"model": run.model},
             notes=result.notes,
         )
 
 
-class _Work:
-    """One run on its way."""
+class _LocalRun:
+    """One run of a `LocalExecutor`."""
 
-    def __init__(self, of: LocalExecutor, task: Task, ctx: RunContext) -> None:
-        self._of = of
+    def __init__(self, executor: LocalExecutor, task: Task, ctx: RunContext) -> None:
+        self._executor = executor
         self._task = task
         self._ctx = ctx
-        self._loop: Loop | None = None
         self._notes: list[str] = []
-        self._asker: ModelRequester | None = None
+        self._loop: Loop | None = None
 
     @property
     def model(self) -> str | None:
-        """As the server calls it, once it has been asked: whichever really answered (P8)."""
-        return None if self._asker is None else self._asker.model
+        """The model that really answered (P8); None if none was asked."""
+        return None if self._loop is None else self._loop.requester.model
 
     async def perform(self) -> LoopResult:
-        """Never raises but when it is cancelled: what goes wrong is in the result."""
+        """Perform the task. Errors are part of the result; only a cancel is raised."""
         try:
             async with AsyncExitStack() as scope:
-                loop = await self._prepared(scope)
-                self._loop = loop
-                return await loop.run()
+                self._loop = await self._prepare(scope)
+                return await self._loop.run()
         except RetinueError as error:
-            return self.so_far(error)
+            return self.result(error)
 
-    def so_far(self, error: RetinueError | None) -> LoopResult:
+    def result(self, error: RetinueError | None) -> LoopResult:
+        """Return what there is if the run ends here."""
         if self._loop is None:
-            return LoopResult("", 0, 0, error=error, notes=tuple(self._notes))
+            return LoopResult("", error=error, notes=tuple(self._notes))
         return self._loop.result(error)
 
-    async def _prepared(self, scope: AsyncExitStack) -> Loop:
-        of, ctx = self._of, self._ctx
-        schema = None if of.agent.output_schema is None else OutputSchema(of.agent.output_schema)
-        facts = await of.model.facts()
+    async def _prepare(self, scope: AsyncExitStack) -> Loop:
+        """Return the loop, ready to run. MCP servers that it needs run until the scope ends."""
+        executor, agent = self._executor, self._executor.agent
+        schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
+        facts = await executor.model.facts()
         tools = await self._tools(scope)
-        caps = Caps.of(facts.context)
-        await self._announce(facts, caps, tools)
-        toolbox = Toolbox(tools, of.redactor, of.allows)
-        self._asker = asker = ModelRequester(of.model, facts, caps, of.estimator, ctx.spending, self._tell)
-        promised = of.agent.answers_json
-        answers = Answers(asker, schema, self._judge, self._tell, caps.tries) if promised else None
-        loop = Loop(
-            asker=asker,
-            conversation=Conversation(system_prompt(of.agent.prompt, tools=bool(tools)), self._task.prompt),
-            toolbox=toolbox,
-            caps=caps,
-            judge=self._judge,
-            tell=self._tell,
-            answers=answers,
-            native=facts.tools,
+        limits = LoopLimits.for_context(facts.context)
+        await self._announce(facts, limits, tools)
+        return Loop(
+            requester=ModelRequester(
+                executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
+            ),
+            conversation=Conversation(system_prompt(agent.prompt, has_tools=bool(tools)), self._task.prompt),
+            toolbox=Toolbox(tools, executor.redactor, executor.allows),
+            limits=limits,
+            check_references=self._check_references,
+            log=self._log,
+            answers_json=agent.answers_json,
+            schema=schema,
+            native_tools=facts.tools,
+            notes=list(self._notes),
         )
-        loop.notes += self._notes
-        return loop
 
     async def _tools(self, scope: AsyncExitStack) -> list[Tool]:
-        """What the agent may call; what it asked for and does not get is noted (P8)."""
-        of, ctx = self._of, self._ctx
-        own = [*FileTools(of.codebase, of.redactor, ctx.spending).tools()]
+        """Return what the agent may call. Notes what it asked for and does not get (P8)."""
+        executor, ctx = self._executor, self._ctx
+        own = list(FileTools(executor.codebase, executor.redactor, ctx.spending).tools())
         if ctx.ask is not None:
             own.append(ask_parent_tool(ctx.ask))
-        offered = await self._offered(scope)
+        offered = await self._server_tools(scope)
         tools = {tool.name: tool for tool in (*own, *offered)}
-        asked = add_server_tools(of.agent.tools, [tool.name for tool in offered])
-        chosen = select_tools(asked, tools, of.allows)
-        if chosen.withheld:
-            self._notes.append(chosen.sentence())
-        return [tools[name] for name in chosen.names]
+        requested = add_server_tools(executor.agent.tools, [tool.name for tool in offered])
+        selection = select_tools(requested, tools, executor.allows)
+        if selection.withheld:
+            self._notes.append(selection.describe_withheld())
+        return [tools[name] for name in selection.names]
 
-    async def _offered(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
-        """By the agent's own MCP servers, which live as long as the scope."""
-        of, ctx = self._of, self._ctx
-        servers = [server for server in of.agent.mcp_servers if server.tools != ()]
+    async def _server_tools(self, scope: AsyncExitStack) -> tuple[Tool, ...]:
+        """Return the tools of the agent's own MCP servers, which run until the scope ends."""
+        executor, ctx = self._executor, self._ctx
+        servers = [server for server in executor.agent.mcp_servers if server.tools != ()]
         if not servers:
             return ()
-        ctx.hide(secrets_of(of.environment, templates_of(servers)))
-        door = McpDoor(ctx.run_id, ctx.cwd, ctx.emit, of.environment)
-        mcp = await scope.enter_async_context(McpTools(servers, door.connect))
-        offered = await mcp.tools()
+        ctx.hide(secrets_of(executor.environment, templates_of(servers)))
+        transport = McpDoor(ctx.run_id, ctx.cwd, ctx.emit, executor.environment)
+        mcp = await scope.enter_async_context(McpTools(servers, transport.connect))
+        tools = await mcp.tools()
         self._notes += mcp.problems
-        return offered
+        return tools
 
-    async def _announce(self, facts: ModelFacts, caps: Caps, tools: list[Tool]) -> None:
+    async def _announce(self, facts: ModelFacts, limits: LoopLimits, tools: list[Tool]) -> None:
+        """Log the model, the limits and the tools of the run."""
         names = ", ".join(tool.name for tool in tools) or "none"
-        limits = f"{counted(caps.steps, 'step')}, {counted(caps.tokens, 'token')} of {facts.context}"
-        await self._tell(f"model {facts.model} at {facts.endpoint}; {limits}; tools: {names}")
+        steps, tokens = counted(limits.steps, "step"), counted(limits.tokens, "token")
+        await self._log(
+            f"model {facts.model} at {facts.endpoint}; {steps}, {tokens} of {facts.context}; tools: {names}"
+        )
         for note in self._notes:
-            await self._tell(note)
+            await self._log(note)
 
-    async def _judge(self, text: str) -> ReferenceVerdict:
-        """P3: every place that the answer names is opened again."""
+    async def _check_references(self, text: str) -> ReferenceVerdict:
+        """Open every place that an answer names again (P3)."""
 
-        def look(stop: Stop) -> ReferenceVerdict:
-            return judge(text, self._of.codebase, self._ctx.spending, stop)
+        def check(stop: Stop) -> ReferenceVerdict:
+            return judge(text, self._executor.codebase, self._ctx.spending, stop)
 
-        return await in_thread(look, JUDGE_S)
+        return await run_in_thread(check, REFERENCES_TIMEOUT_S)
 
-    async def _tell(self, line: str) -> None:
+    async def _log(self, line: str) -> None:
         await self._ctx.emit(OutputLine("event", line))
 
-
-async def _say(ctx: RunContext, output: str) -> None:
-    for line in output.splitlines():
-        await ctx.emit(OutputLine("stdout", line))
+    async def print_output(self, output: str) -> None:
+        """Write the output to the run's log."""
+        for line in output.splitlines():
+            await self._ctx.emit(OutputLine("stdout", line))

@@ -1,13 +1,21 @@
-"""The loop of one agent: ask, look, answer, and stop. It never raises but when it is itself cancelled.
+"""The loop of one agent on a local model: ask the model, call tools, check the answer, stop.
 
-Every mistake of a model is told to it in one line, and three in a row are enough. The last steps are kept for
-the answer, so that what was found is not lost when a limit comes.
+Read `Loop.run` first. It has two phases. `_search` lets the model call tools until it answers or a limit is
+reached. The second phase turns what was found into a checked answer and offers no tools; the last steps are
+reserved for it, so that nothing found is lost at a limit. Each mistake of the model is explained to it in one
+line, and three mistakes in a row end the search.
+
+The loop knows nothing of servers: `model_requests.py` sends the requests and enforces the limits of each, and
+`replies.py` interprets what comes back.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from retinue.core import (
     BudgetExceeded,
@@ -20,269 +28,421 @@ from retinue.core import (
     RetinueError,
     ToolCall,
     ToolsUnsupported,
+    any_value,
     clip,
     counted,
     estimate_tokens,
     parse_lenient_object,
 )
-from retinue.executors.local.answers import Answers, Judge
-from retinue.executors.local.asker import ModelRequester, RequestOptions, Tell
-from retinue.executors.local.caps import MAX_CALLS, Caps
 from retinue.executors.local.conversation import Conversation, Exchange
-from retinue.executors.local.modes import Actions, StepMode, ToolCalls
-from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
-from retinue.executors.wrappers import corrected, is_placeholder
+from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
+from retinue.executors.local.replies import (
+    EMPTY_REPLY,
+    ONLY_REASONING,
+    AnswerReply,
+    ParsedReply,
+    ToolCallsReply,
+    UnreadableReply,
+    action_request,
+    first_json_value,
+    read_action,
+    read_reply,
+    without_thoughts,
+)
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, corrected, is_placeholder
 from retinue.tools import Toolbox
 
-CLOSING = (
+MAX_CALLS_PER_REPLY = 8
+PLAIN_ANSWER_TRIES = 2
+"""Requests for an answer in plain text, once no more tools are offered."""
+MAX_INVALID_ANSWER_CHARS = 800
+"""How much of an invalid answer the model is shown again."""
+MAX_ANNOUNCEMENT_CHARS = 400
+
+MAX_PROMPT_TOKENS = 600
+MAX_AGENT_PROMPT_CHARS = 1_600
+CUT_NOTE = "\n[the rest of these instructions was cut]"
+RULES = (
+    "You work alone on one task; nobody reads along. Look things up with the tools and never guess what a "
+    "file says. Name places as path:line, and only lines that you have seen. When you know enough, or "
+    "nothing more can be found, answer in plain text without calling a tool. If you did not find it, say so."
+)
+RULES_WITHOUT_TOOLS = (
+    "You work alone on one task; nobody reads along. Answer with what the task tells you. If that is not "
+    "enough, say what is missing."
+)
+ANSWER_NOW = (
     "No more tools can be used. Answer the task now, with what you have seen. Say what you did not find."
 )
-_ANNOUNCES = re.compile(
+_ANNOUNCEMENT = re.compile(
     r"\s*(?:(?:ok|okay|sure)\W+)?(?:I(?:'ll| will| need to| am going to)|let me|first, I)\b", re.I
 )
-LONGEST_ANNOUNCEMENT = 400
+
+CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
+"""Opens every `path:line` in a text again and says which of them hold."""
+
+
+def system_prompt(agent_prompt: str, *, has_tools: bool) -> str:
+    """Return the agent's own prompt, cut to a limit, followed by the rules of the loop.
+
+    It is the same for every run of an agent: no date, no folder, no id. So the server can reuse its cache.
+    """
+    rules = RULES if has_tools else RULES_WITHOUT_TOOLS
+    agent_prompt = agent_prompt.strip()
+    if not agent_prompt:
+        return rules
+    length = min(len(agent_prompt), MAX_AGENT_PROMPT_CHARS)
+    while True:
+        is_cut = length < len(agent_prompt)
+        shown = agent_prompt[:length].rstrip() + CUT_NOTE if is_cut else agent_prompt
+        prompt = f"{shown}\n\n{rules}"
+        if estimate_tokens(prompt) <= MAX_PROMPT_TOKENS:
+            return prompt
+        length = length * 9 // 10  # some text is dense in tokens, such as Chinese or encoded data
 
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
+    """How a loop ended, or where it stands."""
+
     output: str
     """The answer, or what was found before an error."""
-    steps: int
+    steps: int = 0
     """Requests to the model."""
-    tokens: int
-    """Of all requests, prompts and replies."""
+    tokens: int = 0
+    """Of all requests together, prompts and replies."""
     peak_tokens: int = 0
-    """Of the largest request: what the limit of tokens is about."""
+    """Of the largest request, which the token limit is about."""
     error: RetinueError | None = None
     notes: tuple[str, ...] = ()
 
-    def as_dict(self) -> dict[str, object]:
-        shown: dict[str, object] = {"output": self.output, "steps": self.steps, "tokens": self.tokens}
-        return shown if self.error is None else shown | {"error": self.error.as_dict()}
+
+class CallResult(NamedTuple):
+    """What the model is told about one of its tool calls."""
+
+    text: str
+    is_mistake: bool = False
+    """Whether the call itself was wrong: broken arguments, an unknown tool, or a repetition."""
+    exhausted: BudgetExceeded | None = None
+    """The budget that ran out during the call."""
 
 
+class SearchEnded(Exception):
+    """The model gets no more tools and must answer. The message is noted with the result."""
+
+    def __init__(self, note: str, limit: RetinueError | None = None) -> None:
+        """`limit` is the error of a run whose model gives no answer after this."""
+        super().__init__(note)
+        self.limit = limit
+
+
+class InvalidAnswer(Exception):
+    """An answer is not accepted. The message says why, in words for the model."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Loop:
-    def __init__(
-        self,
-        *,
-        asker: ModelRequester,
-        conversation: Conversation,
-        toolbox: Toolbox,
-        caps: Caps,
-        judge: Judge,
-        tell: Tell,
-        answers: Answers | None = None,
-        native: bool = True,
-    ) -> None:
-        """`answers` for an agent that promises a schema; `native` if the server is said to take tools."""
-        self._asker = asker
-        self._conversation = conversation
-        self._toolbox = toolbox
-        self._caps = caps
-        self._judge = judge
-        self._tell = tell
-        self._answers = answers
-        self._mode: StepMode = ToolCalls(toolbox) if native else Actions(toolbox)
-        self._native = native
-        self._strikes = 0
-        self._looked = False
-        """Whether any call has worked."""
-        self._nudged: set[str] = set()
-        self._failure: ModelFailed | None = None
-        """Of the last request, if the server failed it."""
-        self._ended_by: RetinueError | None = None
-        """The limit that ended the search."""
-        self.notes: list[str] = []
+    """Runs one agent on a local model. Performs one task."""
+
+    requester: ModelRequester
+    conversation: Conversation
+    toolbox: Toolbox
+    limits: LoopLimits
+    check_references: CheckReferences
+    log: WriteLog
+    answers_json: bool = False
+    """Whether the agent promises JSON instead of plain text."""
+    schema: OutputSchema | None = None
+    """What the promised JSON must fit; None accepts any."""
+    native_tools: bool = True
+    """Whether tools are offered as such. Otherwise the model writes its next action as JSON."""
+    notes: list[str] = field(default_factory=list[str])
+    """What the user should know about the result."""
+
+    _mistakes: int = field(default=0, init=False)
+    """Mistakes in a row."""
+    _has_found: bool = field(default=False, init=False)
+    """Whether any tool call has worked."""
+    _objections: set[str] = field(default_factory=set[str], init=False)
+    """The objections that were made to answers; each is made once."""
+    _server_error: ModelFailed | None = field(default=None, init=False)
+    """Why the server failed the last request."""
+    _reached: RetinueError | None = field(default=None, init=False)
+    """The limit that ended the search."""
 
     async def run(self) -> LoopResult:
+        """Perform the task. Errors are part of the result; only a cancel is raised."""
         try:
-            output = await (self._look() if self._toolbox.names else self._close())
+            text = await self._search() if self.toolbox.names else None
+            if self.answers_json:
+                output = await self._json_answer(text)
+            else:
+                output = await self._plain_answer(text)
         except RetinueError as error:
             return self.result(error)
         return replace(self.result(), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
-        """Where it stands: what was found, if it ends here."""
-        asker = self._asker
-        found = "".join(asker.heard).strip() or self._conversation.found(self._caps.reply)
-        notes = [*self.notes, *([f"another model answered: {asker.substitute}"] if asker.substitute else [])]
-        return LoopResult(found, asker.steps, asker.tokens, asker.peak, error, tuple(notes))
+        """Return what there is if the run ends here: what the model is saying, or what was found."""
+        requester = self.requester
+        notes = list(self.notes)
+        if requester.substitute:
+            notes.append(f"another model answered: {requester.substitute}")
+        return LoopResult(
+            output="".join(requester.heard).strip() or self.conversation.findings(self.limits.reply_tokens),
+            steps=requester.steps,
+            tokens=requester.tokens,
+            peak_tokens=requester.peak_tokens,
+            error=error,
+            notes=tuple(notes),
+        )
 
-    async def _look(self) -> str:
-        """The first phase: tools, until the model answers or must."""
-        kept = self._caps.tries if self._answers else 2
-        while self._asker.steps_left > kept:
-            move = await self._next()
-            if isinstance(move, Says):
-                complaint = self._complaint(move)
-                if complaint is None:
-                    return await self._settle(move.text)
-                move = Broken(move.text, complaint)
-            if isinstance(move, Calls):
-                over = not await self._perform(move)
-            else:
-                over = move is not None and await self._strike(move.said, move.why)
-            if over:
-                break
-        else:
-            self._ended_by = LimitExceeded("steps", self._caps.steps + 1, self._caps.steps)
-            self.notes.append(f"the limit of {counted(self._caps.steps, 'step')} ended the search")
-        return await self._close()
+    # The first phase: search with tools.
 
-    async def _next(self) -> Move | None:
-        """What the model does next; None if it has to be asked in another way first."""
+    async def _search(self) -> str | None:
+        """Let the model call tools until it answers. Return its answer, or None if a limit came first."""
+        reserved = self.limits.answer_tries if self.answers_json else PLAIN_ANSWER_TRIES
         try:
-            reply = await self._asker.ask(self._conversation, self._mode.request())
+            while self.requester.steps_left > reserved:
+                reply = await self._next_reply()
+                match reply:
+                    case ToolCallsReply():
+                        await self._call_tools(reply)
+                    case AnswerReply():
+                        objection = self._objection_to(reply)
+                        if objection is None:
+                            return reply.text
+                        await self._correct(reply.text, objection)
+                    case UnreadableReply():
+                        await self._correct(reply.text, reply.problem)
+                    case None:
+                        continue
+            steps = self.limits.steps
+            limit = LimitExceeded("steps", steps + 1, steps)
+            raise SearchEnded(f"the limit of {counted(steps, 'step')} ended the search", limit)
+        except SearchEnded as ended:
+            self.notes.append(str(ended))
+            self._reached = ended.limit
+            return None
+
+    async def _next_reply(self) -> ParsedReply | None:
+        """Ask the model for its next step. Return None if it must be asked in another way first."""
+        specs = self.toolbox.specs
+        request = RequestOptions(tools=specs) if self.native_tools else action_request(specs)
+        try:
+            reply = await self.requester.ask(self.conversation, request)
         except ContextOverflow:
             raise
         except ToolsUnsupported:
-            if not self._native:
+            if not self.native_tools:
                 raise
-            await self._fall_back("the server takes no tools")
+            await self._switch_to_actions("the server takes no tools")
             return None
         except EmptyReply:
-            return Broken("", "Your reply was empty. Call a tool, or write the answer.")
+            return UnreadableReply("", EMPTY_REPLY)
         except ModelFailed as error:
-            # Some servers fail when what the model wrote cannot be read as a call: it may do better now.
-            self._failure = error
-            return Broken("", "Your reply could not be read. Call one tool, or write the answer.")
-        self._failure = None
-        return self._mode.read(reply, self._asker.steps)
+            # Some servers fail if they cannot read what the model wrote as a call. It may do better now.
+            self._server_error = error
+            return UnreadableReply("", "Your reply could not be read. Call one tool, or write the answer.")
+        self._server_error = None
+        if self.native_tools:
+            return read_reply(reply, self.toolbox.knows, self.requester.steps)
+        return read_action(reply, self.requester.steps)
 
-    async def _settle(self, text: str) -> str:
-        """A text that the model means as its answer: checked, and brought into its schema."""
-        if self._answers is not None:
-            judged = await self._answers.accept(text)
-            if isinstance(judged, str):
-                self._conversation.add(Exchange(said=text))
-                judged = await self._answers.ask(self._conversation)
-            self._note(judged.verdict.note())
-            return judged.output
-        verdict = await self._judge(text)
-        self._note(verdict.note())
-        return str(corrected(text, verdict.wrong))
-
-    async def _close(self) -> str:
-        """The second phase: no tools any more."""
-        if self._answers is not None:
-            judged = await self._answers.ask(self._conversation)
-            self._note(judged.verdict.note())
-            return judged.output
-        request = RequestOptions(as_text=True, then=CLOSING if self._toolbox.names else "")
-        for _ in range(min(2, self._asker.steps_left)):
-            try:
-                reply = await self._asker.ask(self._conversation, request)
-            except EmptyReply:
-                continue
-            move = read(reply, self._toolbox.knows, self._asker.steps)
-            complaint = self._complaint(move) if isinstance(move, Says) else CLOSING
-            if isinstance(move, Says) and not complaint:
-                return await self._settle(move.text)
-            said = clip(without_thoughts(reply.text), 300)
-            self._conversation.add(Exchange(said=said, told=complaint or ""))
-        raise self._ended_by or OutputInvalid(
-            "the model was asked for its answer and gave none", hint="use a stronger model"
-        )
-
-    async def _perform(self, move: Calls) -> bool:
-        """Make the calls; False when there is no use in more of them."""
-        calls = move.calls[:MAX_CALLS]
-        exchange = Exchange(move.said)
-        room = self._caps.tool_answer(self._asker.free, len(calls))
-        good = 0
-        spent: BudgetExceeded | None = None
+    async def _call_tools(self, reply: ToolCallsReply) -> None:
+        """Make the calls of a reply and add their answers to the conversation."""
+        calls = reply.calls[:MAX_CALLS_PER_REPLY]
+        exchange = Exchange(reply.text)
+        tokens = self.limits.tool_answer_tokens(self.requester.free_tokens, len(calls))
+        has_worked = False
+        exhausted: BudgetExceeded | None = None
         for call in calls:
-            told, failed, spent = await self._one(call, room)
-            good += not failed
-            exchange.calls += (_sendable(call),)
-            exchange.answers.append(told)
-            size = counted(estimate_tokens(told), "token") if not failed else told
+            text, is_mistake, exhausted = await self._call_tool(call, tokens)
+            has_worked = has_worked or not is_mistake
+            exchange.calls += (_with_valid_arguments(call),)
+            exchange.answers.append(text)
             shown = clip(" ".join(f"{call.name} {call.arguments}".split()), 160)
-            await self._tell(f"step {self._asker.steps}: {shown} -> {clip(size, 160)}")
-            if spent is not None:
+            outcome = text if is_mistake else counted(estimate_tokens(text), "token")
+            await self._log_step(f"{shown} -> {clip(outcome, 160)}")
+            if exhausted is not None:
                 break
-        if len(move.calls) > MAX_CALLS:
-            exchange.told = (
-                f"Only the first {counted(MAX_CALLS, 'call')} of your {len(move.calls)} were made."
-            )
-        self._conversation.add(exchange)
-        if spent is not None:
-            self._ended_by = spent
-            self.notes.append(f"the budget of {spent.kind} was spent, which ended the search")
-            return False
-        if good:
-            self._looked = True
-            self._strikes = 0
-            return True
-        return not await self._strike(None, "")
+        if len(reply.calls) > MAX_CALLS_PER_REPLY:
+            made = counted(MAX_CALLS_PER_REPLY, "call")
+            exchange.told = f"Only the first {made} of your {len(reply.calls)} were made."
+        self.conversation.add(exchange)
+        if exhausted is not None:
+            raise SearchEnded(f"the budget of {exhausted.kind} was spent, which ended the search", exhausted)
+        if has_worked:
+            self._has_found = True
+            self._mistakes = 0
+        else:
+            await self._count_mistake()
 
-    async def _one(self, call: ToolCall, room: int) -> tuple[str, bool, BudgetExceeded | None]:
-        """What a call answers, whether it was broken, and the budget that ran out, if one did."""
+    async def _call_tool(self, call: ToolCall, tokens: int) -> CallResult:
         try:
             arguments = parse_lenient_object(call.arguments or "{}")
         except NotJson as error:
-            return f"error: the arguments are not JSON: {error}. Send one object.", True, None
-        if not self._toolbox.knows(call.name):
-            return (await self._toolbox.call(call.name, arguments, room)).text, True, None
-        if self._conversation.remembers(_sendable(call)):
-            return "error: you made this very call before; use its answer, or answer the task.", True, None
-        answer = await self._toolbox.call(call.name, arguments, room)
-        return answer.text, False, answer.budget
+            problem = f"error: the arguments are not JSON: {error}. Send one object."
+            return CallResult(problem, is_mistake=True)
+        is_known = self.toolbox.knows(call.name)
+        if is_known and self.conversation.has_answer_to(_with_valid_arguments(call)):
+            problem = "error: you already made this call; use its answer, or answer the task."
+            return CallResult(problem, is_mistake=True)
+        answer = await self.toolbox.call(call.name, arguments, tokens)
+        return CallResult(answer.text, is_mistake=not is_known, exhausted=answer.budget)
 
-    async def _strike(self, said: str | None, told: str) -> bool:
-        """Count a mistake and tell it to the model; True when that was the last one allowed."""
-        self._strikes += 1
-        if said is not None:
-            self._conversation.add(Exchange(said=clip(said, 400), told=told))
-            await self._tell(f"step {self._asker.steps}: told: {told}")
-        if self._strikes < self._caps.strikes:
-            return False
-        if self._native and not self._looked:
-            await self._fall_back("the model does not manage to call tools")
-            return False
-        if not self._looked:
-            raise self._failure or ModelFailed(
-                f"{counted(self._caps.strikes, 'broken call')} in a row, and nothing found before",
-                hint="use a model that was trained to call tools",
-            )
-        self.notes.append(f"{counted(self._caps.strikes, 'broken call')} in a row ended the search")
-        return True
+    async def _correct(self, said: str, correction: str) -> None:
+        """Tell the model what was wrong with its reply, and count the mistake."""
+        self.conversation.add(Exchange(said=clip(said, 400), told=correction))
+        await self._log_step(f"told: {correction}")
+        await self._count_mistake()
 
-    async def _fall_back(self, why: str) -> None:
-        self._native = False
-        self._mode = Actions(self._toolbox)
-        self._strikes = 0
-        await self._tell(f"step {self._asker.steps}: {why}: the next action is asked for as JSON")
+    async def _count_mistake(self) -> None:
+        """Count a mistake. After too many in a row, end the search, switch to actions, or fail."""
+        self._mistakes += 1
+        if self._mistakes < self.limits.mistakes:
+            return
+        in_a_row = f"{counted(self.limits.mistakes, 'broken call')} in a row"
+        if self._has_found:
+            raise SearchEnded(f"{in_a_row} ended the search")
+        if self.native_tools:
+            await self._switch_to_actions("the model does not manage to call tools")
+            return
+        raise self._server_error or ModelFailed(
+            f"the model made {in_a_row} and found nothing", hint="use a model that was trained to call tools"
+        )
 
-    def _complaint(self, move: Says) -> str | None:
-        """What is wrong with a text as an answer. All but a placeholder is taken as it is the second time."""
-        if not move.text.strip() or is_placeholder(move.text):
+    async def _switch_to_actions(self, reason: str) -> None:
+        """Ask for JSON actions from now on: a reply that is held to a schema works on all servers."""
+        self.native_tools = False
+        self._mistakes = 0
+        await self._log_step(f"{reason}: the next action is asked for as JSON")
+
+    def _objection_to(self, answer: AnswerReply) -> str | None:
+        """Return what is wrong with an answer. Except for placeholders, a repeated answer is accepted."""
+        if not answer.text.strip() or is_placeholder(answer.text):
             return "That is a placeholder. Write the real answer."
-        if move.thought:
-            if not self._twice("thought"):
-                return "You only thought. Write the answer itself, or call a tool."
-            self.notes.append("the answer was found among the model's thoughts")
-        if move.cut:
-            if not self._twice("cut"):
+        if answer.is_reasoning:
+            if self._is_first_objection("reasoning"):
+                return ONLY_REASONING
+            self.notes.append("the answer was taken from the model's reasoning")
+        if answer.is_cut:
+            if self._is_first_objection("cut"):
                 return "Your answer was cut off. Give it again, in fewer words."
-            self.notes.append("the model's limit cut the answer off")
-        announces = len(move.text) < LONGEST_ANNOUNCEMENT and _ANNOUNCES.match(move.text)
-        if announces and not self._looked and self._toolbox.names and not self._twice("announcement"):
+            self.notes.append("the answer was cut off at the model's limit")
+        announces = len(answer.text) < MAX_ANNOUNCEMENT_CHARS and _ANNOUNCEMENT.match(answer.text)
+        could_look = self.toolbox.names and not self._has_found
+        if announces and could_look and self._is_first_objection("announcement"):
             return "Do not announce it: call the tool now, or give the answer."
         return None
 
-    def _twice(self, what: str) -> bool:
-        known = what in self._nudged
-        self._nudged.add(what)
-        return known
+    def _is_first_objection(self, kind: str) -> bool:
+        is_first = kind not in self._objections
+        self._objections.add(kind)
+        return is_first
 
-    def _note(self, note: str | None) -> None:
-        if note:
+    # The second phase: answer without tools.
+
+    async def _plain_answer(self, text: str | None) -> str:
+        """Return the answer with wrong references marked (P3). Ask for an answer if there is none yet."""
+        if text is None:
+            text = await self._request_plain_answer()
+        verdict = await self.check_references(text)
+        self._note_wrong_references(verdict)
+        return str(corrected(text, verdict.wrong))
+
+    async def _request_plain_answer(self) -> str:
+        request = RequestOptions(as_text=True, last_turn=ANSWER_NOW if self.toolbox.names else "")
+        for _ in range(min(PLAIN_ANSWER_TRIES, self.requester.steps_left)):
+            try:
+                reply = await self.requester.ask(self.conversation, request)
+            except EmptyReply:
+                continue
+            parsed = read_reply(reply, self.toolbox.knows, self.requester.steps)
+            objection = self._objection_to(parsed) if isinstance(parsed, AnswerReply) else ANSWER_NOW
+            if isinstance(parsed, AnswerReply) and objection is None:
+                return parsed.text
+            said = clip(without_thoughts(reply.text), 300)
+            self.conversation.add(Exchange(said=said, told=objection or ""))
+        raise self._reached or OutputInvalid(
+            "the model gave no answer when it was asked for one", hint="use a stronger model"
+        )
+
+    async def _json_answer(self, text: str | None) -> str:
+        """Return an answer in JSON that fits the schema (P3), in a limited number of tries."""
+        if text is not None:
+            try:
+                return await self._check_json(text)
+            except InvalidAnswer:
+                self.conversation.add(Exchange(said=text))
+        schema = None if self.schema is None else self.schema.schema
+        instruction = "Give your answer now: one JSON value, and nothing else."
+        if schema is not None:
+            shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+            instruction = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
+        enforced = schema  # what the server is asked to hold the reply to
+        problem = ""
+        for _ in range(min(self.limits.answer_tries, self.requester.steps_left)):
+            request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction)
+            try:
+                reply = await self.requester.ask(self.conversation, request)
+            except ContextOverflow:
+                raise
+            except EmptyReply:
+                problem = "it was empty"
+                continue
+            except ModelFailed as error:
+                if enforced is None:
+                    raise
+                enforced = None  # a server that cannot enforce this schema may still pass on the instruction
+                problem = error.message
+                continue
+            said = without_thoughts(reply.text)
+            try:
+                return await self._check_json(said)
+            except InvalidAnswer as invalid:
+                problem = "it was cut off: make it shorter" if reply.finish == "length" else str(invalid)
+            await self._log_step(f"not a valid answer: {problem}")
+            told = f"That is not a valid answer: {problem}. Answer again, with JSON only."
+            self.conversation.add(Exchange(said=clip(said, MAX_INVALID_ANSWER_CHARS), told=told))
+        tries = self.limits.answer_tries
+        what = "was JSON" if schema is None else "fitted the output schema"
+        raise OutputInvalid(
+            f"no answer {what} in {counted(tries, 'try', 'tries')}: {problem}",
+            hint="use a stronger model" + ("" if schema is None else ", or a simpler schema"),
+            tries=tries,
+            problem=problem,
+        )
+
+    async def _check_json(self, text: str) -> str:
+        """Return the JSON in a text, without references that do not hold. Raises `InvalidAnswer`.
+
+        Servers do not enforce schemas reliably, so every answer is validated here.
+        """
+        try:
+            value = any_value(text) if self.schema is None else first_json_value(text)
+        except NotJson as error:
+            raise InvalidAnswer(f"it is not JSON: {error}") from None
+        if self.schema is not None and (problem := self.schema.problem(value)):
+            raise InvalidAnswer(problem)
+        verdict = await self.check_references(json.dumps(value, ensure_ascii=False))
+        value = corrected(value, verdict.wrong)
+        if self.schema is not None and self.schema.problem(value):
+            missing = ", ".join(sorted(verdict.wrong)[:5])
+            raise InvalidAnswer(f"these places do not exist: {missing}")
+        self._note_wrong_references(verdict)
+        return json.dumps(value, ensure_ascii=False)
+
+    def _note_wrong_references(self, verdict: ReferenceVerdict) -> None:
+        if note := verdict.note():
             self.notes.append(note)
 
+    async def _log_step(self, text: str) -> None:
+        await self.log(f"step {self.requester.steps}: {text}")
 
-def _sendable(call: ToolCall) -> ToolCall:
-    """As it may stand in the history: some servers refuse arguments that are not JSON."""
+
+def _with_valid_arguments(call: ToolCall) -> ToolCall:
+    """Return a call as it can be part of the history: some servers refuse arguments that are not JSON."""
     try:
         parse_lenient_object(call.arguments or "{}")
     except NotJson:

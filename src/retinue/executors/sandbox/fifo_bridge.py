@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import SocketStream
 
-from retinue.executors.cli import OURS, SOCKET, TOKEN, ReadyServer
+from retinue.executors.cli import RETINUE_SERVER, SOCKET_VARIABLE, TOKEN_VARIABLE, ReadyServer
 
 INSIDE = "/usr/local/bin/retinue"
 """Where the script is found in a container, so that `retinue child` means the same there as here."""
@@ -51,12 +51,12 @@ class PipeDoor:
         self.script.write_text(SCRIPT.format(folder=pipes), encoding="utf-8")
         self.script.chmod(0o755)
         self._pipes = pipes
-        self._socket, self._token = env[SOCKET], env[TOKEN]
+        self._socket, self._token = env[SOCKET_VARIABLE], env[TOKEN_VARIABLE]
 
     @property
     def server(self) -> ReadyServer:
         """Ours, as a CLI inside starts it. No secret is in it."""
-        return ReadyServer(name=OURS, argv=(INSIDE, "child"))
+        return ReadyServer(name=RETINUE_SERVER, argv=(INSIDE, "child"))
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
@@ -89,7 +89,7 @@ class PipeDoor:
 
 def door_of(folder: Path, env: Mapping[str, str]) -> PipeDoor | None:
     """For a run in a container; None where there is nothing to reach, or no pipes that a container shares."""
-    if SOCKET not in env or sys.platform != "linux":
+    if SOCKET_VARIABLE not in env or sys.platform != "linux":
         return None
     return PipeDoor(folder, env)
 

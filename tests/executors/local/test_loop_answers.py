@@ -1,4 +1,4 @@
-"""The second phase: an answer under its schema, in a bounded number of tries (P3)."""
+"""The second phase of the loop: an answer that fits its schema, in a limited number of tries (P3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.executors.local.loop_support import Trial
 pytestmark = pytest.mark.anyio
 
 
-async def test_tools_come_first_and_the_schema_then_without_tools(tmp_path: Path) -> None:
+async def test_schema_is_enforced_in_a_second_phase_without_tools(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [calls("read_file", path="src/app.py"), "I know enough.", VALID], schema=SCHEMA)
     outcome = await trial.run()
     assert json.loads(outcome.output) == json.loads(VALID)
@@ -29,27 +29,27 @@ async def test_tools_come_first_and_the_schema_then_without_tools(tmp_path: Path
     )
 
 
-async def test_an_answer_that_fits_at_once_needs_no_second_request(tmp_path: Path) -> None:
+async def test_answer_that_fits_at_once_needs_no_second_request(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [f"```json\n{VALID}\n```"], schema=SCHEMA)
     outcome = await trial.run()
     assert outcome.error is None and outcome.usage["steps"] == 1
 
 
-async def test_the_validators_words_reach_the_model(tmp_path: Path) -> None:
+async def test_model_is_told_what_the_validator_found(tmp_path: Path) -> None:
     trial = Trial(tmp_path, ["Done.", '{"summary": 4, "places": []}', VALID], schema=SCHEMA)
     outcome = await trial.run()
     assert outcome.error is None
     assert '$.summary: 4 is not of type "string"' in trial.told()
 
 
-async def test_three_tries_are_enough_and_the_error_has_a_shape(tmp_path: Path) -> None:
+async def test_run_fails_after_three_invalid_answers(tmp_path: Path) -> None:
     trial = Trial(tmp_path, itertools.chain(["Done."], itertools.repeat('{"summary": 4}')), schema=SCHEMA)
     outcome = await trial.run()
     assert isinstance(outcome.error, OutputInvalid)
     assert outcome.error.data["tries"] == 3 and outcome.usage["steps"] == 4
 
 
-async def test_a_server_that_does_not_take_the_schema_is_asked_in_words(tmp_path: Path) -> None:
+async def test_schema_is_put_into_the_prompt_if_the_server_refuses_it(tmp_path: Path) -> None:
     refused = ModelFailed("HTTP 400: unsupported schema")
     trial = Trial(tmp_path, ["Done.", refused, VALID], schema=SCHEMA)
     outcome = await trial.run()
@@ -58,13 +58,12 @@ async def test_a_server_that_does_not_take_the_schema_is_asked_in_words(tmp_path
     assert '"required":["summary","places"]' in trial.told()
 
 
-async def test_json_in_the_field_for_reasoning_is_found(tmp_path: Path) -> None:
+async def test_json_in_the_reasoning_is_found(tmp_path: Path) -> None:
     trial = Trial(tmp_path, ["Done.", says("", reasoning=VALID)], schema=SCHEMA)
     assert json.loads((await trial.run()).output) == json.loads(VALID)
 
 
-async def test_places_that_do_not_exist_leave_the_answer(tmp_path: Path) -> None:
-    """P3"""
+async def test_references_that_do_not_hold_are_removed_P3(tmp_path: Path) -> None:
     written = '{"summary": "See src/app.py:400.", "places": ["src/app.py:4", "src/gone.py:1"]}'
     outcome = await Trial(tmp_path, [written], schema=SCHEMA).run()
     assert json.loads(outcome.output) == {
@@ -74,8 +73,8 @@ async def test_places_that_do_not_exist_leave_the_answer(tmp_path: Path) -> None
     assert outcome.notes == ("references that do not hold: 2 of 3 (src/app.py:400, src/gone.py:1)",)
 
 
-async def test_an_answer_that_lives_by_invented_places_is_asked_for_again(tmp_path: Path) -> None:
-    """P3: without them it would not fit its schema."""
+async def test_answer_that_needs_wrong_references_is_asked_for_again_P3(tmp_path: Path) -> None:
+    """Without these references the answer does not fit its schema."""
     strict = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     trial = Trial(tmp_path, ["Done.", '["src/gone.py:1"]', '["src/app.py:4"]'], schema=strict)
     outcome = await trial.run()
@@ -83,13 +82,13 @@ async def test_an_answer_that_lives_by_invented_places_is_asked_for_again(tmp_pa
     assert "these places do not exist: src/gone.py:1" in trial.told()
 
 
-async def test_a_schema_that_is_none_ends_the_run_before_the_model_is_asked(tmp_path: Path) -> None:
+async def test_invalid_schema_ends_the_run_before_the_model_is_asked(tmp_path: Path) -> None:
     trial = Trial(tmp_path, ["x"], schema={"$ref": "http://example.com/x"})
     outcome = await trial.run()
     assert isinstance(outcome.error, InvalidInput) and trial.prompts == []
 
 
-async def test_a_server_without_tools_is_asked_for_actions(tmp_path: Path) -> None:
+async def test_server_without_tools_is_asked_for_actions(tmp_path: Path) -> None:
     actions = [
         '{"action": "read_file", "arguments": {"path": "src/app.py"}}',
         '{"action": "answer", "answer": "Yes."}',
@@ -103,7 +102,7 @@ async def test_a_server_without_tools_is_asked_for_actions(tmp_path: Path) -> No
     assert "def retry(times):" in trial.told()
 
 
-async def test_an_action_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+async def test_model_is_told_about_an_unreadable_action(tmp_path: Path) -> None:
     trial = Trial(
         tmp_path,
         ["read the file please", '{"arguments": {}}', '{"action": "answer", "answer": "No."}'],
@@ -117,14 +116,14 @@ async def test_an_action_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "said", ["{}", "[1, 2]", "7", '"a text"', "null", 'Here it is:\n```json\n{"a": 1}\n```']
 )
-async def test_any_json_is_an_answer_where_no_schema_is_promised(tmp_path: Path, said: str) -> None:
+async def test_any_json_is_an_answer_without_a_schema(tmp_path: Path, said: str) -> None:
     outcome = await Trial(tmp_path, [said], output_format="json").run()
     assert outcome.error is None
     json.loads(outcome.output)
     assert outcome.usage["steps"] == 1
 
 
-async def test_text_goes_back_until_it_is_json(tmp_path: Path) -> None:
+async def test_text_is_sent_back_until_it_is_json(tmp_path: Path) -> None:
     trial = Trial(tmp_path, ["It is in [1].", "Sorry.", '{"place": 1}'], output_format="json")
     outcome = await trial.run()
     assert (outcome.error, outcome.output) == (None, '{"place": 1}')
@@ -132,7 +131,7 @@ async def test_text_goes_back_until_it_is_json(tmp_path: Path) -> None:
     assert trial.prompts[-1].schema is None
 
 
-async def test_text_that_never_becomes_json_is_an_error_after_three_tries(tmp_path: Path) -> None:
+async def test_run_fails_after_three_answers_without_json(tmp_path: Path) -> None:
     outcome = await Trial(tmp_path, itertools.repeat("Done."), output_format="json").run()
     assert isinstance(outcome.error, OutputInvalid)
     assert outcome.error.message.startswith("no answer was JSON in 3 tries")

@@ -1,7 +1,7 @@
-"""The witness: starts a program in its own place and writes its exit code into a file when it ends.
+"""Starts a program and writes its exit code into a file when it ends. Runs as a small program of its own.
 
-Used around the MCP servers of CLIs that do not say when one of them dies. Its arguments are the file, then
-the program with its own. It starts with every run, so it imports as little as it can.
+Coding CLIs that do not report when an MCP server dies start their servers through it. Its arguments are the
+file, then the program with its arguments. It starts with every run, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def main() -> int:
         code = 127
     else:
 
-        def pass_on(number: int, frame: object) -> None:
+        def forward_signal(number: int, frame: object) -> None:
             os.kill(child, number)
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, pass_on)
+            signal.signal(number, forward_signal)
         os.close(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with open(note, "w") as file:  # noqa: PTH123 (pathlib costs 14 ms to import)

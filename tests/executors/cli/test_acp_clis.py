@@ -1,4 +1,4 @@
-"""Gemini's record of a session is out of its way before it is resumed, and nothing else is touched."""
+"""What gemini is started with, and how its session records are kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.executors.cli.gemini_sessions import set_aside
+from retinue.executors.cli.acp_clis import GeminiCli, keep_session_record
+from tests.executors.cli_fakes import Stage, worker
 
 SESSION = "0123abcd-6f63-4bd5-bd28-913bea2b3195"
 
@@ -19,33 +20,47 @@ def chats(tmp_path: Path) -> Path:
     return folder
 
 
-def test_record_gets_a_name_that_no_minute_has_and_empty_ones_go(tmp_path: Path, chats: Path) -> None:
+def test_largest_record_gets_a_lasting_name_and_smaller_ones_are_deleted(tmp_path: Path, chats: Path) -> None:
     (chats / "session-2026-01-31T12-00-0123abcd.jsonl").write_text("all that was said", encoding="utf-8")
     (chats / "session-2026-01-31T12-07-0123abcd.jsonl").write_text("empty", encoding="utf-8")
     (chats / "session-2026-01-31T12-00-ffffffff.jsonl").write_text("another's", encoding="utf-8")
-    set_aside(tmp_path, SESSION)
+    keep_session_record(tmp_path, SESSION)
     names = {file.name: file.read_text(encoding="utf-8") for file in chats.iterdir()}
     kept = {"session-kept-0123abcd.jsonl": "all that was said"}
     assert names == {**kept, "session-2026-01-31T12-00-ffffffff.jsonl": "another's"}
     (chats / "session-2026-01-31T12-09-0123abcd.jsonl").write_text("a later and larger one", encoding="utf-8")
-    set_aside(tmp_path, SESSION)
+    keep_session_record(tmp_path, SESSION)
     assert {file.name for file in chats.iterdir()} == set(names)
     assert (chats / "session-kept-0123abcd.jsonl").read_text(encoding="utf-8") == "all that was said"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
-def test_folder_that_is_a_link_elsewhere_is_left_alone_P6(tmp_path: Path) -> None:
+def test_folder_that_links_elsewhere_is_ignored_P6(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "session-x-0123abcd.jsonl").touch()
     (tmp_path / "home" / ".gemini" / "tmp" / "project").mkdir(parents=True)
     (tmp_path / "home" / ".gemini" / "tmp" / "project" / "chats").symlink_to(elsewhere)
-    set_aside(tmp_path / "home", SESSION)
+    keep_session_record(tmp_path / "home", SESSION)
     assert [file.name for file in elsewhere.iterdir()] == ["session-x-0123abcd.jsonl"]
 
 
 @pytest.mark.parametrize("session", ["", "*", "../../x", "[a-z]*"])
-def test_id_that_is_none_matches_nothing(tmp_path: Path, chats: Path, session: str) -> None:
+def test_invalid_session_id_matches_nothing(tmp_path: Path, chats: Path, session: str) -> None:
     (chats / "session-2026-01-31T12-00-0123abcd.jsonl").touch()
-    set_aside(tmp_path, session)
+    keep_session_record(tmp_path, session)
     assert [file.name for file in chats.iterdir()] == ["session-2026-01-31T12-00-0123abcd.jsonl"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
+def test_gemini_settings_are_not_written_through_a_planted_link_P6(stage: Stage) -> None:
+    stage.program("gemini", "")
+    elsewhere = stage.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "settings.json").write_text("mine", encoding="utf-8")
+    state = stage.folder / "state" / "gemini" / "worker"
+    state.mkdir(parents=True)
+    (state / ".gemini").symlink_to(elsewhere)
+    with stage.launcher().prepare(GeminiCli(), worker("gemini"), stage.context()):
+        assert (elsewhere / "settings.json").read_text(encoding="utf-8") == "mine"
+        assert "security" in (state / ".gemini" / "settings.json").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Calls that models print, each in the way of its family; and answers that only look like calls."""
+"""How replies are read: calls that models print as text, thoughts, and answers that look like calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from hypothesis import given, strategies as st
 
 from retinue.core import Reply
 from retinue.executors import without_thoughts
-from retinue.executors.local.moves import Broken, Calls, Says, read
-from retinue.executors.local.printed_calls import printed_calls
+from retinue.executors.local.replies import (
+    AnswerReply,
+    ToolCallsReply,
+    UnreadableReply,
+    find_printed_calls,
+    read_reply,
+)
 
 TOOLS = {"read_file", "search"}
 
@@ -48,8 +53,8 @@ def knows(name: str) -> bool:
         'Thought: I must look.\nAction: read_file\nAction Input: {"path": "a.py"}',
     ],
 )
-def test_a_printed_call_is_read(text: str) -> None:
-    (call,) = printed_calls(text, knows).calls
+def test_printed_call_is_read(text: str) -> None:
+    (call,) = find_printed_calls(text, knows).calls
     assert call.name == "read_file"
     assert json.loads(call.arguments) == {"path": "a.py"}
 
@@ -59,7 +64,7 @@ def test_several_printed_calls_are_read_in_order() -> None:
         '<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>'
         '<tool_call>{"name": "search", "arguments": {"pattern": "b"}}</tool_call>'
     )
-    assert [call.name for call in printed_calls(text, knows).calls] == ["read_file", "search"]
+    assert [call.name for call in find_printed_calls(text, knows).calls] == ["read_file", "search"]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +80,8 @@ def test_several_printed_calls_are_read_in_order() -> None:
         "",
     ],
 )
-def test_an_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
-    assert printed_calls(text, knows) == ((), False)
+def test_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
+    assert find_printed_calls(text, knows) == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +93,13 @@ def test_an_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
         'read_file(path="a.py',
     ],
 )
-def test_a_call_that_cannot_be_read_is_noticed(text: str) -> None:
-    assert printed_calls(text, knows) == ((), True)
+def test_unreadable_call_is_noticed(text: str) -> None:
+    assert find_printed_calls(text, knows) == ((), True)
 
 
-def test_within_marks_an_unknown_tool_is_still_a_call() -> None:
-    """So that the model can be told that there is none."""
-    found = printed_calls('<tool_call>{"name": "bash", "arguments": {}}</tool_call>', knows)
+def test_unknown_tool_between_marks_is_a_call() -> None:
+    """So the model can be told that there is no such tool."""
+    found = find_printed_calls('<tool_call>{"name": "bash", "arguments": {}}</tool_call>', knows)
     assert found.calls[0].name == "bash"
 
 
@@ -113,30 +118,33 @@ def reply(text: str, reasoning: str = "", finish: str = "stop") -> Reply:
         ("Yes, <b>bold</b>.", "Yes, <b>bold</b>."),
     ],
 )
-def test_thoughts_are_taken_out(text: str, left: str) -> None:
+def test_thoughts_are_removed(text: str, left: str) -> None:
     assert without_thoughts(text) == left
 
 
-def test_a_call_after_thoughts_is_a_call() -> None:
+def test_call_after_thoughts_is_read() -> None:
     text = '<think>I could write {"name": "search"}</think>{"name": "read_file", "arguments": {"path": "a"}}'
-    move = read(reply(text), knows, 1)
-    assert isinstance(move, Calls) and move.calls[0].name == "read_file" and move.printed
+    parsed = read_reply(reply(text), knows, 1)
+    assert isinstance(parsed, ToolCallsReply) and parsed.calls[0].name == "read_file"
+    assert parsed.calls[0].id.startswith("printed_1_")
 
 
-def test_what_stands_only_in_the_reasoning_is_known_as_such() -> None:
-    assert read(reply("It is four.", reasoning="It is four."), knows, 1) == Says("It is four.", thought=True)
-    assert read(reply("It is four.", reasoning="Two and two"), knows, 1) == Says("It is four.")
+def test_answer_in_the_reasoning_is_marked() -> None:
+    assert read_reply(reply("It is four.", reasoning="It is four."), knows, 1) == AnswerReply(
+        "It is four.", is_reasoning=True
+    )
+    assert read_reply(reply("It is four.", reasoning="Two and two"), knows, 1) == AnswerReply("It is four.")
 
 
-def test_thoughts_without_an_end_are_told() -> None:
-    told = read(reply("<think>It may be", finish="length"), knows, 1)
-    assert isinstance(told, Broken) and "too long" in told.why
+def test_thought_without_an_end_is_unreadable() -> None:
+    told = read_reply(reply("<think>It may be", finish="length"), knows, 1)
+    assert isinstance(told, UnreadableReply) and "too long" in told.problem
 
 
 def test_ids_of_printed_calls_differ_between_steps() -> None:
     text = '{"name": "read_file", "arguments": {}}'
-    first, second = (read(reply(text), knows, step) for step in (1, 2))
-    assert isinstance(first, Calls) and isinstance(second, Calls)
+    first, second = (read_reply(reply(text), knows, step) for step in (1, 2))
+    assert isinstance(first, ToolCallsReply) and isinstance(second, ToolCallsReply)
     assert first.calls[0].id != second.calls[0].id
 
 
@@ -159,12 +167,12 @@ def test_ids_of_printed_calls_differ_between_steps() -> None:
         "(" * 30_000,
     ],
 )
-def test_no_text_takes_long(text: str) -> None:
+def test_no_text_takes_long_to_read(text: str) -> None:
     began = time.process_time()
-    read(reply(text), knows, 1)
+    read_reply(reply(text), knows, 1)
     assert time.process_time() - began < 1.0
 
 
 @given(st.text(alphabet="{}[]\"':,<>/|`\\ntool_callread_fiethink=()\n", max_size=300))
-def test_no_text_breaks_the_reading(text: str) -> None:
-    read(reply(text), knows, 1)
+def test_no_text_raises(text: str) -> None:
+    read_reply(reply(text), knows, 1)

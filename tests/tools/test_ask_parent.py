@@ -1,4 +1,4 @@
-"""An agent may ask, and goes on when nobody answers (P7)."""
+"""An agent may ask its parent, and continues if nobody answers (P7)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def asking(status: MessageStatus, said: str | None) -> tuple[Toolbox, list[tuple
     return Toolbox([ask_parent_tool(ask, 3.0)], SecretRedactor()), asked
 
 
-async def test_an_answer_reaches_the_agent() -> None:
+async def test_answer_reaches_the_agent() -> None:
     box, asked = asking(MessageStatus.ACKNOWLEDGED, "the second one")
     assert await answer(box, "ask_parent", question="which?") == "the second one"
     assert asked == [("which?", 3.0)]
 
 
 @pytest.mark.parametrize("status", [MessageStatus.PENDING, MessageStatus.CLOSED])
-async def test_without_an_answer_the_agent_goes_on(status: MessageStatus) -> None:
+async def test_agent_continues_without_an_answer_P7(status: MessageStatus) -> None:
     box, _ = asking(status, None)
     assert "Go on with what you know" in await answer(box, "ask_parent", question="which?")
 
 
-async def test_an_empty_question_is_not_carried() -> None:
+async def test_empty_question_is_refused() -> None:
     box, asked = asking(MessageStatus.ACKNOWLEDGED, "yes")
     assert "empty" in await answer(box, "ask_parent", question="")
     assert not asked

@@ -1,9 +1,8 @@
-"""What Claude Code asks while it works: decided by rules, answered by the parent, never left open (P7)."""
+"""What Claude Code asks while it works: rules decide, the parent answers, and nothing stays open (P7)."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -23,7 +22,6 @@ from retinue.core import (
     deny_all,
 )
 from retinue.executors import ClaudeCli, CliExecutor
-from retinue.executors.cli import cli_process
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -43,12 +41,7 @@ for _ in {requests!r}:
 say(type="result", subtype="success", result="done", session_id="s1", num_turns=1)
 assert sys.stdin.read() == ""
 """
-"""Asks all its questions, waits for as many answers, and ends when its stdin does."""
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+"""Sends all its requests, waits for as many answers, and ends when its stdin does."""
 
 
 def wants(tool: str, **given: object) -> dict[str, Any]:
@@ -61,7 +54,7 @@ def question(said: str, **more: object) -> dict[str, Any]:
 
 
 class Parent:
-    """Answers a question with what it was told to; with nothing if it was told nothing."""
+    """Answers questions with the given answers, in order. None stands for no answer."""
 
     def __init__(self, *answers: str | None) -> None:
         self._answers = list(answers)
@@ -87,7 +80,7 @@ async def run(
 ) -> tuple[Outcome, list[dict[str, Any]]]:
     stage.program("claude", ASKS.format(requests=list(requests)))
     ctx = stage.context(permit=permit, ask=parent.ask if parent else None)
-    outcome = await CliExecutor(ClaudeCli(), worker("claude"), stage.setting()).run(
+    outcome = await CliExecutor(ClaudeCli(), worker("claude"), stage.launcher()).run(
         Task("worker", prompt), ctx
     )
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
@@ -100,7 +93,7 @@ def heard(stage: Stage) -> dict[str, Any]:
     return json.loads((stage.workspace / "heard.json").read_text(encoding="utf-8"))
 
 
-async def test_call_that_is_allowed_goes_on_with_its_own_arguments_P7(stage: Stage) -> None:
+async def test_allowed_call_keeps_its_arguments_P7(stage: Stage) -> None:
     asked: list[ToolRequest] = []
 
     async def permit(call: ToolRequest) -> Verdict:
@@ -113,7 +106,7 @@ async def test_call_that_is_allowed_goes_on_with_its_own_arguments_P7(stage: Sta
     assert answer["response"] == {"behavior": "allow", "updatedInput": given}
 
 
-async def test_call_that_is_denied_is_told_why_P7(stage: Stage) -> None:
+async def test_denied_call_gets_the_reason_P7(stage: Stage) -> None:
     async def permit(call: ToolRequest) -> Verdict:
         return Verdict(False, "not today")
 
@@ -121,36 +114,36 @@ async def test_call_that_is_denied_is_told_why_P7(stage: Stage) -> None:
     assert answer["response"] == {"behavior": "deny", "message": "not today"}
 
 
-async def test_where_nobody_can_be_asked_everything_is_denied_P7(stage: Stage) -> None:
+async def test_everything_is_denied_if_nobody_can_be_asked_P7(stage: Stage) -> None:
     _, answers = await run(
         stage, wants("Write", file_path="a"), wants("AskUserQuestion", questions=[question("?")])
     )
     assert [answer["response"]["behavior"] for answer in answers] == ["deny", "deny"]
 
 
-async def test_question_reaches_the_parent_with_what_it_offers(stage: Stage) -> None:
+async def test_question_reaches_the_parent_with_its_options(stage: Stage) -> None:
     parent = Parent("Green")
     asks = wants("AskUserQuestion", questions=[question("Which colour?")])
     _, [answer] = await run(stage, asks, parent=parent)
-    assert parent.asked == ["Which colour?\nOffered:\n- Red: like fire\n- Blue: like ice"]
+    assert parent.asked == ["Which colour?\nOptions:\n- Red: like fire\n- Blue: like ice"]
     assert answer["response"]["behavior"] == "allow"
     assert answer["response"]["updatedInput"]["answers"] == {"Which colour?": "Green"}
     assert answer["response"]["updatedInput"]["questions"] == asks["input"]["questions"]
 
 
-async def test_several_questions_are_asked_together_and_silence_to_one_is_told(stage: Stage) -> None:
+async def test_several_questions_are_asked_together_and_a_missing_answer_is_reported_P7(stage: Stage) -> None:
     parent = Parent("Red", None)
     asks = wants("AskUserQuestion", questions=[question("One?"), question("Two?", multiSelect=True)])
     _, [answer] = await run(stage, asks, parent=parent)
-    assert "several at once" in parent.asked[1]
+    assert "Options (choose one or more):" in parent.asked[1]
     found = answer["response"]["updatedInput"]["answers"]
     assert found["One?"] == "Red"
     assert "No answer came" in found["Two?"]
-    assert None not in parent.patience, "it is not waited for without end (P7)"
+    assert None not in parent.patience, "nobody waits for ever (P7)"
 
 
-async def test_questions_are_decided_beside_each_other(stage: Stage) -> None:
-    """One that a person thinks about does not hold up the others."""
+async def test_requests_are_decided_concurrently(stage: Stage) -> None:
+    """A request that a person thinks about does not delay the others."""
     second = anyio.Event()
 
     async def permit(call: ToolRequest) -> Verdict:
@@ -169,12 +162,12 @@ async def test_questions_are_decided_beside_each_other(stage: Stage) -> None:
 @pytest.mark.parametrize(
     "request_", [{"subtype": "hook_callback"}, {}, {"subtype": "can_use_tool", "input": 7}], ids=str
 )
-async def test_what_makes_no_sense_is_answered_all_the_same(stage: Stage, request_: dict[str, Any]) -> None:
+async def test_malformed_request_is_answered_P7(stage: Stage, request_: dict[str, Any]) -> None:
     _, [answer] = await run(stage, request_)
     assert answer["subtype"] == "error" or answer["response"]["behavior"] == "deny"
 
 
-async def test_question_that_cannot_be_decided_is_answered_with_the_reason(stage: Stage) -> None:
+async def test_request_that_cannot_be_decided_is_answered_with_the_error_P7(stage: Stage) -> None:
     async def permit(call: ToolRequest) -> Verdict:
         raise Conflict("the run has ended")
 
@@ -182,13 +175,13 @@ async def test_question_that_cannot_be_decided_is_answered_with_the_reason(stage
     assert (answer["subtype"], answer["error"]) == ("error", "the run has ended")
 
 
-async def test_prompt_of_any_letters_and_length_arrives_as_it_is(stage: Stage) -> None:
+async def test_prompt_of_any_characters_and_length_arrives_unchanged(stage: Stage) -> None:
     prompt = 'two\nlines, "quotes", \\, ümlaut, 😀, half \ud83d of one, ' + "x" * 300_000
     await run(stage, wants("Bash", command="x"), prompt=prompt)
     assert heard(stage)["told"] == prompt.replace("\ud83d", "?")
 
 
-async def test_question_that_claude_takes_back_is_no_longer_asked(stage: Stage) -> None:
+async def test_request_that_claude_withdraws_is_cancelled(stage: Stage) -> None:
     stage.program(
         "claude",
         "import json, os, sys, time; sys.stdin.readline()\n"
@@ -210,16 +203,13 @@ async def test_question_that_claude_takes_back_is_no_longer_asked(stage: Stage) 
             taken_back.append(True)
         raise AssertionError
 
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher())
     outcome = await executor.run(TASK, stage.context(permit=permit))
     assert (outcome.error, outcome.exit_code, taken_back) == (None, 0, [True])
 
 
-async def test_turn_after_its_result_can_ask_and_counts_P7(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A command that ends in the background makes claude begin another turn; a person may take their time."""
-    monkeypatch.setattr(cli_process, "LINGER_SECONDS", 0.05)
+async def test_turn_after_the_result_can_ask_and_is_counted_P7(stage: Stage) -> None:
+    """A command that ends in the background makes claude begin another turn, and a person may be slow."""
     stage.program(
         "claude",
         "import json, sys; sys.stdin.readline()\n"
@@ -238,13 +228,13 @@ async def test_turn_after_its_result_can_ask_and_counts_P7(
         await anyio.sleep(0.3)
         return Verdict(True, "")
 
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.05)
     outcome = await executor.run(TASK, stage.context(permit=permit))
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "allow", 0)
     assert (outcome.usage["steps"], outcome.usage["tokens"]) == (4, 10)
 
 
-async def test_run_that_is_canceled_while_it_asks_stops_asking_P5(stage: Stage) -> None:
+async def test_cancel_of_a_run_cancels_its_open_requests_P5(stage: Stage) -> None:
     stage.program("claude", ASKS.format(requests=[wants("Bash", command="x")]))
     asking, stopped = anyio.Event(), anyio.Event()
 
@@ -257,16 +247,16 @@ async def test_run_that_is_canceled_while_it_asks_stops_asking_P5(stage: Stage) 
         raise AssertionError
 
     async with anyio.create_task_group() as tasks:
-        executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+        executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher())
         tasks.start_soon(executor.run, TASK, stage.context(permit=permit))
         await asking.wait()
         tasks.cancel_scope.cancel()
     assert stopped.is_set()
 
 
-async def test_claude_that_reads_nothing_is_told_as_it_ended(stage: Stage) -> None:
+async def test_claude_that_does_not_read_its_prompt_is_an_error(stage: Stage) -> None:
     stage.program("claude", "import sys; sys.stdin.close(); sys.exit('unknown option')")
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.setting())
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher())
     outcome = await executor.run(Task("worker", "x" * 1_000_000), stage.context())
     assert outcome.exit_code == 1
     assert "unknown option" in str(outcome.error)

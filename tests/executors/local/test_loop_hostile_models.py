@@ -1,4 +1,7 @@
-"""Twelve ways in which small models misbehave, and three in which servers do. The same runs make the docs."""
+"""Twelve ways in which small models misbehave, and three in which servers do.
+
+The same runs produce docs/hostile-models.md.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ pytestmark = pytest.mark.anyio
 ALL = pytest.mark.parametrize("behaviour", [*MODELS, *SERVERS], ids=lambda one: one.name.replace(" ", "-"))
 
 
-def test_there_are_twelve() -> None:
+def test_there_are_twelve_hostile_models() -> None:
     assert len(MODELS) == 12
 
 
 @ALL
-async def test_a_model_that_comes_to_its_senses_still_answers(behaviour: Behaviour) -> None:
+async def test_model_that_recovers_still_answers(behaviour: Behaviour) -> None:
     seen = await perform(behaviour, behaviour.recovering())
     assert seen.outcome.error is None
     if behaviour.schema is not None:
@@ -32,8 +35,8 @@ async def test_a_model_that_comes_to_its_senses_still_answers(behaviour: Behavio
 
 
 @ALL
-async def test_a_model_that_never_does_ends_within_its_limits(behaviour: Behaviour) -> None:
-    """P2, P8: whatever it does, the loop ends by itself and says why."""
+async def test_model_that_never_recovers_ends_within_its_limits_P2_P8(behaviour: Behaviour) -> None:
+    """Whatever it does, the loop ends by itself and says why."""
     seen = await perform(behaviour, behaviour.lasting())
     assert 1 <= seen.outcome.usage["steps"] <= 15
     assert seen.outcome.error is not None or seen.outcome.notes
@@ -41,15 +44,14 @@ async def test_a_model_that_never_does_ends_within_its_limits(behaviour: Behavio
 
 
 @ALL
-async def test_what_the_model_is_told_is_one_line(behaviour: Behaviour) -> None:
+async def test_model_is_corrected_in_one_line(behaviour: Behaviour) -> None:
     for script in (behaviour.recovering(), behaviour.lasting()):
         for line in (await perform(behaviour, script)).told:
             assert "\n" not in line and len(line) < 200
 
 
 @pytest.mark.parametrize("name", ["repeated calls", "no end", "overflow in the middle"])
-async def test_what_was_found_is_kept_when_no_answer_comes(name: str) -> None:
-    """P2"""
+async def test_findings_are_kept_if_no_answer_comes_P2(name: str) -> None:
     behaviour = next(one for one in MODELS if one.name == name)
     seen = await perform(behaviour, behaviour.lasting())
     assert seen.outcome.error is not None

@@ -1,11 +1,10 @@
-"""Agents that speak ACP, against one on the protocol's own library."""
+"""Runs of agents that speak ACP, played by one on the protocol's own library."""
 
 from __future__ import annotations
 
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -26,20 +25,14 @@ from retinue.core import (
     Verdict,
     deny_all,
 )
-from retinue.executors import AcpExecutor, AcpProgram, GeminiCli
-from retinue.executors.cli.server_exits import witnessed
+from retinue.executors import AcpExecutor, AcpProgram
 from retinue.executors.wrappers.session import is_lost
-from tests.executors import acp_agent
+from tests.executors.cli import acp_agent
 from tests.executors.cli_fakes import Stage, worker
 
 pytestmark = pytest.mark.anyio
 
 COMMAND = (sys.executable, acp_agent.__file__)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
 
 
 async def run(
@@ -52,7 +45,7 @@ async def run(
 ) -> Outcome:
     agent = worker("acp", command=COMMAND, **more)
     context = stage.context(seconds=seconds, permit=permit)
-    return await AcpExecutor(AcpProgram(), agent, stage.setting()).run(Task("worker", task), context)
+    return await AcpExecutor(AcpProgram(), agent, stage.launcher()).run(Task("worker", task), context)
 
 
 async def test_answer_comes_back_with_the_session(stage: Stage) -> None:
@@ -64,14 +57,14 @@ async def test_answer_comes_back_with_the_session(stage: Stage) -> None:
 
 
 class LateProgram(AcpProgram):
-    profile = replace(AcpProgram.profile, replays_late=True)
+    traits = replace(AcpProgram.traits, replays_late=True)
 
 
-async def test_what_a_loaded_session_tells_again_is_no_part_of_the_run(stage: Stage) -> None:
-    """Neither its answers, however late they come, nor its steps."""
+async def test_replay_of_a_loaded_session_is_not_part_of_the_run(stage: Stage) -> None:
+    """Neither its answers, however late they come, nor its steps count."""
     agent = worker("acp", command=COMMAND, budget=Budget(steps=2))
     context = replace(stage.context(), resume=Resumed("session-7"))
-    executor = AcpExecutor(LateProgram(), agent, stage.setting())
+    executor = AcpExecutor(LateProgram(), agent, stage.launcher())
     outcome = await executor.run(Task("worker", "say the new answer"), context)
     assert (outcome.error, outcome.output) == (None, "the new answer")
     assert outcome.usage["steps"] == 1
@@ -80,14 +73,12 @@ async def test_what_a_loaded_session_tells_again_is_no_part_of_the_run(stage: St
 
 async def test_session_that_cannot_be_loaded_is_lost(stage: Stage) -> None:
     context = replace(stage.context(), resume=Resumed("lost"))
-    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.setting())
+    executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.launcher())
     assert is_lost(await executor.run(Task("worker", "say hello"), context))
 
 
 @pytest.mark.parametrize(("allowed", "chosen"), [(True, "once"), (False, "no")])
-async def test_permission_is_asked_of_us_and_given_for_once_alone_P7(
-    stage: Stage, allowed: bool, chosen: str
-) -> None:
+async def test_permission_is_decided_by_us_for_one_call_P7(stage: Stage, allowed: bool, chosen: str) -> None:
     asked: list[ToolRequest] = []
 
     async def permit(wanted: ToolRequest) -> Verdict:
@@ -100,7 +91,7 @@ async def test_permission_is_asked_of_us_and_given_for_once_alone_P7(
     assert outcome.facts.get("denials", []) == ([] if allowed else ["Bash(touch x)"])
 
 
-async def test_servers_come_with_their_secrets_through_the_pipe_P6(stage: Stage) -> None:
+async def test_servers_get_their_secrets_through_stdin_P6(stage: Stage) -> None:
     stage.env["ECHO_KEY"] = "sk-server-secret"
     local = McpServer(name="echo", argv=("echo-server", "-x"), env={"ECHO_KEY": "${ECHO_KEY}"})
     remote = McpServer(name="far", url="http://127.0.0.1:1/mcp", headers={"X-Key": "${ECHO_KEY}"})
@@ -118,7 +109,7 @@ async def test_error_of_the_agent_is_an_error_of_the_run_P8(stage: Stage) -> Non
     assert outcome.error.message == "acp failed: the model is out come back tomorrow"
 
 
-async def test_agent_that_leaves_is_told_with_its_last_words_P8(stage: Stage) -> None:
+async def test_early_exit_is_an_error_with_the_last_line_of_stderr_P8(stage: Stage) -> None:
     outcome = await run(stage, "leave")
     assert isinstance(outcome.error, ProgramFailed)
     assert outcome.exit_code == 7
@@ -136,44 +127,17 @@ async def test_deadline_ends_an_agent_that_hangs(stage: Stage) -> None:
     assert isinstance(outcome.error, DeadlineExceeded)
 
 
-async def test_canceled_agent_is_gone_P5(stage: Stage) -> None:
+async def test_cancel_ends_the_agent_P5(stage: Stage) -> None:
     with anyio.CancelScope() as scope:
         stage.on_line = lambda line: scope.cancel()
         await run(stage, "hang")
-    assert stage.lines == ["uses: hanging"]  # and `nothing_is_left` sees the rest
+    assert stage.lines == ["uses: hanging"]  # the fixture `nothing_is_left` checks the processes
 
 
-async def test_program_that_speaks_no_acp_is_told(stage: Stage) -> None:
+async def test_program_that_does_not_speak_acp_is_an_error(stage: Stage) -> None:
     agent = worker("acp", command=("echo", "hello"))
-    outcome = await AcpExecutor(AcpProgram(), agent, stage.setting()).run(
+    outcome = await AcpExecutor(AcpProgram(), agent, stage.launcher()).run(
         Task("worker", "x"), stage.context(seconds=5)
     )
     assert isinstance(outcome.error, ProgramFailed)
     assert "without a result" in outcome.error.message
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
-def test_link_in_the_runs_folder_tells_nothing_of_what_it_leads_to_P6(stage: Stage) -> None:
-    """The agent can change the folder in which witnesses note how its servers ended."""
-    secret = stage.folder / "secret"
-    secret.write_text("4242", encoding="utf-8")
-    agent = worker("acp", command=COMMAND, mcp_servers=(McpServer(name="a", argv=("a",)),) * 2)
-    with stage.setting().prepare(AcpProgram.profile, agent, stage.context()) as prepared:
-        (prepared.job.folder / "ended-0").symlink_to(secret)
-        assert list(witnessed(prepared.job)) == []
-        (prepared.job.folder / "ended-1").write_text("-9", encoding="ascii")
-        assert list(witnessed(prepared.job)) == [("a", "-9")]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links of Unix")
-def test_settings_of_gemini_are_not_written_through_a_planted_link_P6(stage: Stage) -> None:
-    stage.program("gemini", "")
-    elsewhere = stage.folder / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "settings.json").write_text("mine", encoding="utf-8")
-    state = stage.folder / "state" / "gemini" / "worker"
-    state.mkdir(parents=True)
-    (state / ".gemini").symlink_to(elsewhere)
-    with stage.setting().starting(GeminiCli(), worker("gemini"), stage.context()):
-        assert (elsewhere / "settings.json").read_text(encoding="utf-8") == "mine"
-        assert "security" in (state / ".gemini" / "settings.json").read_text(encoding="utf-8")

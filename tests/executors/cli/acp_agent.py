@@ -1,4 +1,4 @@
-"""An agent on ACP's own library, so that what we say is held against the protocol's schema.
+"""An agent built on ACP's own library, which checks what we send against the protocol's schema.
 
 It does what its prompt says: `say X`, `ask X` (for permission to run a command), `servers`, `hang`, `fail`,
 `loop`, `leave`.
@@ -55,15 +55,15 @@ class FakeAgent:
         return NewSessionResponse(session_id="session-1")
 
     async def load_session(self, session_id: str, **_: Any) -> LoadSessionResponse:
-        """Tells the session again, the last of it too late: as gemini does."""
+        """Replay the session, its last part too late, as gemini does."""
         if session_id == "lost":
             raise RequestError(-32602, "no such session")
         for number in range(5):
             await self.client.session_update(session_id, start_tool_call(f"old-{number}", "long ago"))
-        self.late = asyncio.ensure_future(self.tell_late(session_id))
+        self.late = asyncio.ensure_future(self.replay_late(session_id))
         return LoadSessionResponse()
 
-    async def tell_late(self, session_id: str) -> None:
+    async def replay_late(self, session_id: str) -> None:
         await asyncio.sleep(0.05)
         await self.client.session_update(session_id, update_agent_message(text_block("the old answer")))
 
@@ -111,4 +111,4 @@ class FakeAgent:
 
 
 if __name__ == "__main__":
-    asyncio.run(run_agent(FakeAgent()))  # pyright: ignore[reportArgumentType] (what it lacks is not called)
+    asyncio.run(run_agent(FakeAgent()))  # pyright: ignore[reportArgumentType] (the missing methods are not called)

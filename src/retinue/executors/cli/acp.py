@@ -1,0 +1,252 @@
+"""The Agent Client Protocol, version 1, as a client speaks it: JSON-RPC on lines. Knows nothing of processes.
+
+`AcpConnection` sends requests and answers those of the agent. `AcpConversation` decides what the agent asks
+and gathers what it says into a report. The protocol's own library needs half a second of CPU time to load, so
+this module does not use it; the tests run against an agent that is built on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from retinue.core import (
+    Emit,
+    InvalidInput,
+    LimitExceeded,
+    ModelFailed,
+    OutputLine,
+    Permit,
+    ProgramFailed,
+    RetinueError,
+    ToolRequest,
+    clip,
+)
+from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.lenient_fields import JsonTable, number, rows, table, text
+
+PROTOCOL_VERSION = 1
+METHOD_NOT_FOUND = -32601
+
+
+class AgentRefused(Exception):
+    """The agent answered a request with an error."""
+
+    def __init__(self, code: int, message: str, data: object) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = data
+
+    @property
+    def reason(self) -> str:
+        """The agent's message with the details that it sent along."""
+        data = table(self.data)
+        details = text(self.data) or text(data.get("details")) or text(data.get("message"))
+        return clip(f"{self} {details}".strip(), 300)
+
+
+class AcpConnection:
+    """Sends messages to an agent's stdin and receives those from its stdout.
+
+    `on_request` answers a request of the agent. Each runs in its own task, because a person may be asked.
+    `on_notification` handles notifications in the order in which they arrive.
+    """
+
+    def __init__(
+        self,
+        writer: asyncio.StreamWriter,
+        on_request: Callable[[str, JsonTable], Awaitable[JsonTable | None]],
+        on_notification: Callable[[str, JsonTable], Awaitable[None]],
+    ) -> None:
+        self._writer = writer
+        self._on_request = on_request
+        self._on_notification = on_notification
+        self._pending: dict[int, asyncio.Future[Any]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+        self._ended: BaseException | None = None
+
+    async def request(self, method: str, params: JsonTable) -> JsonTable:
+        """Return the agent's answer. Raises `AgentRefused`, or the error with which the connection ended."""
+        if self._ended is not None:
+            raise self._ended
+        request_id = len(self._pending) + 1
+        answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
+        await self._send({"id": request_id, "method": method, "params": params})
+        return table(await answer)
+
+    async def take(self, message: Mapping[str, Any]) -> None:
+        """Handle one message from the agent."""
+        if "method" not in message:
+            self._settle(message)
+        elif "id" in message:
+            task = asyncio.ensure_future(self._answer(message))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+        else:
+            await self._on_notification(text(message["method"]), table(message.get("params")))
+
+    def end(self, error: BaseException) -> None:
+        """Fail all pending requests with `error` and stop answering."""
+        self._ended = error
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(error)
+                answer.exception()  # marks it as retrieved; perhaps nobody waits any more
+        for task in self._answering:
+            task.cancel()
+
+    def _settle(self, message: Mapping[str, Any]) -> None:
+        answer = self._pending.get(message.get("id", 0))
+        if answer is None or answer.done():
+            return
+        if error := table(message.get("error")):
+            refused = AgentRefused(number(error.get("code")), str(error.get("message")), error.get("data"))
+            answer.set_exception(refused)
+        else:
+            answer.set_result(message.get("result"))
+
+    async def _answer(self, message: Mapping[str, Any]) -> None:
+        try:
+            result = await self._on_request(text(message["method"]), table(message.get("params")))
+        except RetinueError as error:
+            refusal = {"code": METHOD_NOT_FOUND, "message": str(error)}
+            await self._send({"id": message["id"], "error": refusal})
+        else:
+            await self._send({"id": message["id"], "result": result})
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        self._writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        try:
+            await self._writer.drain()
+        except ConnectionError:
+            return  # the agent has exited; whoever waits learns it through `end`
+
+
+class AcpConversation:
+    """One conversation with an agent: decides what it asks and gathers what it says into a report."""
+
+    def __init__(
+        self,
+        name: str,
+        permit: Permit,
+        tool_request: Callable[[JsonTable], ToolRequest],
+        emit: Emit,
+        *,
+        max_steps: int | None,
+    ) -> None:
+        """`tool_request` turns a tool call of the agent's into what permission rules are matched against."""
+        self.report = CliReport()
+        self.replaying = False
+        """Whether the agent is repeating an earlier run; its messages are ignored then."""
+        self._name = name
+        self._permit = permit
+        self._tool_request = tool_request
+        self._emit = emit
+        self._max_steps = max_steps
+        self._calls: dict[str, dict[str, object]] = {}
+        """The agent's tool calls by id, with everything that was said about each."""
+        self._chunks: list[str] = []
+        """What the agent has said since its last tool call."""
+        self._last_text = ""
+        """What the agent said last; at the end, this is its answer."""
+
+    async def on_request(self, method: str, params: JsonTable) -> JsonTable:
+        """Answer a request of the agent. Only permissions are offered: no files, no terminals."""
+        if method != "session/request_permission":
+            raise InvalidInput(f"{method} is not offered")
+        call = table(params.get("toolCall"))
+        await self._take_call(call)
+        request = self._tool_request(self._calls[text(call.get("toolCallId"))])
+        verdict = await self._permit(request)
+        if not verdict.allowed:
+            self.report.denials.append(clip(str(request), 200))
+            await self._emit(OutputLine("stdout", f"denied: {clip(f'{request}: {verdict.reason}', 300)}"))
+        # Permission is given for this one call, never for later ones.
+        wanted = "allow_once" if verdict.allowed else "reject_once"
+        for option in rows(params.get("options")):
+            if option.get("kind") == wanted:
+                return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
+        return {"outcome": {"outcome": "cancelled"}}
+
+    async def on_notification(self, method: str, params: JsonTable) -> None:
+        if method != "session/update" or self.replaying:
+            return
+        update = table(params.get("update"))
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                self._chunks.append(text(table(update.get("content")).get("text")))
+            case "tool_call" | "tool_call_update":
+                await self._take_call(update)
+            case "usage_update":
+                cost = table(update.get("cost"))
+                if cost.get("currency") == "USD":
+                    self.report.cost_micros = round(float(cost.get("amount") or 0) * 1_000_000)
+            case _:
+                return
+
+    async def finish(self, answered: JsonTable) -> None:
+        """Complete the report from the agent's answer to the prompt."""
+        await self._flush_text()
+        report = self.report
+        report.ended = True
+        report.answer = self._last_text
+        report.steps = len(self._calls) + 1
+        report.tokens = number(table(answered.get("usage")).get("totalTokens")) or _gemini_usage(
+            answered, report
+        )
+        report.error = self._stop_error(str(answered.get("stopReason")))
+
+    async def _take_call(self, update: JsonTable) -> None:
+        call_id = text(update.get("toolCallId"))
+        if call_id not in self._calls:
+            await self._flush_text()
+            self._calls[call_id] = {}
+            if self._max_steps is not None and len(self._calls) >= self._max_steps:
+                raise LimitExceeded("steps", len(self._calls) + 1, self._max_steps)
+        call = self._calls[call_id]
+        title = text(update.get("title"))
+        if title and title != call.get("title"):
+            await self._log("uses", title)
+        news = {name: value for name, value in update.items() if value}
+        if news.get("kind") == "other" and "kind" in call:
+            del news["kind"]  # a permission request may say "other" for what was a command before
+        call |= news
+        if update.get("status") in ("completed", "failed"):
+            for block in rows(update.get("content")):
+                await self._log("tool", text(table(block.get("content")).get("text")))
+
+    async def _flush_text(self) -> None:
+        if said := "".join(self._chunks).strip():
+            self._last_text = said
+            await self._log(self._name, said)
+        self._chunks.clear()
+
+    async def _log(self, label: str, said: str) -> None:
+        for line in log_lines(label, said):
+            await self._emit(OutputLine("stdout", line))
+
+    def _stop_error(self, reason: str) -> RetinueError | None:
+        """Return the error for the reason with which the agent stopped, or None if it finished."""
+        match reason:
+            case "end_turn" if self.report.denials and not self.report.answer:
+                return ProgramFailed(f"{self._name} gave up after it was denied {self.report.denials[-1]}")
+            case "end_turn":
+                return None
+            case "max_turn_requests":
+                limit = self._max_steps or self.report.steps
+                return LimitExceeded("steps", max(self.report.steps, limit + 1), limit)
+            case "max_tokens" | "refusal":
+                return ModelFailed(f"the model stopped {self._name} before it had an answer: {reason}")
+            case _:
+                return ProgramFailed(f"{self._name} stopped before it had an answer: {reason}")
+
+
+def _gemini_usage(answered: JsonTable, report: CliReport) -> int:
+    """Return the tokens from gemini's own extension of the answer, and note the model that it names."""
+    quota = table(table(answered.get("_meta")).get("quota"))
+    for used in rows(quota.get("model_usage")):
+        report.model = text(used.get("model")) or report.model
+    counts = table(quota.get("token_count"))
+    return number(counts.get("input_tokens")) + number(counts.get("output_tokens"))

@@ -1,0 +1,198 @@
+"""Reads what a coding CLI prints: JSON objects, one a line, gathered into a `CliReport`.
+
+An exit code of 0 proves nothing: a run succeeded if the CLI said so in its last event. This module knows no
+particular CLI; `CliEvents` is what each CLI implements to interpret its own events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from retinue.core import (
+    BudgetExceeded,
+    BudgetKind,
+    Emit,
+    Json,
+    LimitExceeded,
+    OutputLine,
+    ProgramFailed,
+    RetinueError,
+    Spending,
+    StreamName,
+    clip,
+)
+from retinue.executors.process import LAST_LINES, Lines, Tail
+
+MAX_EVENT_BYTES = 32 << 20
+"""Limit for one line; it can contain the whole result of a tool."""
+MAX_OUTPUT_BYTES = 512 << 20
+MAX_LINE_CHARS = 1 << 16
+"""Longer lines of stderr are split."""
+KEPT_CHARS = 1 << 14
+"""How much of the text that is not JSON is kept for an error message."""
+MAX_LOG_CHARS = 2_000
+"""How much of one event the log shows; tools may return whole files."""
+
+
+@dataclass(slots=True)
+class CliReport:
+    """What a coding CLI reported about one run."""
+
+    answer: str = ""
+    ended: bool = False
+    """Whether the CLI reported that it finished, successfully or not."""
+    error: RetinueError | None = None
+    model: str | None = None
+    """The model that answered, according to the CLI."""
+    session_id: str | None = None
+    steps: int = 0
+    tokens: int = 0
+    cost_micros: int | None = None
+    """Cost of this run; None if the CLI does not report it."""
+    denials: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+    structured: Json = None
+    """The answer as JSON, if the CLI itself checked it against a schema."""
+
+    def facts(self) -> dict[str, Json]:
+        """Return what is known about the run; unknown values are left out."""
+        known: dict[str, Json] = {
+            "model": self.model,
+            "session_id": self.session_id,
+            "denials": self.denials,
+        }
+        return {name: value for name, value in known.items() if value not in (None, [])}
+
+    def usage(self) -> dict[str, int]:
+        amounts = {"steps": self.steps, "tokens": self.tokens, "cost_micros": self.cost_micros or 0}
+        return {name: amount for name, amount in amounts.items() if amount}
+
+    async def charge(self, spending: Spending, error: RetinueError | None) -> RetinueError | None:
+        """Book the usage on the budget and return the run's error.
+
+        The usage is only known after it was spent, so it is booked even if it exceeds the budget. Exceeding
+        the budget becomes the error of a run that had none.
+        """
+        for name, amount in self.usage().items():
+            try:
+                async with spending.reserving(BudgetKind(name), 0) as spent:
+                    spent.settle(amount)
+            except BudgetExceeded as exceeded:
+                error = error or exceeded
+        return error
+
+    def note(self, text: str) -> None:
+        """Add a note, unless the report already has it."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+class CliEvents(Protocol):
+    """Interprets the events of one CLI."""
+
+    report: CliReport
+
+    def take(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """Add an event to the report and yield the lines that show it in the log."""
+        ...
+
+
+def missing_result_error(name: str, exit_code: int | None, last_words: str) -> RetinueError:
+    """Return the error for a CLI that ended without reporting a result."""
+    lines = last_words.strip().splitlines()
+    reason = f": {clip(lines[-1], 300)}" if lines else ""
+    return ProgramFailed(
+        f"{name} ended without a result, with exit code {exit_code}{reason}", exit_code=exit_code
+    )
+
+
+def log_lines(label: str, text: str) -> Iterator[str]:
+    """Yield a text of the conversation as labelled lines for the log, clipped to a readable length."""
+    for line in clip(text, MAX_LOG_CHARS).splitlines():
+        yield f"{label}: {line}"
+
+
+class JsonLines:
+    """Splits bytes into JSON objects, one a line. A line that is not a JSON object is yielded as text."""
+
+    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        """`max_bytes` limits one line; a longer one raises `LimitExceeded`."""
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[Mapping[str, Any] | str]:
+        """Yield the objects of all lines that are complete now."""
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
+            self._append(line)
+            yield from self.end()
+        self._append(rest)
+
+    def end(self) -> Iterator[Mapping[str, Any] | str]:
+        """Yield the object of the line that has been collected so far."""
+        line = b"".join(self._parts).strip()
+        self._parts, self._size = [], 0
+        if not line:
+            return
+        try:
+            value: object = json.loads(line)
+        except ValueError:
+            value = None
+        yield cast("dict[str, Any]", value) if isinstance(value, dict) else line.decode("utf-8", "replace")
+
+    def _append(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._max_bytes:
+            raise LimitExceeded("event_bytes", self._size, self._max_bytes)
+        self._parts.append(part)
+
+
+class CliOutput:
+    """Takes both output streams of a CLI and separates its events from other text."""
+
+    def __init__(
+        self,
+        on_event: Callable[[Mapping[str, Any]], Awaitable[None]],
+        emit: Emit,
+        *,
+        max_event_bytes: int = MAX_EVENT_BYTES,
+    ) -> None:
+        """`on_event` receives each JSON object. Everything else goes to the log as it is."""
+        self.other_text = Tail(KEPT_CHARS, LAST_LINES)
+        """The end of the output that was not JSON; usually says why the CLI failed."""
+        self.bytes = 0
+        self._on_event = on_event
+        self._emit = emit
+        self._stdout = JsonLines(max_event_bytes)
+        self._stderr = Lines("stderr", MAX_LINE_CHARS)
+
+    async def take(self, stream: StreamName, chunk: bytes) -> None:
+        self.bytes += len(chunk)
+        if self.bytes > MAX_OUTPUT_BYTES:
+            raise LimitExceeded("output_bytes", self.bytes, MAX_OUTPUT_BYTES)
+        if stream == "stdout":
+            await self._handle(self._stdout.feed(chunk))
+        else:
+            for line in self._stderr.feed(chunk):
+                await self._emit_text(line)
+
+    async def finish(self) -> None:
+        """Handle what came after the last newline of both streams."""
+        await self._handle(self._stdout.end())
+        for line in self._stderr.feed(b"", last=True):
+            await self._emit_text(line)
+
+    async def _handle(self, events: Iterator[Mapping[str, Any] | str]) -> None:
+        for event in events:
+            if isinstance(event, str):
+                await self._emit_text(OutputLine("stdout", event))
+            else:
+                await self._on_event(event)
+
+    async def _emit_text(self, line: OutputLine) -> None:
+        self.other_text.add(line)
+        await self._emit(line)

@@ -1,0 +1,214 @@
+"""Sends one request at a time to the model, within all limits. Knows nothing of what is asked for.
+
+Tokens are limited for each request, prompt and reply together. Every step sends the history again, so a sum
+over all steps would be used up after a few of them, while the size of one request is what a loaded model must
+hold. The number of steps limits the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from retinue.core import (
+    BudgetKind,
+    ContextOverflow,
+    Estimator,
+    Json,
+    LimitExceeded,
+    Model,
+    ModelFacts,
+    Prompt,
+    Reply,
+    Spending,
+    ToolSpec,
+    estimate_tokens,
+)
+from retinue.executors.local.conversation import Conversation
+
+MAX_STEPS = 15
+MAX_TOKENS = 8_000
+CONTEXT_SHARE = 0.3
+"""The share of the loaded model's context that one request may use; others may need the model too."""
+MAX_MISTAKES = 3
+MAX_ANSWER_TRIES = 3
+MAX_REPLY_TOKENS = 2_048
+MAX_TOOL_ANSWER_TOKENS = 1_500
+SHRINK_TARGET = 0.7
+"""Share of the limit. A conversation that must shrink shrinks this far at once, so that the prefix that the
+server has cached then stays the same for a while."""
+AFTER_OVERFLOW = 0.7
+"""The new limit, as a share of the size that was too much for the server."""
+MAX_OVERFLOWS = 2
+
+WriteLog = Callable[[str], Awaitable[None]]
+"""Writes a line to the run's log."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLimits:
+    """The hard limits of one agent's loop."""
+
+    steps: int
+    """Requests to the model, of any kind."""
+    tokens: int
+    """Of one request, prompt and reply together."""
+    mistakes: int = MAX_MISTAKES
+    """In a row, before the search ends."""
+    answer_tries: int = MAX_ANSWER_TRIES
+    """At an answer in JSON."""
+
+    @classmethod
+    def for_context(cls, context: int) -> LoopLimits:
+        """Return the limits for a model with a context of so many tokens."""
+        return cls(steps=MAX_STEPS, tokens=min(MAX_TOKENS, int(CONTEXT_SHARE * context)))
+
+    @property
+    def reply_tokens(self) -> int:
+        """Tokens that are kept free for a reply."""
+        return min(1_024, self.tokens // 4)
+
+    def tool_answer_tokens(self, free: int, calls: int) -> int:
+        """Return the limit for each answer to several calls: a share of what is free or can be freed."""
+        return max(self.tokens // 6, min(MAX_TOOL_ANSWER_TOKENS, free // max(1, calls)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOptions:
+    """What a request has besides the conversation."""
+
+    tools: tuple[ToolSpec, ...] = ()
+    schema: Mapping[str, Json] | None = None
+    """What the server should hold the reply to."""
+    as_text: bool = False
+    """Whether earlier tool calls are written as text, for a request without tools."""
+    last_turn: str = ""
+    """An instruction after the conversation."""
+
+
+class ModelRequester:
+    """Sends requests to a model and counts them."""
+
+    def __init__(
+        self,
+        model: Model,
+        facts: ModelFacts,
+        limits: LoopLimits,
+        estimator: Estimator,
+        spending: Spending,
+        log: WriteLog,
+    ) -> None:
+        self._model = model
+        self._facts = facts
+        self._limits = limits
+        self._estimator = estimator
+        self._spending = spending
+        self._log = log
+        self._max_tokens = limits.tokens
+        """Of one request. Becomes smaller if the server finds a request too long."""
+        self.steps = 0
+        self.tokens = 0
+        """Of all requests together, prompts and replies."""
+        self.peak_tokens = 0
+        """Of the largest request."""
+        self.free_tokens = 0
+        """How much the conversation may still grow."""
+        self.model = facts.model
+        """The model that answered last, or that is asked first (P8)."""
+        self.substitute: str | None = None
+        """Another model that answered instead of the requested one (P8)."""
+        self.heard: list[str] = []
+        """The pieces of the reply that is being received."""
+
+    @property
+    def steps_left(self) -> int:
+        return self._limits.steps - self.steps
+
+    async def ask(self, conversation: Conversation, options: RequestOptions) -> Reply:
+        """Return the model's reply. Shrinks the conversation if it is too long.
+
+        Raises `LimitExceeded` before a limit is crossed, `BudgetExceeded` for a limit of the whole request
+        tree, or what the model raises.
+        """
+        overflow: ContextOverflow | None = None
+        overflows = 0
+        while True:
+            try:
+                prompt, size = self._fit(conversation, options)
+            except LimitExceeded as error:
+                raise overflow or error from None
+            try:
+                return await self._send(prompt, size)
+            except ContextOverflow as error:
+                overflow = error
+                overflows += 1
+                if overflows > MAX_OVERFLOWS:
+                    raise
+                self._max_tokens = int(AFTER_OVERFLOW * min(self._max_tokens, size + self._reply_tokens))
+                await self._log(f"step {self.steps}: the conversation was too long for the server")
+
+    @property
+    def _reply_tokens(self) -> int:
+        return min(self._limits.reply_tokens, self._max_tokens // 4)
+
+    def _fit(self, conversation: Conversation, options: RequestOptions) -> tuple[Prompt, int]:
+        """Return a prompt that leaves room for the reply, and its size. Shrink the conversation for that."""
+        prompt, size = self._prompt(conversation, options)
+        target = self._max_tokens
+        while size + self._reply_tokens > target:
+            target = int(SHRINK_TARGET * self._max_tokens)
+            if not conversation.shrink():
+                break
+            prompt, size = self._prompt(conversation, options)
+        if size + self._reply_tokens > self._max_tokens:
+            raise LimitExceeded(
+                "tokens",
+                size + self._reply_tokens,
+                self._max_tokens,
+                hint="give a shorter task or fewer tools, or load the model with a longer context",
+            )
+        self.free_tokens = self._max_tokens - size - 2 * self._reply_tokens
+        return replace(prompt, max_tokens=min(MAX_REPLY_TOKENS, self._max_tokens - size)), size
+
+    def _prompt(self, conversation: Conversation, options: RequestOptions) -> tuple[Prompt, int]:
+        prompt = Prompt(
+            turns=conversation.turns(as_text=options.as_text, last_turn=options.last_turn),
+            tools=options.tools,
+            schema=options.schema,
+            max_tokens=self._reply_tokens,
+        )
+        return prompt, self._estimator.estimate(prompt)
+
+    async def _send(self, prompt: Prompt, size: int) -> Reply:
+        if not self.steps_left:
+            raise LimitExceeded("steps", self.steps + 1, self._limits.steps)
+        async with (
+            self._spending.reserving(BudgetKind.STEPS, 1) as step,
+            self._spending.reserving(BudgetKind.TOKENS, size + prompt.max_tokens) as tokens,
+        ):
+            self.steps += 1
+            step.settle(1)
+            self.heard.clear()
+            await self._log(f"step {self.steps}: asks {self._facts.model}, about {size} tokens")
+            try:
+                reply = await self._model.reply(prompt, self._hear)
+            except BaseException:
+                tokens.settle(size)  # the server may have read the whole prompt
+                self._count(size, 0)
+                raise
+            prompt_tokens = reply.prompt_tokens or size
+            reply_tokens = reply.reply_tokens or estimate_tokens(reply.text + reply.reasoning)
+            self._count(prompt_tokens, reply_tokens)
+            tokens.settle(prompt_tokens + reply_tokens)
+        self.model = reply.model or self.model
+        if reply.substituted:
+            self.substitute = reply.model
+        self.heard.clear()
+        return reply
+
+    def _count(self, prompt_tokens: int, reply_tokens: int) -> None:
+        self.tokens += prompt_tokens + reply_tokens
+        self.peak_tokens = max(self.peak_tokens, prompt_tokens + reply_tokens)
+
+    async def _hear(self, piece: str) -> None:
+        self.heard.append(piece)

@@ -1,0 +1,93 @@
+"""Decides which tools an agent gets, by their names. Knows nothing of what the tools do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, TOOL_SYNONYMS
+
+FALLBACK = "read_file"
+"""The tool of an agent that would otherwise have none."""
+
+Allows = Callable[[str], bool]
+"""Whether a tool may be called, by our name for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldTool:
+    """A tool that an agent asked for and does not get."""
+
+    name: str
+    """As the agent's file names it."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSelection:
+    """The tools that an agent gets, and those that it asked for and does not get (P8)."""
+
+    names: tuple[str, ...]
+    withheld: tuple[WithheldTool, ...] = ()
+
+    def describe_withheld(self) -> str:
+        """Return one sentence for people; empty if the agent gets everything."""
+        return "; ".join(f"no {tool.name}: {tool.reason}" for tool in self.withheld)
+
+
+def allow_all(name: str) -> bool:
+    """Allow any tool."""
+    return True
+
+
+def select_tools(
+    requested: Iterable[str] | None, existing: Collection[str], allows: Allows = allow_all
+) -> ToolSelection:
+    """Select the requested tools that exist and are allowed. None requests all that exist.
+
+    An agent without any tool could only guess, so it gets `read_file`, unless that is not allowed.
+    """
+    names: dict[str, None] = {}
+    withheld: list[WithheldTool] = []
+    for name in existing if requested is None else requested:
+        canonical = canonical_name(name)
+        if reason := _reason_to_withhold(canonical, existing, allows):
+            withheld.append(WithheldTool(name, reason))
+        else:
+            names[canonical] = None
+    if not names and FALLBACK in existing and allows(FALLBACK):
+        names[FALLBACK] = None
+    return ToolSelection(tuple(names), tuple(withheld))
+
+
+def add_server_tools(requested: Sequence[str] | None, offered: Sequence[str]) -> Sequence[str] | None:
+    """Add what an agent's own MCP servers offer to the tools that it requests.
+
+    All offered tools are added, unless the agent's list already names MCP tools. Then only those are kept,
+    and the name of a server stands for all its tools.
+    """
+    if requested is None:
+        return None
+    if not any(name.startswith(MCP_PREFIX) for name in requested):
+        return [*requested, *offered]
+    wanted: list[str] = []
+    for name in requested:
+        matches = [tool for tool in offered if tool == name or tool.startswith(f"{name}__")]
+        wanted += matches or [name]
+    return wanted
+
+
+def canonical_name(name: str) -> str:
+    """Return our name for a tool, whatever an agent or a model calls it."""
+    name = name.strip()
+    return name if name.startswith(MCP_PREFIX) else TOOL_SYNONYMS.get(name.lower(), name.lower())
+
+
+def _reason_to_withhold(name: str, existing: Collection[str], allows: Allows) -> str | None:
+    if "(" in name:
+        return "the local executor cannot limit a tool to some of its uses"
+    if name in FOREIGN_TOOLS:
+        return "the local executor does not have it"
+    if name not in existing:
+        return "there is no such tool"
+    return None if allows(name) else "it is not allowed"

@@ -1,0 +1,96 @@
+"""What claude's events mean, read from recordings of the real CLI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from retinue.core import LimitExceeded, ModelFailed
+from retinue.executors.cli.claude import ClaudeEvents
+from tests.executors.cli.recorded_events import read_recording, recorded_events
+
+
+def test_success_is_reported_with_model_session_and_cost_P8() -> None:
+    report, log = read_recording(ClaudeEvents(), "claude-tool")
+    assert (report.ended, report.error, report.answer) == (True, None, "done")
+    assert (report.model, report.steps, report.tokens) == ("claude-opus-5-5", 2, 36)
+    assert report.cost_micros == 368
+    assert report.session_id
+    assert report.denials == report.notes == []
+    assert 'uses: Bash {"command": "echo hello", "description": "d"}' in log
+    assert "tool: hello" in log
+
+
+def test_denials_and_dead_servers_are_reported_with_a_success_P8() -> None:
+    report, _ = read_recording(ClaudeEvents(), "claude-denied")
+    assert (report.error, report.answer) == (None, "gave up")
+    assert report.denials == ["Bash(touch x)"]
+    assert report.notes == ["the MCP server dead did not start: failed"]
+
+
+def test_reaching_the_limit_of_turns_is_an_error_P2() -> None:
+    report, _ = read_recording(ClaudeEvents(max_steps=2), "claude-max-turns")
+    assert isinstance(report.error, LimitExceeded)
+    assert (report.error.kind, report.error.limit) == ("steps", 2)
+
+
+def test_reaching_the_cost_limit_is_an_error_P2() -> None:
+    report, _ = read_recording(ClaudeEvents(max_cost_micros=100), "claude-max-cost")
+    assert isinstance(report.error, LimitExceeded)
+    assert (report.error.kind, report.error.limit) == ("cost_micros", 100)
+
+
+def test_api_error_is_an_error_even_if_claude_calls_it_success_P8() -> None:
+    report, _ = read_recording(ClaudeEvents(), "claude-api-error")
+    assert isinstance(report.error, ModelFailed)
+    assert report.error.data["status"] == 400
+    assert "no such thing" in report.error.message
+
+
+def test_retries_are_logged_and_noted_P8() -> None:
+    """With a wrong key claude retries for minutes, which explains a late run."""
+    events = ClaudeEvents()
+    again = {"type": "system", "subtype": "api_retry", "max_retries": 10, "retry_delay_ms": 527}
+    refused = again | {"error_status": 401, "error": "authentication_failed"}
+    told = [line for attempt in (1, 2) for line in events.take(refused | {"attempt": attempt})]
+    assert told[1] == (
+        "claude: the model's API answered 401 (authentication_failed) and was asked again in 0.5 s, 2 of 10"
+    )
+    assert list(events.take(again | {"error_status": None, "error": "unknown"}))
+    assert events.report.notes == [
+        "the model's API answered 401 (authentication_failed) and was asked again",
+        "the model's API answered nothing (unknown) and was asked again",
+    ]
+    assert not events.report.ended
+
+
+def test_recording_without_its_last_event_has_not_ended_P8() -> None:
+    reader = ClaudeEvents()
+    for event in list(recorded_events("claude-tool"))[:-1]:
+        list(reader.take(event))
+    assert not reader.report.ended
+
+
+def test_run_ends_when_its_tokens_are_spent_P2() -> None:
+    """A message comes in several events and counts once."""
+    events = ClaudeEvents(max_tokens=25)
+
+    def reply(name: str, spoken: int) -> dict[str, Any]:
+        usage = {"input_tokens": 10, "output_tokens": spoken}
+        return {"type": "assistant", "message": {"id": name, "content": [], "usage": usage}}
+
+    for event in (reply("a", 1), reply("a", 3), reply("b", 1)):
+        assert list(events.take(event)) == []
+    assert events.report.tokens == 24
+    with pytest.raises(LimitExceeded) as ended:
+        list(events.take(reply("b", 3)))
+    assert (ended.value.kind, ended.value.used, ended.value.limit) == ("tokens", 26, 25)
+
+
+@pytest.mark.parametrize("kind", ["result", "assistant", "system", "item.completed", "turn.failed", "?"])
+def test_events_of_another_shape_are_ignored(kind: str) -> None:
+    events = ClaudeEvents()
+    other: dict[str, Any] = {"type": kind, "message": 3, "item": [], "error": "x", "result": None}
+    for event in ({"type": kind}, other):
+        list(events.take(event))

@@ -1,0 +1,120 @@
+"""What a coding CLI is started with: environment, state, servers and flags."""
+
+from __future__ import annotations
+
+import sys
+from typing import cast
+
+import pytest
+
+from retinue.core import (
+    Budget,
+    ConfigInvalid,
+    McpServer,
+    Permissions,
+    Unavailable,
+)
+from retinue.executors import ClaudeCli, CliExecutor, CodexCli
+from tests.executors.cli.recorded_events import given_to_cli, play_recording
+from tests.executors.cli_fakes import TASK, Stage, worker
+
+pytestmark = pytest.mark.anyio
+
+
+def claude(stage: Stage, **more: object) -> CliExecutor:
+    return CliExecutor(ClaudeCli(), worker("claude", **more), stage.launcher())
+
+
+async def test_missing_folder_of_the_agent_is_noted_P8(stage: Stage) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    there = stage.folder / "there"
+    there.mkdir()
+    gone = str(stage.folder / "gone")
+    outcome = await claude(stage, folders=(str(there), gone)).run(TASK, stage.context())
+    assert outcome.notes[-1] == f"the agent's folder {gone} does not exist"
+    assert str(there) not in str(outcome.notes)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files in memory are handed on Linux alone")
+async def test_arguments_and_environment_of_claude_have_no_secrets_P6(stage: Stage) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    stage.env |= {"ANTHROPIC_API_KEY": "sk-model-secret", "ECHO_KEY": "sk-server-secret"}
+    server = McpServer(name="echo", argv=("echo-server",), env={"ECHO_KEY": "${ECHO_KEY}"})
+    await claude(stage, mcp_servers=(server,)).run(TASK, stage.context())
+    given = given_to_cli(stage)
+    assert "sk-server-secret" in str(given["mcp"])
+    assert given["key"] == "sk-model-secret"
+    assert "-secret" not in f"{given['argv']}{given['env']}"
+    assert set(stage.hidden) == {"sk-model-secret", "sk-server-secret"}
+    state = [file.read_text("utf-8", "replace") for file in stage.folder.rglob("*") if file.is_file()]
+    assert not [text for text in state if "sk-server-secret" in text and '"argv"' not in text]
+
+
+async def test_arguments_of_codex_name_the_secrets_of_its_servers_P6(stage: Stage) -> None:
+    play_recording(stage, "codex", "codex-tool")
+    stage.env |= {"ECHO_KEY": "sk-server-secret"}
+    server = McpServer(name="echo", argv=("echo-server",), env={"ECHO_KEY": "${ECHO_KEY}", "PLAIN": "1"})
+    agent = worker("codex", mcp_servers=(server,), permissions=Permissions(allow=("mcp__echo",)))
+    outcome = await CliExecutor(CodexCli(), agent, stage.launcher()).run(TASK, stage.context())
+    assert outcome.error is None
+    arguments = str(given_to_cli(stage)["argv"])
+    assert "sk-server-secret" not in arguments
+    assert '"env_vars" = ["ECHO_KEY"]' in arguments
+
+
+async def test_missing_program_is_named(stage: Stage) -> None:
+    stage.env["PATH"] = "/nonexistent"
+    with pytest.raises(Unavailable, match="claude cannot start"):
+        await CliExecutor(ClaudeCli(), worker("claude"), stage.launcher()).run(TASK, stage.context())
+
+
+async def test_user_settings_are_ignored_unless_the_agent_wants_them_P1(stage: Stage) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    await claude(stage).run(TASK, stage.context())
+    own = given_to_cli(stage)
+    await claude(stage, settings=("user",)).run(TASK, stage.context())
+    users = given_to_cli(stage)
+    assert "CLAUDE_CONFIG_DIR" in str(own["env"])
+    assert "CLAUDE_CONFIG_DIR" not in str(users["env"])
+    assert "'--setting-sources', 'user'" in str(users["argv"])
+
+
+async def test_user_login_is_linked_into_the_agents_own_state(stage: Stage) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    login = stage.folder / "home" / ".claude" / ".credentials.json"
+    login.parent.mkdir()
+    login.write_text("{}", encoding="utf-8")
+    await claude(stage).run(TASK, stage.context())
+    link = stage.folder / "state" / "claude" / "worker" / ".credentials.json"
+    assert link.readlink() == login
+
+
+@pytest.mark.parametrize(
+    ("cli", "more", "message"),
+    [
+        ("codex", {"budget": Budget(cost_micros=5)}, "a cost limit cannot be enforced"),
+        ("codex", {"permissions": Permissions(allow=("Bash(curl:*)",))}, "cannot be enforced"),
+        ("codex", {"permissions": Permissions(deny=("mcp__a__b",))}, "cannot be enforced"),
+        ("codex", {"permissions": Permissions(mode="plan")}, "no permission modes"),
+    ],
+)
+async def test_limits_and_rules_that_a_cli_cannot_enforce_are_refused_P7(
+    stage: Stage, cli: str, more: dict[str, object], message: str
+) -> None:
+    play_recording(stage, cli, "codex-tool")
+    with pytest.raises(ConfigInvalid, match=message):
+        await CliExecutor(CodexCli(), worker(cli, **more), stage.launcher()).run(TASK, stage.context())
+
+
+@pytest.mark.parametrize(
+    "taken_away",
+    [{"denied_tools": ("ask_parent",)}, {"permissions": Permissions(deny=("ask_parent",))}],
+    ids=str,
+)
+async def test_claude_has_no_question_tool_if_the_agent_may_not_ask_P7(
+    stage: Stage, taken_away: dict[str, object]
+) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    await claude(stage, **taken_away).run(TASK, stage.context())
+    given = cast("list[str]", given_to_cli(stage)["argv"])
+    assert "AskUserQuestion" in given[given.index("--disallowedTools") + 1].split(",")

@@ -1,0 +1,100 @@
+"""Runs of coding CLIs, played by programs that behave like them: well, badly, and not at all."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from retinue.core import (
+    DeadlineExceeded,
+    LimitExceeded,
+    ProgramFailed,
+)
+from retinue.executors import ClaudeCli, CliExecutor
+from tests.executors.cli.recorded_events import RECORDINGS, given_to_cli, play_recording
+from tests.executors.cli_fakes import TASK, Stage, worker
+
+pytestmark = pytest.mark.anyio
+
+
+def claude(stage: Stage, **more: object) -> CliExecutor:
+    return CliExecutor(ClaudeCli(), worker("claude", **more), stage.launcher())
+
+
+async def test_prompt_goes_to_stdin_and_the_outcome_reports_what_happened_P8(stage: Stage) -> None:
+    play_recording(stage, "claude", "claude-tool")
+    outcome = await claude(stage, prompt="You are W.").run(TASK, stage.context())
+    given = given_to_cli(stage)
+    assert given["prompt"] == TASK.prompt
+    assert TASK.prompt not in str(given["argv"])
+    assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
+    assert (outcome.facts["model"], outcome.facts["isolation"]) == ("claude-opus-5-5", "none")
+    assert "no sandbox" in str(outcome.notes)
+    assert (outcome.usage["steps"], outcome.usage["tokens"]) == (2, 36)
+
+
+async def test_cli_that_stays_after_its_result_is_ended_and_its_answer_is_kept_P2(
+    stage: Stage,
+) -> None:
+    """Claude stays while one of its commands runs in the background."""
+    recording = str(RECORDINGS / "claude-tool.jsonl")
+    stay = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
+    stage.program("claude", f"print(open({recording!r}).read(), end='', flush=True); {stay}")
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.2)
+    outcome = await executor.run(TASK, stage.context())
+    assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", None)
+    assert any("claude did not exit after its result" in note for note in outcome.notes)
+    assert outcome.survivors == ()
+
+
+async def test_silence_before_the_result_does_not_end_the_run(stage: Stage) -> None:
+    recording = str(RECORDINGS / "claude-tool.jsonl")
+    stage.program("claude", f"import time; time.sleep(0.5); print(open({recording!r}).read(), end='')")
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.05)
+    outcome = await executor.run(TASK, stage.context())
+    assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
+
+
+async def test_exit_code_0_without_a_result_is_an_error_P8(stage: Stage) -> None:
+    stage.program(
+        "claude", 'print(\'{"type": "system", "subtype": "init"}\'); import sys; sys.stderr.write("oh")'
+    )
+    outcome = await claude(stage).run(TASK, stage.context())
+    assert isinstance(outcome.error, ProgramFailed)
+    assert "without a result" in outcome.error.message
+    assert outcome.error.message.endswith("oh")
+
+
+async def test_failing_exit_code_after_a_result_is_an_error(stage: Stage) -> None:
+    play_recording(stage, "claude", "claude-tool", code=3)
+    outcome = await claude(stage).run(TASK, stage.context())
+    assert isinstance(outcome.error, ProgramFailed)
+    assert outcome.exit_code == 3
+
+
+async def test_cli_that_hangs_is_ended_at_its_deadline(stage: Stage) -> None:
+    stage.program("claude", "import time; time.sleep(1000)")
+    outcome = await claude(stage).run(TASK, stage.context(seconds=0.5))
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert outcome.survivors == ()
+
+
+async def test_cancel_ends_the_cli_and_its_daemons_P5(stage: Stage) -> None:
+    stage.program(
+        "claude",
+        "import os, subprocess, time\n"
+        "subprocess.Popen(['setsid', 'sleep', '1000'], start_new_session=True)\n"
+        "print('ready', flush=True)\ntime.sleep(1000)",
+    )
+    with anyio.CancelScope() as scope:
+        stage.on_line = lambda line: scope.cancel()
+        await claude(stage).run(TASK, stage.context())
+    assert stage.lines == ["ready"]  # the fixture `nothing_is_left` checks the processes
+
+
+async def test_endless_event_ends_the_run_P2(stage: Stage) -> None:
+    stage.program("claude", "print('x' * 5000, flush=True); import time; time.sleep(1000)")
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), max_event_bytes=1_000)
+    outcome = await executor.run(TASK, stage.context())
+    assert isinstance(outcome.error, LimitExceeded)
+    assert (outcome.error.kind, outcome.error.limit) == ("event_bytes", 1_000)

@@ -1,0 +1,45 @@
+"""What codex's events mean, read from recordings of the real CLI, and its settings."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+
+from retinue.core import LimitExceeded, ModelFailed
+from retinue.executors.cli.codex import CodexEvents, to_toml
+from tests.executors.cli.recorded_events import read_recording
+
+
+def test_success_is_reported_with_session_and_tokens() -> None:
+    report, log = read_recording(CodexEvents(model="stub"), "codex-tool")
+    assert (report.ended, report.error, report.answer) == (True, None, "done")
+    assert (report.model, report.steps, report.tokens) == ("stub", 3, 54)
+    assert report.session_id
+    assert "uses: /bin/bash -lc 'echo hello' -> exit code 0" in log
+
+
+@pytest.mark.parametrize("name", ["codex-failed", "codex-reconnecting"])
+def test_failed_turn_is_an_error_and_an_error_on_the_way_is_not(name: str) -> None:
+    report, _ = read_recording(CodexEvents(), name)
+    assert report.ended
+    assert isinstance(report.error, ModelFailed)
+
+
+def test_run_ends_at_its_limit_of_steps_P2() -> None:
+    with pytest.raises(LimitExceeded):
+        read_recording(CodexEvents(max_steps=2), "codex-tool")
+
+
+@pytest.mark.parametrize("kind", ["result", "assistant", "system", "item.completed", "turn.failed", "?"])
+def test_events_of_another_shape_are_ignored(kind: str) -> None:
+    events = CodexEvents()
+    other: dict[str, Any] = {"type": kind, "message": 3, "item": [], "error": "x", "result": None}
+    for event in ({"type": kind}, other):
+        list(events.take(event))
+
+
+def test_settings_are_valid_toml() -> None:
+    value = {"a.b": {"list": ["x", 'quote " and \\ and é'], "yes": True, "number": 7}}
+    assert tomllib.loads(f"value = {to_toml(value)}")["value"] == value
