@@ -118,7 +118,7 @@ def test_link_is_printed_alone() -> None:
     assert link.startswith("lmstudio://add_mcp?name=retinue&config=") and link.count("\n") == 1
     assert json.loads(run("install", "lmstudio", "--link", "--json").stdout) == {"link": link.strip()}
     refused = run("install", "goose", "--link")
-    assert (refused.exit_code, "no add link" in refused.output) == (2, True)
+    assert (refused.exit_code, "no install link" in refused.output) == (2, True)
 
 
 def test_project_scope_goes_into_the_folder_we_are_in(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from retinue.cli.progress import line
-from retinue.cli.terminal import has_links, is_plain
+from retinue.cli.output import is_plain_terminal, supports_hyperlinks
+from retinue.cli.research_output import progress_line
 from retinue.core import strip_control_characters
 from tests.conftest import RETINUE
 from tests.service.agent_support import write_agent
@@ -36,13 +36,13 @@ from tests.service.agent_support import write_agent
     ],
 )
 def test_links_are_for_terminals_that_have_them(environ: Mapping[str, str], links: bool) -> None:
-    assert has_links(environ, is_tty=True) is links
+    assert supports_hyperlinks(environ, is_tty=True) is links
 
 
 def test_pipe_gets_plain_text_and_no_links() -> None:
-    assert is_plain({"TERM": "xterm-kitty"}, is_tty=False)
-    assert not has_links({"TERM": "xterm-kitty"}, is_tty=False)
-    assert not is_plain({"TERM": "xterm"}, is_tty=True)
+    assert is_plain_terminal({"TERM": "xterm-kitty"}, is_tty=False)
+    assert not supports_hyperlinks({"TERM": "xterm-kitty"}, is_tty=False)
+    assert not is_plain_terminal({"TERM": "xterm"}, is_tty=True)
 
 
 def test_progress_names_the_roles_with_what_they_found() -> None:
@@ -51,7 +51,9 @@ def test_progress_names_the_roles_with_what_they_found() -> None:
         {"agent": "analyzer", "status": "running", "elapsed_ms": 1_200},
         {"agent": "patterns", "status": "timeout", "elapsed_ms": 2_000},
     ]
-    assert line(roles) == "locator: 15 places in 0.4 s; analyzer: 1.2 s; patterns: timeout after 2.0 s"
+    assert (
+        progress_line(roles) == "locator: 15 places in 0.4 s; analyzer: 1.2 s; patterns: timeout after 2.0 s"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from retinue.core import Message, RunId, RunStatus
-from retinue.dashboard.access import Keys
-from retinue.dashboard.site import Site
+from retinue.dashboard.access import LinkTokens
+from retinue.dashboard.site import DashboardSite
 from retinue.service import Service
 from retinue.wiring import build_service, read_settings, running
 from tests.conftest import RETINUE
@@ -42,7 +42,7 @@ class Visit:
     """A browser at the pages, and the service behind them."""
 
     service: Service
-    keys: Keys
+    keys: LinkTokens
     client: httpx2.AsyncClient
 
     async def page(self, path: str = "/") -> str:
@@ -89,9 +89,9 @@ class Visit:
 
 @asynccontextmanager
 async def visiting(*, enters: bool = True) -> AsyncGenerator[Visit]:
-    loaded, keys = read_settings({}), Keys()
+    loaded, keys = read_settings({}), LinkTokens()
     async with running(loaded, build_service(loaded)) as service:
-        transport = httpx2.ASGITransport(Site(service).app(keys, PORT), raise_app_exceptions=False)
+        transport = httpx2.ASGITransport(DashboardSite(service).app(keys, PORT), raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
             if enters:
                 await client.get("/", params={"token": keys.token})

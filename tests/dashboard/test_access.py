@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from retinue.dashboard.access import HEADERS, Keys
+from retinue.dashboard.access import HEADERS, LinkTokens
 from tests.dashboard.conftest import ADDRESS, PORT, visiting
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ async def test_link_is_for_looking_not_for_sending() -> None:
 
 def test_ticket_opens_once_P6() -> None:
     """A browser that we start has its address on its command line, which others on the machine can read."""
-    keys = Keys()
+    keys = LinkTokens()
     ticket = keys.ticket()
     assert ticket != keys.token
     assert keys.opens(ticket)

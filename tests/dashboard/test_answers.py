@@ -10,9 +10,8 @@ import httpx2
 import pytest
 
 from retinue.core import RunStatus
-from retinue.dashboard.access import Keys
-from retinue.dashboard.forms import MOST_BYTES
-from retinue.dashboard.site import Site
+from retinue.dashboard.access import LinkTokens
+from retinue.dashboard.site import MAX_FORM_BYTES, DashboardSite
 from retinue.redaction import SecretRedactor
 from retinue.service import Service
 from retinue.service.runs import MAX_ANSWER_LETTERS
@@ -93,7 +92,7 @@ async def test_answer_to_a_run_that_has_ended_is_told_so() -> None:
         ({}, 400, "lacks &#x27;answer&#x27;"),
         ({"answer": " \r\n "}, 400, "the answer is empty"),
         ({"answer": "x" * (MAX_ANSWER_LETTERS + 1)}, 400, "is too long"),
-        ({"answer": "x" * (MOST_BYTES + 1)}, 413, "answer in fewer words"),
+        ({"answer": "x" * (MAX_FORM_BYTES + 1)}, 413, "answer in fewer words"),
         ({"verdict": "perhaps"}, 400, "no such decision"),
         ({"answer": "x", "message": "1k09m8cp19a5a0m"}, 404, "no such message"),
         ({"answer": "x", "message": "<b>"}, 400, "not"),
@@ -183,8 +182,11 @@ async def test_cancel_ends_the_run_and_a_second_one_is_no_failure() -> None:
 
 
 async def test_fault_of_ours_shows_nothing_of_our_insides_P6() -> None:
-    keys, broken = Keys(), Service(roots=(), redactor=SecretRedactor(), run_service=cast("Any", object()))
-    transport = httpx2.ASGITransport(Site(broken).app(keys, PORT), raise_app_exceptions=False)
+    keys, broken = (
+        LinkTokens(),
+        Service(roots=(), redactor=SecretRedactor(), run_service=cast("Any", object())),
+    )
+    transport = httpx2.ASGITransport(DashboardSite(broken).app(keys, PORT), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
         answer = await client.get("/", params={"token": keys.token}, follow_redirects=True)
     assert answer.status_code == 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from retinue.core import name_invisible_characters
-from retinue.dashboard import words
-from retinue.dashboard.html import Html, joined, tag
+from retinue.dashboard import layout
+from retinue.dashboard.html import Html, join_markup, tag
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from retinue.dashboard.html import Html, joined, tag
 )
 def test_text_and_attributes_are_escaped(said: str, shown: str) -> None:
     assert tag("p", said, title=said) == f'<p title="{shown}">{shown}</p>'
-    joined(tag("p", said)).encode()
+    join_markup(tag("p", said)).encode()
 
 
 def test_markup_that_was_put_together_by_hand_is_no_markup() -> None:
@@ -53,9 +53,12 @@ def test_letters_of_all_languages_stay_as_they_are() -> None:
     [(-3, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3599, "59 min 59 s"), (7260, "2 h 1 min")],
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
-    assert words.duration(seconds) == said
+    assert layout.format_duration(seconds) == said
 
 
 def test_spending_is_said_as_far_as_it_is_known() -> None:
-    assert words.spent({"tokens": 12_345, "cost_micros": 3_200, "wall_ms": 5}) == "12,345 tokens, $0.0032"
-    assert words.spent({"wall_ms": 5}) == ""
+    assert (
+        layout.format_usage({"tokens": 12_345, "cost_micros": 3_200, "wall_ms": 5})
+        == "12,345 tokens, $0.0032"
+    )
+    assert layout.format_usage({"wall_ms": 5}) == ""

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from retinue.core import Stop
-from retinue.dashboard import live
+from retinue.dashboard import site
 from retinue.service import run_news
 from retinue.store import prune_runs
 from tests.dashboard.conftest import Visit, visiting
@@ -27,7 +27,7 @@ async def next_of(stream: AsyncGenerator[str]) -> str:
 
 async def begun(visit: Visit, run_id: str | None = None) -> AsyncGenerator[str]:
     """A stream that has told its beginning and listens."""
-    stream = live.stream(visit.service.runs, run_id, lambda: False)
+    stream = site.change_events(visit.service.runs, run_id, lambda: False)
     assert await next_of(stream) == BEGIN
     return stream
 
@@ -71,7 +71,7 @@ async def test_silence_is_broken_by_a_sign_of_life(monkeypatch: pytest.MonkeyPat
 async def test_end_of_the_dashboard_is_told_and_ends_the_stream() -> None:
     ending: list[bool] = []
     async with visiting() as visit:
-        stream = live.stream(visit.service.runs, None, lambda: bool(ending))
+        stream = site.change_events(visit.service.runs, None, lambda: bool(ending))
         assert await next_of(stream) == BEGIN
         ending.append(True)
         assert await next_of(stream) == END

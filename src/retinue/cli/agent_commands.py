@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from retinue.cli.open_service import agent_service
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.cli.run_commands import exit_code, told, with_runs
+from retinue.cli.run_commands import result_text, run_with_runs, runs_exit_code
 from retinue.core import InvalidInput, Unauthorized, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service import AgentService, RunService
-
-
-def known() -> AgentService:
-    from retinue import wiring  # imported here because `--help` must not wait for it
-
-    return wiring.build_service(wiring.read_settings({})).agents
+    from retinue.service import RunService
 
 
 @click.group(invoke_without_command=True)
@@ -38,7 +33,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    listed = known().everyone()
+    listed = agent_service().everyone()
     if as_json:
         print_json(listed)
         return
@@ -59,7 +54,7 @@ def show(name: str, as_json: bool) -> None:
     Example:
       retinue agents show researcher
     """
-    shown = known().show(name)
+    shown = agent_service().show(name)
     if as_json:
         print_json(shown)
         return
@@ -95,7 +90,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
       retinue agents check
       retinue agents check agents/web-search/agent.md --json
     """
-    who = known()
+    who = agent_service()
     found = who.check(files)
     errors = sum(row["level"] == "error" for row in found)
     if as_json:
@@ -116,7 +111,7 @@ def prompt(as_json: bool) -> None:
     Example:
       retinue agents prompt >> CLAUDE.md
     """
-    section = known().prompt()
+    section = agent_service().prompt()
     if as_json:
         print_json({"prompt": section})
     else:
@@ -142,7 +137,7 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
 
     if folder is not None and wiring.is_child():
         raise Unauthorized("a run cannot decide whom you trust", hint="do it in a terminal of your own")
-    who = known()
+    who = agent_service()
     paths = who.trusted.paths() if folder is None else who.trust(folder, remove=remove)["trusted"]
     if as_json:
         print_json({"trusted": paths})
@@ -172,7 +167,7 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
         raise InvalidInput("whose permissions are to be forgotten?", hint="name an agent")
     if forget and wiring.is_child():
         raise Unauthorized("a run cannot change what agents may do", hint="do it in a terminal of your own")
-    kept = known().kept
+    kept = agent_service().kept
     if forget:
         done = kept.forbid(str(name), rule)
         rows = [("forgotten", done["agent"], each) for each in done["forgotten"]]
@@ -211,9 +206,11 @@ def agent(name: str, task: str, as_json: bool) -> None:
     parent = wiring.own_run(wiring.read_settings({})).id if wiring.is_child() else None
 
     async def perform(runs: RunService) -> dict[str, Any]:
-        from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
+        from retinue.cli.open_service import (
+            cancel_runs_on_interrupt,  # brings asyncio, which `--help` must not wait for
+        )
 
-        async with ending_runs(runs) as told_of:
+        async with cancel_runs_on_interrupt(runs) as told_of:
             await runs.agents.survey(name)
             run = runs.start(name, prompt, parent=parent, person=parent is None)
             told_of(run.id)
@@ -236,13 +233,13 @@ def agent(name: str, task: str, as_json: bool) -> None:
             if not more:
                 await runs.next_change(0.2)
 
-    done = with_runs(perform)
+    done = run_with_runs(perform)
     if as_json:
         print_json(done)
     else:
-        answer = strip_control_characters(told(done)) or done["status"]
+        answer = strip_control_characters(result_text(done)) or done["status"]
         click.echo(answer, nl=not answer.endswith("\n"))
-    sys.exit(exit_code([done]))
+    sys.exit(runs_exit_code([done]))
 
 
 def _problem(row: dict[str, Any]) -> str:
@@ -258,3 +255,57 @@ def _started(key: str, value: Any) -> str:
 
 def _word(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# MERGED session_commands: `retinue sessions`: what agents go on with when they run again, and letting one begin anew.
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def sessions(ctx: click.Context, as_json: bool) -> None:
+    """List the sessions that agents with `session: true` go on with, the one used last first.
+
+    \b
+    Examples:
+      retinue sessions
+      retinue sessions forget reviewer
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    listed = agent_service().kept.sessions()
+    if as_json:
+        print_json(listed)
+        return
+    rows = [
+        (each["agent"], each["executor"], each["session_id"], each["used_at"], each["folder"] or "-")
+        for each in listed["sessions"]
+    ]
+    if rows:
+        print_table([("AGENT", "EXECUTOR", "SESSION", "LAST USED", "FOLDER"), *rows])
+    else:
+        click.echo("no agent has a session to go on with")
+
+
+@sessions.command()
+@click.argument("agent")
+@json_option
+def forget(agent: str, as_json: bool) -> None:
+    """Let an agent begin anew, in whichever folder it runs next. What its CLI recorded stays on disk.
+
+    \b
+    Example:
+      retinue sessions forget reviewer
+    """
+    from retinue import wiring
+
+    if wiring.is_child():
+        raise Unauthorized("a run cannot forget sessions", hint="do it in a terminal of your own")
+    done = agent_service().kept.forget_session(agent)
+    if as_json:
+        print_json(done)
+    else:
+        for each in done["forgotten"]:
+            click.echo(
+                f"forgotten: {each['session_id']} of {each['agent']} in {each['folder'] or 'a folder'}"
+            )

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from retinue.cli.open_service import service_for_roots
 from retinue.cli.output import json_option, print_json
 from retinue.core import strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service import Service
+    pass
 
-TITLES = {
+
+HANDOFF_TITLES = {
     "found": "Found",
     "decided": "Decided",
     "changed": "Changed",
@@ -63,7 +65,7 @@ def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     lists = {name: given.pop(name) for name in LISTS}
     draft = Draft(lists=lists, **given)
-    made: dict[str, Any] = asyncio.run(create_handoff(service_for(roots), draft))
+    made: dict[str, Any] = asyncio.run(create_handoff(service_for_roots(roots), draft))
     if as_json:
         print_json(made)
     else:
@@ -87,13 +89,13 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
 
     from retinue.service import resume_handoff
 
-    view: dict[str, Any] = asyncio.run(resume_handoff(service_for(roots), name))
+    view: dict[str, Any] = asyncio.run(resume_handoff(service_for_roots(roots), name))
     if as_json:
         print_json(view)
         return
     view = strip_control_characters(view)
     click.echo(f"{view['question']}\n\n{view['summary']}".rstrip())
-    for key, title in TITLES.items():
+    for key, title in HANDOFF_TITLES.items():
         if view.get(key):
             click.echo("\n".join(["", title, *(f"  - {item}" for item in view[key])]))
     if view["references"]:
@@ -103,11 +105,3 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
     click.echo(f"\n{view['note']}")
     if "cut" in view:
         click.echo(view["cut"])
-
-
-def service_for(roots: tuple[str, ...]) -> Service:
-    """The current folder is the root of a command without one."""
-    from retinue.wiring import build_service, read_settings
-
-    loaded = read_settings({"roots": roots})
-    return build_service(loaded if loaded.settings.roots else read_settings({"roots": (".",)}))

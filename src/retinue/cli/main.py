@@ -29,19 +29,19 @@ COMMANDS = {
     "wait": "retinue.cli.run_commands",
     "reply": "retinue.cli.run_commands",
     "cancel": "retinue.cli.run_commands",
-    "dashboard": "retinue.cli.dashboard_command",
-    "sessions": "retinue.cli.session_commands",
+    "dashboard": "retinue.cli.serve_commands",
+    "sessions": "retinue.cli.agent_commands",
     "workflow": "retinue.cli.workflow_commands",
-    "teams": "retinue.cli.team_commands",
-    "team": "retinue.cli.team_commands",
-    "answer": "retinue.cli.team_commands",
-    "schema": "retinue.cli.team_commands",
-    "config": "retinue.cli.config_commands",
+    "teams": "retinue.cli.workflow_commands",
+    "team": "retinue.cli.workflow_commands",
+    "answer": "retinue.cli.workflow_commands",
+    "schema": "retinue.cli.workflow_commands",
+    "config": "retinue.cli.setup_commands",
     "research": "retinue.cli.research_commands",
     "locate": "retinue.cli.research_commands",
     "analyze": "retinue.cli.research_commands",
     "patterns": "retinue.cli.research_commands",
-    "index": "retinue.cli.index_commands",
+    "index": "retinue.cli.research_commands",
     "handoff": "retinue.cli.handoff_commands",
     "install": "retinue.cli.setup_commands",
     "uninstall": "retinue.cli.setup_commands",
@@ -74,9 +74,9 @@ class Commands(click.Group):
             click.echo("interrupted", err=True)
             sys.exit(EXIT_INTERRUPTED)
         except (RetinueError, BaseExceptionGroup) as raised:
-            if (gone := within(raised, BrokenPipeError)) is not None:
+            if (gone := find_error(raised, BrokenPipeError)) is not None:
                 raise gone from None  # `| head` has had enough; click ends quietly then
-            error = within(raised, RetinueError)
+            error = find_error(raised, RetinueError)
             if error is None:
                 raise
             # Imported here because only a failure needs it: what was typed or set may hold a secret.
@@ -91,13 +91,13 @@ class Commands(click.Group):
             sys.exit(exit_code(error))
 
 
-def within(raised: BaseException, kind: type[E]) -> E | None:
+def find_error(raised: BaseException, kind: type[E]) -> E | None:
     """The error of that kind that was raised, or one that comes wrapped in the groups of tasks it passed."""
     if isinstance(raised, kind):
         return raised
     if isinstance(raised, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", raised).exceptions
-        return next((found for each in inside if (found := within(each, kind))), None)
+        return next((found for each in inside if (found := find_error(each, kind))), None)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -30,7 +30,7 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-class Screen:
+class LiveTable:
     """A table that is drawn over itself on a terminal, and written one after another elsewhere."""
 
     def __init__(self) -> None:
@@ -53,3 +53,34 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         click.echo("  ".join(cells).rstrip()[:room])
+
+
+# MERGED terminal: What the terminal can show. Judged by its variables; nothing is asked of it.
+
+HYPERLINK_PROGRAMS = frozenset(("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby"))
+"""Values of TERM_PROGRAM of terminals that show hyperlinks."""
+HYPERLINK_VARIABLES = ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
+"""Variables that only such terminals set."""
+HYPERLINK_TERMS = ("xterm-kitty", "alacritty", "foot", "xterm-ghostty", "wezterm", "contour")
+MIN_VTE_VERSION = 5000
+"""The first version of the library behind GNOME's terminals that has them."""
+
+
+def is_plain_terminal(environ: Mapping[str, str], *, is_tty: bool) -> bool:
+    """Whether to write text alone: to a pipe, to a terminal that cannot do more, or by the user's wish."""
+    return not is_tty or bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+
+
+def supports_hyperlinks(environ: Mapping[str, str], *, is_tty: bool) -> bool:
+    """Whether hyperlinks (OSC 8) are shown as such; elsewhere they might show as noise."""
+    if forced := environ.get("FORCE_HYPERLINK"):
+        return forced != "0"
+    if is_plain_terminal(environ, is_tty=is_tty):
+        return False
+    vte = environ.get("VTE_VERSION", "")
+    return (
+        environ.get("TERM_PROGRAM") in HYPERLINK_PROGRAMS
+        or any(name in environ for name in HYPERLINK_VARIABLES)
+        or environ.get("TERM", "").startswith(HYPERLINK_TERMS)
+        or (vte.isdigit() and int(vte) >= MIN_VTE_VERSION)
+    )

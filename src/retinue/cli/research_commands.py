@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
 from retinue.cli.output import T, json_option, print_json
 from retinue.core import Unavailable
 
-if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
+if TYPE_CHECKING:
     from retinue.service import ResearchRequest, Verb
+
+
+# MERGED index_commands: `retinue index`, and how a question starts it for the next ones.
+
+WORTH_AN_INDEX = 500
+"""Files. From about here on a scan with its look at the history takes a quarter of a second."""
+MOST_SECONDS = 1_800
+LEAST_PRIORITY = 19
+_CREATION_FLAGS = (
+    subprocess.DETACHED_PROCESS | subprocess.IDLE_PRIORITY_CLASS if sys.platform == "win32" else 0
+)
+
+
+@click.command()
+@click.option("--root", "roots", multiple=True, metavar="DIR", help="What to index. Repeatable.")
+@json_option
+def index(roots: tuple[str, ...], as_json: bool) -> None:
+    """Make or renew the index of some roots now, so that the next questions are answered sooner.
+
+    Questions about large trees start this by themselves, behind their answer.
+
+    \b
+    Example:
+      retinue index --root ~/project
+    """
+    from retinue.cli.open_service import service_for_roots
+    from retinue.core import Stop
+    from retinue.service import make_indexes
+
+    began = time.monotonic()
+    folders = make_indexes(service_for_roots(roots), Stop(MOST_SECONDS))
+    seconds = time.monotonic() - began
+    if as_json:
+        print_json({"indexed": folders, "elapsedMs": round(1000 * seconds)})
+    else:
+        click.echo(f"indexed {', '.join(folders)} in {seconds:.1f} s")
+
+
+def start_indexing(roots: Sequence[str]) -> None:
+    """Have `retinue index` done by a process of its own that nobody waits for, and tell a person so."""
+    # Without -P, a file of the project that is named like a library would be loaded in its place.
+    command = [sys.executable, "-P", "-m", "retinue", "index", *(f"--root={root}" for root in roots)]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            creationflags=_CREATION_FLAGS,
+        )
+    except OSError:
+        return  # the answer is there, and the next question scans again
+    if sys.platform != "win32":
+        os.setpriority(os.PRIO_PROCESS, process.pid, LEAST_PRIORITY)
+    process.returncode = 0  # it lives on without us: there is nothing to wait for
+    if sys.stderr.isatty():
+        click.echo(click.style("indexing for the next questions, in the background", dim=True), err=True)
 
 
 def question_options(command: T) -> T:
@@ -44,7 +105,7 @@ def research(artifact: bool, previous: str | None, **options: Any) -> None:
     """
     from retinue.service import research_codebase as verb
 
-    run(verb, artifact=artifact, previous=previous, **options)
+    answer_and_print(verb, artifact=artifact, previous=previous, **options)
 
 
 @click.command()
@@ -58,7 +119,7 @@ def locate(**options: Any) -> None:
     """
     from retinue.service import locate_in_codebase as verb
 
-    run(verb, **options)
+    answer_and_print(verb, **options)
 
 
 @click.command()
@@ -72,7 +133,7 @@ def analyze(**options: Any) -> None:
     """
     from retinue.service import analyze_component as verb
 
-    run(verb, **options)
+    answer_and_print(verb, **options)
 
 
 @click.command()
@@ -86,10 +147,10 @@ def patterns(**options: Any) -> None:
     """
     from retinue.service import find_patterns as verb
 
-    run(verb, **options)
+    answer_and_print(verb, **options)
 
 
-def run(
+def answer_and_print(
     verb: Verb,
     *,
     question: str,
@@ -104,24 +165,24 @@ def run(
     """Ask, and print the answer; the exit code tells whether there is one."""
     import asyncio
 
-    from retinue.cli.report_view import print_report
+    from retinue.cli.research_output import print_report
     from retinue.service import ResearchRequest
 
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
     ask = ResearchRequest(question=question, constraints=given, limit=limit, **more)
-    answer, is_behind = asyncio.run(answered(verb, ask, roots, index=not no_index))
+    answer, is_behind = asyncio.run(ask_service(verb, ask, roots, index=not no_index))
     if as_json:
         print_json(answer)
     else:
         print_report(answer)
     if is_behind:
         start_indexing(roots)
-    if code := exit_code(answer):
+    if code := answer_exit_code(answer):
         raise SystemExit(code)
 
 
-async def answered(
+async def ask_service(
     verb: Verb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
 ) -> tuple[dict[str, Any], bool]:
     """The answer, and whether an index should be made for the next one.
@@ -131,8 +192,8 @@ async def answered(
     from contextlib import AsyncExitStack
     from dataclasses import replace
 
-    from retinue.cli.interrupting import ending_runs
-    from retinue.cli.progress import showing_progress
+    from retinue.cli.open_service import cancel_runs_on_interrupt
+    from retinue.cli.research_output import show_progress
     from retinue.service import can_index
     from retinue.wiring import build_service, is_child, read_settings, recording
 
@@ -149,14 +210,14 @@ async def answered(
             )
         except Unavailable as error:
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
-        ends_with_us = await stack.enter_async_context(ending_runs(service.run_service))
-        is_shown = await stack.enter_async_context(showing_progress(service.run_service))
+        ends_with_us = await stack.enter_async_context(cancel_runs_on_interrupt(service.run_service))
+        is_shown = await stack.enter_async_context(show_progress(service.run_service))
         answer = await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
     # What a run starts ends with it, and an index half made is none.
     return answer, bool(behind) and not is_child() and can_index(loaded.settings)
 
 
-def exit_code(answer: dict[str, Any]) -> int:
+def answer_exit_code(answer: dict[str, Any]) -> int:
     """0 with an answer, 3 if the deadline came first, 1 if the locator failed."""
     status = answer.get("status") or answer["locator"]["status"]
     return {"ok": 0, "timeout": 3, "canceled": 3}.get(status, 1)

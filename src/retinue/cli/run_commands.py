@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from retinue.cli.opened import with_service
-from retinue.cli.output import Screen, json_option, print_json
+from retinue.cli.open_service import run_with_service
+from retinue.cli.output import LiveTable, json_option, print_json
 from retinue.core import strip_control_characters
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
 EXIT_ACTIVE = 4
 
 
-def with_runs(use: Callable[[RunService], Awaitable[T]]) -> T:
-    return with_service(lambda service: use(service.runs))
+def run_with_runs(use: Callable[[RunService], Awaitable[T]]) -> T:
+    return run_with_service(lambda service: use(service.runs))
 
 
-def exit_code(views: list[dict[str, Any]]) -> int:
+def runs_exit_code(views: list[dict[str, Any]]) -> int:
     active = any(view["status"] in ("queued", "running", "waiting_parent_reply") for view in views)
     return EXIT_ACTIVE if active else max(EXIT_BY_STATUS.get(view["status"], 1) for view in views)
 
 
-def told(view: Mapping[str, Any]) -> str:
+def result_text(view: Mapping[str, Any]) -> str:
     """What a run answered; of one that failed, why, and its last words."""
     if "result" in view:
         result = view["result"]
@@ -43,7 +43,7 @@ def told(view: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, (why, hint, view.get("summary"))))
 
 
-def row(view: Mapping[str, Any]) -> tuple[str, ...]:
+def run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
     asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
     seconds = f"{view['elapsed_ms'] / 1000:.1f} s"
     return (view["run_id"], view["status"], seconds, view["agent"], view["task"] + asks)
@@ -65,19 +65,19 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
     """
 
     async def show(known: RunService) -> None:
-        screen = Screen()
+        screen = LiveTable()
         while True:
             listed = known.list(active=active, limit=limit)
             if as_json:
                 print_json(listed)
             else:
                 header = ("RUN", "STATUS", "TIME", "AGENT", "TASK")
-                screen.draw([header, *(row(view) for view in listed["runs"])])
+                screen.draw([header, *(run_row(view) for view in listed["runs"])])
             if not live or as_json:
                 return
             await known.next_change(1.0)
 
-    with_runs(show)
+    run_with_runs(show)
 
 
 @click.command()
@@ -111,7 +111,7 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
         if follow:
             tell(known.logs(run_id, stream=stream, cursor=page["cursor"]))
 
-    with_runs(show)
+    run_with_runs(show)
 
 
 @click.command()
@@ -130,7 +130,7 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
     async def send(known: RunService) -> dict[str, Any]:
         return known.reply(run_id, message_id or known.only_question(run_id), answer)
 
-    done = with_runs(send)
+    done = run_with_runs(send)
     if as_json:
         print_json(done)
     else:
@@ -151,7 +151,7 @@ def cancel(run_id: str, as_json: bool) -> None:
     async def end(known: RunService) -> dict[str, Any]:
         return await known.cancel_and_wait(run_id)
 
-    done = with_runs(end)
+    done = run_with_runs(end)
     if as_json:
         print_json(done)
     else:
@@ -175,12 +175,12 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     async def block(known: RunService) -> dict[str, Any]:
         return await known.wait(run_ids, "any" if any_of_them else "all", timeout)
 
-    done = with_runs(block)
+    done = run_with_runs(block)
     if as_json:
         print_json(done)
     else:
         for view in done["runs"]:
             asks = "".join(f"\n  asks: {each['question']}" for each in view.get("questions", ()))
-            answer = strip_control_characters(f"{asks}\n{told(view)}")
+            answer = strip_control_characters(f"{asks}\n{result_text(view)}")
             click.echo(f"{view['run_id']} {view['status']}{answer}".rstrip())
-    sys.exit(exit_code(done["runs"]))
+    sys.exit(runs_exit_code(done["runs"]))

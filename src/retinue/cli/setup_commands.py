@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from retinue.cli.output import json_option, print_json
+from retinue.cli.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from retinue.service import InstallOutcome
+
 
 HOST_NAMES = ("lmstudio", "claude", "cursor", "vscode", "goose")
 """Repeated from the service, which must not be imported for `--help`; a test compares them."""
@@ -82,7 +85,7 @@ def install(
         if as_json:
             print_json(dataclasses.asdict(outcome))
         else:
-            _tell(outcome)
+            _print_install_outcome(outcome)
 
 
 @click.command()
@@ -106,7 +109,7 @@ def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_jso
         removed = [dataclasses.asdict(outcome) for outcome in outcomes]
         print_json({"removed": removed, "errors": [error.as_dict() for error in errors]})
     for outcome in [] if as_json else outcomes:
-        _tell(outcome)
+        _print_install_outcome(outcome)
     for error in errors:
         click.echo(f"retinue: {error.message}\n  {error.hint}", err=True)
     if not outcomes and not errors and not as_json:
@@ -154,7 +157,7 @@ def _show(value: dict[str, str], text: str, as_json: bool) -> None:
         click.echo(text)
 
 
-def _tell(outcome: InstallOutcome) -> None:
+def _print_install_outcome(outcome: InstallOutcome) -> None:
     place = f"{outcome.title} ({outcome.file})"
     if outcome.action == "none":
         click.echo(f"Retinue is in {place} already: nothing to do.")
@@ -166,3 +169,39 @@ def _tell(outcome: InstallOutcome) -> None:
         click.echo(f"The file as it was: {outcome.backup}")
     for note in outcome.notes:
         click.echo(note, err=not outcome.applied)
+
+
+# MERGED config_commands: `retinue config`.
+
+
+@click.command()
+@click.option("--check", "file", type=click.Path(path_type=Path), metavar="FILE", help="Only try this file.")
+@json_option
+def config(file: Path | None, as_json: bool) -> None:
+    """Show every setting in force and where it came from.
+
+    Later wins: retinue.toml of the project, the user's own file, RETINUE_* variables, flags.
+
+    \b
+    Examples:
+      retinue config
+      retinue config --check retinue.toml
+      RETINUE_LIMITS__MAX_FILES_READ=100 retinue config --json
+    """
+    from retinue.service import check_settings_file, describe_settings, user_settings_location
+    from retinue.wiring import read_settings
+
+    if file is not None:
+        check_settings_file(file)
+        if as_json:
+            print_json({"file": str(file), "valid": True})
+        else:
+            click.echo(f"{file}: every setting is valid")
+        return
+    settings = describe_settings(read_settings({}))
+    if as_json:
+        print_json([dataclasses.asdict(setting) for setting in settings])
+    else:
+        print_table([(setting.key, json.dumps(setting.value), setting.origin) for setting in settings])
+        own, is_there = user_settings_location()
+        click.echo(f"your own file: {own}{'' if is_there else ' (not there yet)'}", err=True)

@@ -3,17 +3,112 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from retinue.cli.following import about, follow, said, task_text, tell, with_workflows
+from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.core import InvalidInput, strip_control_characters
+from retinue.cli.run_commands import runs_exit_code
+from retinue.core import InvalidInput, Unauthorized, strip_control_characters
 
 if TYPE_CHECKING:
+    from retinue.core import RunId
     from retinue.service import WorkflowService
+
+
+# MERGED following: What the commands of workflows and teams share: opening, following one to its end, telling the result.
+
+T = TypeVar("T")
+
+
+def run_with_workflows(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
+    """Not for a run of ours: workflows are its parent's business."""
+    from retinue import wiring
+
+    if wiring.is_child():
+        raise Unauthorized("a run cannot use workflows", hint="ask_parent asks whoever started the run")
+    return run_with_service(lambda service: use(service.workflows))
+
+
+async def follow_workflow(flows: WorkflowService, run_id: RunId) -> dict[str, Any]:
+    """Until it has ended or asks; its steps on stderr as they come. Interrupting ends the workflow."""
+    from retinue.cli.open_service import (
+        cancel_runs_on_interrupt,  # brings asyncio, which `--help` must not wait for
+    )
+
+    async with cancel_runs_on_interrupt(flows.runs) as told_of:
+        told_of(run_id)
+        click.echo(f"run {run_id}", err=True)
+        cursor = 0
+        while True:
+            view = flows.outcome(run_id)
+            if sys.stderr.isatty():
+                cursor = _print_steps(flows, run_id, cursor)
+            if view["status"] not in ("queued", "running") or view.get("questions"):
+                return view
+            await flows.runs.next_change(0.2)
+
+
+def _print_steps(flows: WorkflowService, run_id: RunId, cursor: int) -> int:
+    """What the log has of steps since the cursor; the new cursor."""
+    more = True
+    while more:
+        page = flows.runs.logs(run_id, cursor=cursor)
+        cursor, more = page["cursor"], page["more"]
+        for line in page["log"].splitlines():
+            if line.startswith("stdout: step="):
+                click.echo(line.removeprefix("stdout: "), err=True)
+    return cursor
+
+
+def print_outcome(view: dict[str, Any], as_json: bool) -> None:
+    """The result, or what is asked; ends the command with the code of the run."""
+    if as_json:
+        print_json(view)
+    else:
+        _print_result(strip_control_characters(view))
+    sys.exit(runs_exit_code([view]))
+
+
+def _print_result(view: dict[str, Any]) -> None:
+    if questions := view.get("questions"):
+        click.echo("\n".join(f"asks: {each}" for each in questions))
+        places = " ".join('"..."' for _ in questions)
+        click.echo(f"answer with: retinue answer {view['run_id']} {places}", err=True)
+        return
+    if view.get("output") and view["status"] == "success":
+        click.echo(view["output"])  # alone, so that the next program can read it
+        return
+    click.echo(f"{view.get('decision', view['status'])}: {outcome_text(view)}")
+    if "suggestion" in view:
+        click.echo(view["suggestion"])
+    for issue in view.get("issues", ()):
+        if issue != view.get("reason"):  # which stands above
+            click.echo(f"- {issue}")
+    if savings := view.get("savings"):
+        from retinue.service import savings_table
+
+        click.echo()
+        print_table(savings_table(savings))
+
+
+def outcome_text(view: dict[str, Any]) -> str:
+    error: dict[str, str] = view.get("error") or {}
+    return view.get("reason") or view.get("summary") or error.get("message", "")
+
+
+def read_task(task: str) -> str:
+    text = sys.stdin.read() if task == "-" else task
+    if not text.strip():
+        raise InvalidInput("the task is empty", hint="say what is to be done")
+    return text
+
+
+def workflow_description(row: dict[str, Any]) -> str:
+    return str(row["unavailable"]) if "unavailable" in row else row.get("description", "")
 
 
 @click.group()
@@ -58,14 +153,14 @@ def run(
         raise InvalidInput("give a workflow's name and a task", hint="or --file and a task; quote the task")
     name = words[0] if file is None else None
     assignment = Assignment(
-        feature=task_text(words[-1]), spec_path=spec_path, relevant_files=files, constraints=constraints
+        feature=read_task(words[-1]), spec_path=spec_path, relevant_files=files, constraints=constraints
     )
     spec = None if file is None else _text(file)
 
     async def perform(flows: WorkflowService) -> dict[str, Any]:
-        return await follow(flows, flows.start(name, assignment, spec=spec, person=True).id)
+        return await follow_workflow(flows, flows.start(name, assignment, spec=spec, person=True).id)
 
-    tell(with_workflows(perform), as_json)
+    print_outcome(run_with_workflows(perform), as_json)
 
 
 @workflow.command(name="list")
@@ -83,7 +178,7 @@ def list_them(only_runs: bool, as_json: bool) -> None:
     async def look(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.newest() if only_runs else flows.listed("workflow")
 
-    listed = with_workflows(look)
+    listed = run_with_workflows(look)
     if as_json:
         print_json({"runs" if only_runs else "workflows": listed})
     elif only_runs:
@@ -92,7 +187,7 @@ def list_them(only_runs: bool, as_json: bool) -> None:
         ]
         print_table([("RUN", "STATUS", "DECISION", "WORKFLOW"), *rows])
     else:
-        rows = [(each["name"], each["from"], about(each)) for each in listed]
+        rows = [(each["name"], each["from"], workflow_description(each)) for each in listed]
         print_table([("WORKFLOW", "FROM", "DESCRIPTION"), *rows])
 
 
@@ -110,7 +205,7 @@ def show(run_id: str, as_json: bool) -> None:
     async def look(flows: WorkflowService) -> dict[str, Any]:
         return flows.show(run_id)
 
-    view = with_workflows(look)
+    view = run_with_workflows(look)
     if as_json:
         print_json(view)
         return
@@ -129,7 +224,7 @@ def show(run_id: str, as_json: bool) -> None:
         if "savings" in result:
             click.echo()
             print_table(savings_table(result["savings"]))
-        click.echo(f"\n{result['decision']}: {said(result)}")
+        click.echo(f"\n{result['decision']}: {outcome_text(result)}")
 
 
 @workflow.command()
@@ -148,7 +243,7 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
     async def look(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.check("team" if teams else "workflow", files)
 
-    found = with_workflows(look)
+    found = run_with_workflows(look)
     if as_json:
         print_json({"problems": found})
     else:
@@ -173,13 +268,13 @@ def resume(run_id: str, as_json: bool) -> None:
     async def go_on(flows: WorkflowService) -> dict[str, Any]:
         left = await flows.left_alone(run_id)
         if flows.resume(left):
-            return await follow(flows, left)
+            return await follow_workflow(flows, left)
         view = flows.outcome(run_id)
         if "questions" not in view:
             click.echo("somebody performs it already", err=True)
         return view
 
-    tell(with_workflows(go_on), as_json)
+    print_outcome(run_with_workflows(go_on), as_json)
 
 
 @workflow.command()
@@ -204,7 +299,7 @@ def checks(confirm: bool, given: tuple[str, ...], as_json: bool) -> None:
     async def look(flows: WorkflowService) -> dict[str, Any]:
         return flows.confirm_checks(commands) if confirm else flows.checks()
 
-    shown = with_workflows(look)
+    shown = run_with_workflows(look)
     if as_json:
         print_json(shown)
         return
@@ -228,3 +323,88 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise InvalidInput(f"not NAME=COMMAND: {text!r}", hint='for example --set tests="pytest -q"')
     return name.strip(), command
+
+
+# MERGED team_commands: `retinue teams|team|answer|schema`: agents in order, answers to what workflows ask, and the protocol.
+
+
+@click.command()
+@json_option
+def teams(as_json: bool) -> None:
+    """List the teams that can be given a task.
+
+    \b
+    Example:
+      retinue teams --json
+    """
+
+    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
+        return flows.listed("team")
+
+    listed = run_with_workflows(look)
+    if as_json:
+        print_json({"teams": listed})
+    elif listed:
+        rows = [
+            (each["name"], " > ".join(each.get("agents", ())), each["from"], workflow_description(each))
+            for each in listed
+        ]
+        print_table([("TEAM", "AGENTS", "FROM", "DESCRIPTION"), *rows])
+    else:
+        click.echo("no team is defined: write .retinue/teams/NAME.yaml with `agents: [one, another]`")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("task")
+@json_option
+def team(name: str, task: str, as_json: bool) -> None:
+    """Give a team a task: its agents work in order, each on the output of the one before.
+
+    A task of `-` is read from stdin. Interrupting ends the team.
+
+    \b
+    Example:
+      retinue team review "check hello.py"
+    """
+    from retinue.core import Assignment
+
+    assignment = Assignment(feature=read_task(task))
+
+    async def perform(flows: WorkflowService) -> dict[str, Any]:
+        return await follow_workflow(flows, flows.start(name, assignment, kind="team", person=True).id)
+
+    print_outcome(run_with_workflows(perform), as_json)
+
+
+@click.command()
+@click.argument("run_id")
+@click.argument("answers", nargs=-1, required=True)
+@json_option
+def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
+    """Answer what a workflow asks, one answer for each question, and wait for it to go on.
+
+    \b
+    Example:
+      retinue answer 1k09m8cp19a5a0m "use the staging database"
+    """
+
+    async def go_on(flows: WorkflowService) -> dict[str, Any]:
+        answered = flows.answer(run_id, answers)
+        return await follow_workflow(flows, answered) if flows.is_here(answered) else flows.outcome(answered)
+
+    print_outcome(run_with_workflows(go_on), as_json)
+
+
+@click.command()
+@click.argument("name", type=click.Choice(["handoff"]))
+def schema(name: str) -> None:
+    """Print the JSON Schemas of a protocol: the handoff's request and response.
+
+    \b
+    Example:
+      retinue schema handoff
+    """
+    from retinue.core import handoff_schemas  # imported here because pydantic takes a while
+
+    print_json(handoff_schemas())

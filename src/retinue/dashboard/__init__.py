@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.dashboard.serving import serve_dashboard as serve_dashboard
+    from retinue.dashboard.server import serve_dashboard as serve_dashboard
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "serving": "serve_dashboard",
+            "server": "serve_dashboard",
         },
     )

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from retinue.dashboard.layout import stranger
+from retinue.dashboard.layout import bare_page
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -23,8 +23,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-WRONG_NAME = ("This is not the address of the dashboard.", "Open the link that it printed.")
-NO_LINK = (
+WRONG_HOST = ("This is not the address of the dashboard.", "Open the link that it printed.")
+NO_TOKEN = (
     "This page is for whoever holds its link.",
     "Open the link that `retinue dashboard` printed. If you have just done so, reload this page.",
 )
@@ -34,7 +34,7 @@ STALE_LINK = (
 )
 
 
-class Keys:
+class LinkTokens:
     """The token of the printed link, good until we end, and tickets, each good for one visit.
 
     A ticket is for a browser that we start ourselves: everybody on the machine can read its command line.
@@ -63,8 +63,8 @@ def _same(one: str, other: str) -> bool:
     return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
-class Guard:
-    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
+class AccessMiddleware:
+    def __init__(self, app: ASGIApp, keys: LinkTokens, port: int) -> None:
         self._app = app
         self._keys = keys
         names = ("127.0.0.1", "localhost")
@@ -86,19 +86,19 @@ class Guard:
         """What to answer instead of the page; None for those who may see it."""
         host = request.headers.get("host", "")
         if host not in self._hosts:  # another name that leads here is somebody's trick
-            return stranger(421, *WRONG_NAME)
+            return bare_page(421, *WRONG_HOST)
         if "token" in request.query_params:
             return self._enter(request)
         if not self._keys.is_token(request.cookies.get(self._cookie, "")):
-            return stranger(403, *NO_LINK)
+            return bare_page(403, *NO_TOKEN)
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") != f"http://{host}":
-            return stranger(403, "This did not come from the dashboard's own page.", "Answer on the page.")
+            return bare_page(403, "This did not come from the dashboard's own page.", "Answer on the page.")
         return None
 
     def _enter(self, request: Request) -> Response:
         """The token goes into a cookie and out of the address, so that no history keeps it."""
         if request.method != "GET" or not self._keys.opens(request.query_params["token"]):
-            return stranger(403, *STALE_LINK)
+            return bare_page(403, *STALE_LINK)
         response = RedirectResponse("/", 303)
         response.set_cookie(self._cookie, self._keys.token, httponly=True, samesite="strict")
         return response

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from retinue.core import strip_control_characters
 
-VOID = frozenset({"input", "link", "meta"})
+VOID_ELEMENTS = frozenset({"input", "link", "meta"})
 
 
 class Html(str):
@@ -20,21 +20,21 @@ class Html(str):
     __slots__ = ()
 
 
-Inside: TypeAlias = "str | Iterable[Html] | None"
-Attribute: TypeAlias = "str | float | bool | None"
+HtmlContent: TypeAlias = "str | Iterable[Html] | None"
+HtmlAttribute: TypeAlias = "str | float | bool | None"
 
 
-def tag(name: str, /, *inside: Inside, **attributes: Attribute) -> Html:
+def tag(name: str, /, *inside: HtmlContent, **attributes: HtmlAttribute) -> Html:
     """`tag("a", "here", href="/")`. Attributes that Python reserves end in `_`; false ones are left out."""
     opening = f"<{name}{''.join(map(_attribute, attributes, attributes.values()))}>"
-    return Html(opening if name in VOID else f"{opening}{joined(*inside)}</{name}>")
+    return Html(opening if name in VOID_ELEMENTS else f"{opening}{join_markup(*inside)}</{name}>")
 
 
-def joined(*inside: Inside) -> Html:
+def join_markup(*inside: HtmlContent) -> Html:
     return Html("".join(map(_markup, inside)))
 
 
-def _markup(inside: Inside) -> str:
+def _markup(inside: HtmlContent) -> str:
     if inside is None:
         return ""
     if isinstance(inside, Html):
@@ -42,7 +42,7 @@ def _markup(inside: Inside) -> str:
     return _escaped(inside) if isinstance(inside, str) else "".join(inside)
 
 
-def _attribute(name: str, value: Attribute) -> str:
+def _attribute(name: str, value: HtmlAttribute) -> str:
     if value is None or value is False:
         return ""
     written = name.rstrip("_").replace("_", "-")

@@ -8,14 +8,14 @@ from typing import Any
 
 from retinue.core import counted, name_invisible_characters
 from retinue.dashboard.html import Html, tag
-from retinue.dashboard.words import cut, duration
+from retinue.dashboard.layout import format_duration, split_at
 
 SHOWN_LETTERS = 10_000
 SHOWN_RULE = 200
 VERDICTS = ("allow", "always", "deny")
 
 
-def card(asked: Mapping[str, Any], back: str) -> Html:
+def question_card(asked: Mapping[str, Any], back: str) -> Html:
     """`back` is the page to return to when it is answered."""
     message, permission = asked["message_id"], asked.get("permission")
     who = tag(
@@ -28,7 +28,7 @@ def card(asked: Mapping[str, Any], back: str) -> Html:
         "p",
         tag("a", "run ", asked["run_id"], href=f"/runs/{asked['run_id']}", id=f"run-of-{message}"),
         f" on “{asked['task']}”, asked ",
-        tag("time", duration(time.time() - asked["asked_at"]), data_since=asked["asked_at"]),
+        tag("time", format_duration(time.time() - asked["asked_at"]), data_since=asked["asked_at"]),
         " ago",
         class_="about",
     )
@@ -36,25 +36,25 @@ def card(asked: Mapping[str, Any], back: str) -> Html:
         "form",
         tag("input", type="hidden", name="message", value=message),
         tag("input", type="hidden", name="back", value=back),
-        *(_decision(message, permission) if permission else _words(message)),
+        *(_permission_buttons(message, permission) if permission else _answer_fields(message)),
         method="post",
         action=f"/runs/{asked['run_id']}/answer",
     )
-    wanted = _wanted(permission) if permission else [_shown(asked["question"])]
+    wanted = _permission_details(permission) if permission else [_long_text(asked["question"])]
     return tag("article", who, about, *wanted, form, id=f"asked-{message}", aria_labelledby=f"who-{message}")
 
 
-def _wanted(permission: Mapping[str, Any]) -> list[Html]:
-    left = tag("time", duration(permission["denied_in_s"]), data_until=permission["denied_at"])
+def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
+    left = tag("time", format_duration(permission["denied_in_s"]), data_until=permission["denied_at"])
     return [
         tag(
             "p",
             tag("code", name_invisible_characters(permission["tool"])),
             " on:" if permission["subject"] else None,
         ),
-        *([_shown(name_invisible_characters(permission["subject"]))] if permission["subject"] else []),
+        *([_long_text(name_invisible_characters(permission["subject"]))] if permission["subject"] else []),
         *(
-            [tag("p", "with:"), _shown(name_invisible_characters(permission["details"]))]
+            [tag("p", "with:"), _long_text(name_invisible_characters(permission["details"]))]
             if permission["details"]
             else []
         ),
@@ -62,13 +62,13 @@ def _wanted(permission: Mapping[str, Any]) -> list[Html]:
     ]
 
 
-def _shown(text: str) -> Html:
-    kept, left_out = cut(text, SHOWN_LETTERS)
+def _long_text(text: str) -> Html:
+    kept, left_out = split_at(text, SHOWN_LETTERS)
     more = f"Cut here: {counted(left_out, 'character')} more cannot be shown."
     return tag("div", tag("pre", kept, tabindex="0"), tag("p", more, class_="warning") if left_out else None)
 
 
-def _words(message: str) -> list[Html]:
+def _answer_fields(message: str) -> list[Html]:
     field = f"answer-{message}"
     return [
         tag("label", "Answer", for_=field),
@@ -77,7 +77,7 @@ def _words(message: str) -> list[Html]:
     ]
 
 
-def _decision(message: str, permission: Mapping[str, Any]) -> list[Html]:
+def _permission_buttons(message: str, permission: Mapping[str, Any]) -> list[Html]:
     """Denying is first: it is what the Enter key does in the field for its reason."""
 
     def button(verdict: str, label: str) -> Html:

@@ -1,4 +1,4 @@
-"""The doctor finds the models that answer, on this machine alone, and repeats no secret (P6, P8, P10)."""
+"""The doctor checks model endpoints on this machine only, and shows no secret (P6, P8, P10)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from retinue.models import EndpointPlan, ModelPlan, TierPlan
 from retinue.models.fake_endpoint import FakeEndpoint, serving
 from retinue.models.fake_profiles import PROFILES, FakeServerState
 from retinue.models.scripted import Scripted
-from retinue.setup import DoctorCheck
-from retinue.setup.checks import endpoints as module
-from retinue.setup.checks.endpoints import endpoints
+from retinue.setup import DoctorCheck, model_checks as module
+from retinue.setup.model_checks import check_model_endpoints
 
 
 class Models(BaseHTTPRequestHandler):
-    """An endpoint whose behaviour is the first part of its path."""
+    """A fake endpoint. The first part of the path selects its behaviour."""
 
     def do_GET(self) -> None:
         kind, _, rest = self.path.strip("/").partition("/")
@@ -62,7 +61,7 @@ def only(checks: list[DoctorCheck]) -> DoctorCheck:
 
 
 def endpoint(url: str, seconds: float = 30, model: str = "") -> DoctorCheck:
-    return only(endpoints(ModelPlan(endpoint=url, model=model), {}, seconds))
+    return only(check_model_endpoints(ModelPlan(endpoint=url, model=model), {}, seconds))
 
 
 async def examined(
@@ -70,7 +69,7 @@ async def examined(
 ) -> list[DoctorCheck]:
     async with serving(FakeEndpoint(Scripted([]), PROFILES[kind], state)) as url:
         whole = ModelPlan(endpoint=url_of, model=plan.model, endpoints={url_of: EndpointPlan(url)})
-        checks = await anyio.to_thread.run_sync(partial(endpoints, whole, {}, 30))
+        checks = await anyio.to_thread.run_sync(partial(check_model_endpoints, whole, {}, 30))
     return [
         DoctorCheck(each.name, each.status, each.finding.replace(url, "URL"), each.fix) for each in checks
     ]
@@ -78,11 +77,12 @@ async def examined(
 
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_endpoint_that_answers_is_told_with_its_model(port: int, host: str, tail: str) -> None:
+def test_working_endpoint_is_reported_with_its_model(port: int, host: str, tail: str) -> None:
     found = endpoint(f"http://{host}:{port}/good{tail}")
     assert found.status == "ok"
     assert (
-        "is an unknown server with model-0[0m (4,096 tokens of context, 1 slot, takes tools)" in found.finding
+        "is an unknown server with model-0[0m (4,096 tokens of context, 1 slot, supports tools)"
+        in found.finding
     )
 
 
@@ -97,7 +97,7 @@ def test_endpoint_that_answers_is_told_with_its_model(port: int, host: str, tail
         ("deep", "not as an OpenAI-compatible"),
     ],
 )
-def test_endpoint_that_answers_otherwise_is_told_apart(port: int, kind: str, words: str) -> None:
+def test_each_kind_of_wrong_answer_is_reported_differently(port: int, kind: str, words: str) -> None:
     found = endpoint(f"http://127.0.0.1:{port}/{kind}/v1")
     assert found.status == "problem"
     assert words in found.finding
@@ -108,13 +108,13 @@ def test_endpoint_that_answers_otherwise_is_told_apart(port: int, kind: str, wor
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("lmstudio", "LM Studio with scripted (16,384 tokens of context, 4 slots, takes tools)"),
-        ("ollama", "Ollama with scripted (16,384 tokens of context, 1 slot, takes no tools)"),
-        ("llamacpp", "llama.cpp with scripted (16,384 tokens of context, 2 slots, takes no tools)"),
-        ("vllm", "vLLM with scripted (16,384 tokens of context, 4 slots, takes tools)"),
+        ("lmstudio", "LM Studio with scripted (16,384 tokens of context, 4 slots, supports tools)"),
+        ("ollama", "Ollama with scripted (16,384 tokens of context, 1 slot, no tool support)"),
+        ("llamacpp", "llama.cpp with scripted (16,384 tokens of context, 2 slots, no tool support)"),
+        ("vllm", "vLLM with scripted (16,384 tokens of context, 4 slots, supports tools)"),
     ],
 )
-async def test_every_kind_is_named_with_what_it_can_do(kind: str, words: str) -> None:
+async def test_every_server_kind_is_reported_with_its_capabilities(kind: str, words: str) -> None:
     state = FakeServerState(context=16_384, tools=False, slots=2 if kind == "llamacpp" else None)
     assert await examined(kind, state, ModelPlan()) == [
         DoctorCheck("model endpoint it", "ok", f"URL is {words}")
@@ -122,33 +122,33 @@ async def test_every_kind_is_named_with_what_it_can_do(kind: str, words: str) ->
 
 
 @pytest.mark.anyio
-async def test_a_small_context_comes_with_advice() -> None:
+async def test_small_context_comes_with_advice() -> None:
     [found] = await examined("ollama", FakeServerState(), ModelPlan())
-    assert found.status == "ok" and "8,192 or more" in found.fix
+    assert found.status == "ok" and "8,192 tokens or more" in found.fix
 
 
 @pytest.mark.anyio
-async def test_a_model_that_is_not_loaded_yet_is_told_as_such() -> None:
+async def test_model_that_is_not_loaded_yet_is_reported() -> None:
     [found] = await examined("lmstudio", FakeServerState(loaded=False), ModelPlan(model="scripted"))
     assert "scripted (not loaded yet, 4,096 tokens of context assumed" in found.finding
 
 
 @pytest.mark.anyio
-async def test_a_model_the_server_does_not_have_is_a_problem_with_those_it_has() -> None:
+async def test_missing_model_is_a_problem_and_the_fix_lists_available_models() -> None:
     [found] = await examined("ollama", FakeServerState(), ModelPlan(model="qwen3"))
     assert found.status == "problem"
     assert "does not have qwen3" in found.finding and found.fix.endswith("scripted")
 
 
 @pytest.mark.anyio
-async def test_a_server_that_takes_any_name_for_its_own_model_is_told() -> None:
+async def test_server_that_ignores_the_model_name_is_a_warning() -> None:
     """P8"""
     [found] = await examined("llamacpp", FakeServerState(), ModelPlan(model="qwen3"))
     assert found.status == "warning"
-    assert found.fix == "it answers to every name with what it has: scripted"
+    assert found.fix == "this server ignores the model name and uses what it has: scripted"
 
 
-def test_every_configured_endpoint_is_named(port: int) -> None:
+def test_every_configured_endpoint_is_checked(port: int) -> None:
     plan = ModelPlan(
         endpoint=f"http://127.0.0.1:{port}/good",
         endpoints={
@@ -158,7 +158,7 @@ def test_every_configured_endpoint_is_named(port: int) -> None:
         },
         tiers={"strong": TierPlan("big")},
     )
-    found = {check.name: check for check in endpoints(plan, {}, 30)}
+    found = {check.name: check for check in check_model_endpoints(plan, {}, 30)}
     assert {name: check.status for name, check in found.items()} == {
         "model endpoint": "ok",
         "model endpoint big": "problem",
@@ -168,12 +168,12 @@ def test_every_configured_endpoint_is_named(port: int) -> None:
     assert "NO_SUCH_KEY" in found["model endpoint keyed"].finding
 
 
-def test_a_tier_that_leads_nowhere_is_a_problem() -> None:
-    found = only(endpoints(ModelPlan(tiers={"fast": TierPlan("nowhere")}), {}))
+def test_tier_with_an_unknown_endpoint_is_a_problem() -> None:
+    found = only(check_model_endpoints(ModelPlan(tiers={"fast": TierPlan("nowhere")}), {}))
     assert found.status == "problem" and "no endpoint is called nowhere" in found.finding
 
 
-def test_endpoint_that_is_not_there_is_a_problem_with_the_way_to_start_one() -> None:
+def test_unreachable_endpoint_is_a_problem_and_the_fix_says_how_to_start_it() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         found = endpoint(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
@@ -181,13 +181,13 @@ def test_endpoint_that_is_not_there_is_a_problem_with_the_way_to_start_one() -> 
     assert "does not answer" in found.finding and "ollama serve" in found.fix
 
 
-def test_endpoint_that_never_answers_is_given_up() -> None:
+def test_endpoint_that_never_answers_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = endpoint(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", 0.2)
     assert found.status == "problem"
 
 
-def test_endpoint_that_speaks_no_http_is_given_up() -> None:
+def test_endpoint_that_speaks_no_http_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as strange:
 
         def speak() -> None:
@@ -202,8 +202,8 @@ def test_endpoint_that_speaks_no_http_is_given_up() -> None:
     assert found.status == "problem"
 
 
-def test_endpoint_elsewhere_is_not_contacted() -> None:
-    """The address is one that documentation reserves: contacting it would only time out."""
+def test_remote_endpoint_is_not_contacted() -> None:
+    """The address is reserved for documentation, so contacting it would time out."""
     found = endpoint("https://192.0.2.1:8443/v1", 0.1)
     assert found.status == "warning"
     assert "https://192.0.2.1:8443/v1 is not on this machine" in found.finding
@@ -216,18 +216,18 @@ def test_endpoint_elsewhere_is_not_contacted() -> None:
         *("https://user:hunter2@192.0.2.1/v1", "https://192.0.2.1/v1?key=hunter2"),
     ],
 )
-def test_what_is_no_url_is_a_problem_and_not_repeated(url: str) -> None:
+def test_invalid_url_is_a_problem_and_is_not_shown(url: str) -> None:
     """P6"""
-    found = only(endpoints(ModelPlan(endpoint="it", endpoints={"it": EndpointPlan(url)}), {}))
+    found = only(check_model_endpoints(ModelPlan(endpoint="it", endpoints={"it": EndpointPlan(url)}), {}))
     assert found.status == "problem"
     assert "http://127.0.0.1:1234/v1" in found.fix
     assert "hunter2" not in str(found)
 
 
-def test_without_configuration_the_well_known_ports_are_looked_at() -> None:
-    """P10: no model is no problem."""
-    assert set(module.WELL_KNOWN) == {1234, 11434, 8080, 8000}
-    found = only(endpoints(ModelPlan(), {}))
+def test_without_configuration_the_well_known_ports_are_scanned() -> None:
+    """P10: having no model is not a problem."""
+    assert set(module.WELL_KNOWN_PORTS) == {1234, 11434, 8080, 8000}
+    found = only(check_model_endpoints(ModelPlan(), {}))
     assert found.status == "ok"
     assert "none is configured" in found.finding
     assert found.fix
@@ -246,7 +246,7 @@ def test_model_on_a_well_known_port_is_found() -> None:
     with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
-        found = only(endpoints(ModelPlan(), {}))
+        found = only(check_model_endpoints(ModelPlan(), {}))
         server.shutdown()
         thread.join(5)
     assert "http://127.0.0.1:11434/v1 (an unknown server) answers with model-0" in found.finding

@@ -1,4 +1,4 @@
-"""A host's file is changed in one step or not at all, and what was there is kept (P5, P7, P8)."""
+"""A host's file is changed atomically or not at all, with a backup (P5, P7, P8)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from retinue.core import ConfigInvalid, RetinueError, Unavailable
-from retinue.setup import HOSTS, Machine, ServerEntry, apply_change, host_named, plan_install, plan_uninstall
-from retinue.setup.change import installed
+from retinue.setup import HOSTS, Machine, ServerEntry, apply_change, find_host, plan_install, plan_uninstall
+from retinue.setup.host_file_change import read_installed_entry
 from retinue.setup.hosts import Host
 
 NOON = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
-CURSOR = host_named("cursor")
+CURSOR = find_host("cursor")
 NEIGHBOUR = '{\n  "mcpServers": {\n    "other": {"command": "x", "env": {"TOKEN": "hunter2"}}\n  }\n}\n'
 
 
@@ -35,12 +35,12 @@ def leftovers(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_installing_is_complete_and_twice_is_once(machine: Machine, entry: ServerEntry, host: Host) -> None:
+def test_installing_twice_changes_the_file_once(machine: Machine, entry: ServerEntry, host: Host) -> None:
     for scope in host.scopes:
         change = plan_install(host, entry, scope, machine)
         assert change.action == "add"
         assert apply_change(change) is None
-        assert installed(host, scope, machine) == host.filled(entry)
+        assert read_installed_entry(host, scope, machine) == host.build_entry(entry)
         written = change.path.read_bytes()
         again = plan_install(host, entry, scope, machine)
         assert (again.action, again.diff(), apply_change(again)) == ("none", "", None)
@@ -49,7 +49,7 @@ def test_installing_is_complete_and_twice_is_once(machine: Machine, entry: Serve
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_uninstalling_takes_it_out_and_says_when_there_is_nothing(
+def test_uninstall_removes_the_entry_and_then_has_nothing_to_do(
     machine: Machine, entry: ServerEntry, host: Host
 ) -> None:
     assert plan_uninstall(host, "user", machine).action == "none"
@@ -58,17 +58,17 @@ def test_uninstalling_takes_it_out_and_says_when_there_is_nothing(
     assert change.action == "remove"
     backup = apply_change(change)
     assert backup is not None and "retinue" in backup.read_text()
-    assert installed(host, "user", machine) is None
+    assert read_installed_entry(host, "user", machine) is None
     assert plan_uninstall(host, "user", machine).action == "none"
 
 
-def test_planning_alone_touches_nothing(machine: Machine, entry: ServerEntry) -> None:
+def test_planning_writes_nothing(machine: Machine, entry: ServerEntry) -> None:
     plan_install(CURSOR, entry, "user", machine).diff()
     plan_uninstall(CURSOR, "user", machine)
     assert list(machine.home.iterdir()) == []
 
 
-def test_round_trip_restores_the_file_and_keeps_a_copy_of_each_state(
+def test_uninstall_restores_the_file_and_each_change_makes_a_backup(
     machine: Machine, entry: ServerEntry
 ) -> None:
     path = cursor_file(machine)
@@ -89,7 +89,7 @@ def test_new_roots_replace_the_old_entry(machine: Machine, entry: ServerEntry) -
     assert '+        "/b"' in change.diff()
 
 
-def test_bytes_outside_our_entry_stay_whatever_they_are(machine: Machine, entry: ServerEntry) -> None:
+def test_bytes_outside_our_entry_are_unchanged(machine: Machine, entry: ServerEntry) -> None:
     original = '\ufeff{\r\n\t// ключ\r\n\t"mcpServers": {\r\n\t\t"ö": {},\r\n\t},\r\n}'.encode()
     path = cursor_file(machine, original)
     apply_change(plan_install(CURSOR, entry, "user", machine))
@@ -98,7 +98,7 @@ def test_bytes_outside_our_entry_stay_whatever_they_are(machine: Machine, entry:
     assert path.read_bytes() == original
 
 
-def test_diff_shows_where_and_what_but_no_neighbours_secret(machine: Machine) -> None:
+def test_diff_masks_the_values_of_other_servers(machine: Machine) -> None:
     """P6."""
     cursor_file(machine)
     entry = ServerEntry.serving(("/opt/bin/retinue",), env={"KEY": "swordfish"})
@@ -115,19 +115,19 @@ def test_diff_shows_where_and_what_but_no_neighbours_secret(machine: Machine) ->
         (b"{", "line 1"),
         (b"[]", "not an object"),
         (b'{"mcpServers": 1}', "not an object"),
-        (b'{"mcpServers": {"a": 1, "a": 2}}', "stands twice"),
+        (b'{"mcpServers": {"a": 1, "a": 2}}', "duplicate key"),
         (b"\xff\xfe{\x00}\x00", "UTF-8"),
         (b'{"a": "\xe4"}', "UTF-8"),
     ],
 )
-def test_file_that_does_not_parse_is_left_alone(
+def test_file_that_does_not_parse_is_not_changed(
     machine: Machine, entry: ServerEntry, contents: bytes, complaint: str
 ) -> None:
     path = cursor_file(machine, contents)
     for plan in (
         lambda: plan_install(CURSOR, entry, "user", machine),
         lambda: plan_uninstall(CURSOR, "user", machine),
-        lambda: installed(CURSOR, "user", machine),
+        lambda: read_installed_entry(CURSOR, "user", machine),
     ):
         with pytest.raises(ConfigInvalid, match=complaint) as refusal:
             plan()
@@ -139,16 +139,16 @@ def test_file_that_does_not_parse_is_left_alone(
 
 
 def test_edit_that_would_change_something_else_is_refused(machine: Machine, entry: ServerEntry) -> None:
-    """P7: the line break that a new key needs before it would become part of this text."""
+    """P7: the line break before a new key would become part of this block text."""
     path = machine.home / ".config/goose/config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("a: |+\n  kept")
     with pytest.raises(ConfigInvalid, match="without changing something else"):
-        plan_install(host_named("goose"), entry, "user", machine)
+        plan_install(find_host("goose"), entry, "user", machine)
     assert path.read_text() == "a: |+\n  kept"
 
 
-def test_link_is_followed_and_stays_a_link(machine: Machine, entry: ServerEntry, tmp_path: Path) -> None:
+def test_symlink_is_followed_and_kept(machine: Machine, entry: ServerEntry, tmp_path: Path) -> None:
     kept = tmp_path / "dotfiles/mcp.json"
     kept.parent.mkdir()
     kept.write_text(NEIGHBOUR)
@@ -161,15 +161,15 @@ def test_link_is_followed_and_stays_a_link(machine: Machine, entry: ServerEntry,
     assert backup is not None and backup.parent == kept.parent
 
 
-def test_what_is_not_a_readable_file_is_refused(machine: Machine, entry: ServerEntry) -> None:
+def test_path_that_is_not_a_readable_file_is_refused(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     path.unlink()
     path.symlink_to(machine.home / "nowhere")
-    with pytest.raises(ConfigInvalid, match="link to nothing"):
+    with pytest.raises(ConfigInvalid, match="broken symlink"):
         plan_install(CURSOR, entry, "user", machine)
     path.unlink()
     path.mkdir()
-    with pytest.raises(ConfigInvalid, match="not a file"):
+    with pytest.raises(ConfigInvalid, match="not a regular file"):
         plan_install(CURSOR, entry, "user", machine)
     path.rmdir()
     path.symlink_to(path)
@@ -178,15 +178,15 @@ def test_what_is_not_a_readable_file_is_refused(machine: Machine, entry: ServerE
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_pipe_in_the_files_place_does_not_hang(machine: Machine, entry: ServerEntry) -> None:
+def test_named_pipe_in_place_of_the_file_does_not_hang(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(ConfigInvalid, match="not a file"):
+    with pytest.raises(ConfigInvalid, match="not a regular file"):
         plan_install(CURSOR, entry, "user", machine)
 
 
-def test_file_beyond_any_settings_size_is_refused(machine: Machine, entry: ServerEntry) -> None:
+def test_huge_file_is_refused(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine, "")
     with path.open("r+b") as file:
         file.truncate(40 * 1024 * 1024)
@@ -194,7 +194,7 @@ def test_file_beyond_any_settings_size_is_refused(machine: Machine, entry: Serve
         plan_install(CURSOR, entry, "user", machine)
 
 
-def test_read_only_file_is_left_alone(machine: Machine, entry: ServerEntry) -> None:
+def test_read_only_file_is_not_changed(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     path.chmod(0o444)
     with pytest.raises(Unavailable, match="read-only"):
@@ -203,14 +203,14 @@ def test_read_only_file_is_left_alone(machine: Machine, entry: ServerEntry) -> N
     assert leftovers(path) == []
 
 
-def test_folder_that_cannot_be_made_is_explained(machine: Machine, entry: ServerEntry) -> None:
+def test_folder_that_cannot_be_created_is_explained(machine: Machine, entry: ServerEntry) -> None:
     (machine.home / ".cursor").write_text("a file where the folder should be")
     with pytest.raises(Unavailable, match="cannot be"):
         apply_change(plan_install(CURSOR, entry, "user", machine))
 
 
 @pytest.mark.parametrize("contents", [NEIGHBOUR.replace("other", "newer"), None])
-def test_change_by_another_program_in_between_is_noticed(
+def test_change_by_another_program_after_planning_is_detected(
     machine: Machine, entry: ServerEntry, contents: str | None
 ) -> None:
     path = cursor_file(machine)
@@ -225,19 +225,17 @@ def test_change_by_another_program_in_between_is_noticed(
     assert leftovers(path) == []
 
 
-def test_file_that_appears_in_between_is_noticed(machine: Machine, entry: ServerEntry) -> None:
+def test_file_created_after_planning_is_detected(machine: Machine, entry: ServerEntry) -> None:
     change = plan_install(CURSOR, entry, "user", machine)
     path = cursor_file(machine)
-    with pytest.raises(Unavailable, match="changed by another program"):
+    with pytest.raises(Unavailable, match="another program changed"):
         apply_change(change)
     assert path.read_text() == NEIGHBOUR
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_permissions_are_kept_on_the_file_and_its_copy(
-    machine: Machine, entry: ServerEntry, mode: int
-) -> None:
+def test_file_and_backup_keep_the_permissions(machine: Machine, entry: ServerEntry, mode: int) -> None:
     path = cursor_file(machine)
     path.chmod(mode)
     backup = apply_change(plan_install(CURSOR, entry, "user", machine))
@@ -246,7 +244,7 @@ def test_permissions_are_kept_on_the_file_and_its_copy(
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root may give files away")
-def test_owner_is_kept(machine: Machine, entry: ServerEntry) -> None:
+def test_file_keeps_its_owner(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     os.chown(path, 12345, 54321)
     apply_change(plan_install(CURSOR, entry, "user", machine))
@@ -254,7 +252,7 @@ def test_owner_is_kept(machine: Machine, entry: ServerEntry) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
-def test_new_user_file_is_the_users_alone(machine: Machine, entry: ServerEntry) -> None:
+def test_new_user_file_is_readable_only_by_the_user(machine: Machine, entry: ServerEntry) -> None:
     """P6: variables given with --env may be secrets."""
     change = plan_install(CURSOR, entry, "user", machine)
     apply_change(change)
@@ -264,42 +262,37 @@ def test_new_user_file_is_the_users_alone(machine: Machine, entry: ServerEntry) 
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from retinue.core.errors import Unavailable
-from retinue.setup.change import apply, plan_install
-from retinue.setup.entry import Entry
-from retinue.setup.hosts import host_named
-from retinue.setup.machine import Machine
+from retinue.core import Unavailable
+from retinue.setup import Machine, ServerEntry, apply_change, find_host, plan_install
 home = Path(sys.argv[1])
 machine = Machine("linux", home, home, {})
-change = plan_install(host_named("cursor"), Entry.serving(("/r",)), "user", machine)
+change = plan_install(find_host("cursor"), ServerEntry.serving(("/r",)), "user", machine)
 resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
 try:
-    apply(change)
+    apply_change(change)
 except Unavailable as error:
     print(error)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
-def test_disk_that_fills_up_leaves_the_file_whole(machine: Machine) -> None:
-    """P5: a process that may write no more than 64 bytes stands for a full disk."""
+def test_full_disk_leaves_the_file_unchanged(machine: Machine) -> None:
+    """P5: a process with a file size limit of 64 bytes simulates a full disk."""
     path = cursor_file(machine)
     ran = subprocess.run(
         [sys.executable, "-B", "-c", FULL_DISK, str(machine.home)], capture_output=True, text=True, timeout=50
     )
-    assert "~/.cursor/mcp.json cannot be written" in ran.stdout or "cannot be written" in ran.stdout, (
-        ran.stderr
-    )
+    assert "~/.cursor/mcp.json cannot be written" in ran.stdout, ran.stderr
     assert path.read_text() == NEIGHBOUR
     assert leftovers(path) == []
 
 
-def test_two_installations_at_once_leave_a_whole_file(machine: Machine, entry: ServerEntry) -> None:
-    """Both planned on the same state: the second to write finds the first's work and gives way."""
+def test_second_of_two_concurrent_installations_is_refused(machine: Machine, entry: ServerEntry) -> None:
+    """Both are planned on the same content, so the second sees that the file has changed."""
     cursor_file(machine)
     first = plan_install(CURSOR, entry, "user", machine)
     second = plan_install(CURSOR, replace(entry, args=("serve",)), "user", machine)
     apply_change(first)
-    with pytest.raises(Unavailable, match="changed by another program"):
+    with pytest.raises(Unavailable, match="another program changed"):
         apply_change(second)
-    assert installed(CURSOR, "user", machine) == CURSOR.filled(entry)
+    assert read_installed_entry(CURSOR, "user", machine) == CURSOR.build_entry(entry)

@@ -1,4 +1,4 @@
-"""The page of one run: where it stands, what it said, what it was denied, what it started."""
+"""The first page: what waits for a person, what goes on, what ended last."""
 
 from __future__ import annotations
 
@@ -8,27 +8,50 @@ from typing import Any, cast
 from starlette.responses import HTMLResponse
 
 from retinue.core import counted
-from retinue.dashboard import words
-from retinue.dashboard.home_page import badge, elapsed, listed, section
-from retinue.dashboard.html import Html, joined, tag
-from retinue.dashboard.layout import page
-from retinue.dashboard.questions import card
+from retinue.dashboard import layout
+from retinue.dashboard.html import Html, join_markup, tag
+from retinue.dashboard.layout import elapsed_time, page, run_table, section, status_badge
+from retinue.dashboard.question_cards import question_card
+
+
+def home_page(view: Mapping[str, Any]) -> HTMLResponse:
+    asked = view["asked"]
+    title = f"({len(asked)}) Retinue" if asked else "Retinue"
+    return page(
+        title,
+        tag("h1", "Runs", id="title"),
+        section(
+            "asked",
+            "Waiting for you",
+            [question_card(each, "home") for each in asked],
+            "Nothing waits for you.",
+        ),
+        run_table("active", "Active", view["active"], "Nothing is running."),
+        tag("p", "More are active than are listed here: `retinue runs --active`", id="more")
+        if view["more_active"]
+        else None,
+        run_table("recent", "Ended last", view["recent"], "Nothing has run yet."),
+        live="/live",
+    )
+
+
+# MERGED run_page: The page of one run: where it stands, what it said, what it was denied, what it started.
 
 ENDED = ("success", "error", "timeout", "canceled", "interrupted")
 FACTS = ("caller", "executor", "model", "tools", "exit_code", "limits", "usage")
 
 
-def one(run: Mapping[str, Any]) -> HTMLResponse:
+def run_page(run: Mapping[str, Any]) -> HTMLResponse:
     run_id = run["run_id"]
-    asked = [card(each, "run") for each in run["asked"]]
+    asked = [question_card(each, "run") for each in run["asked"]]
     return page(
-        f"{run['agent']}: {words.status(run['status'])}",
-        tag("h1", run["agent"], " ", badge(run["status"]), " ", elapsed(run), id="title"),
+        f"{run['agent']}: {layout.status_label(run['status'])}",
+        tag("h1", run["agent"], " ", status_badge(run["status"]), " ", elapsed_time(run), id="title"),
         section("asked", "Waiting for you", asked, "") if asked else None,
         _task(run),
         _outcome(run),
         _about(run),
-        listed("children", "Runs it started", run["children"], "") if run["children"] else None,
+        run_table("children", "Runs it started", run["children"], "") if run["children"] else None,
         _exchanged(run),
         _log(run["log"]),
         _events(run),
@@ -54,14 +77,14 @@ def _outcome(run: Mapping[str, Any]) -> Html | None:
         last = tag("pre", run["summary"], tabindex="0") if run["summary"] else None
         return _part("outcome", "What went wrong", told, hint, last)
     if run["answer"] is not None:
-        return _part("outcome", "Answer", tag("pre", words.as_text(run["answer"]), tabindex="0"))
+        return _part("outcome", "Answer", tag("pre", layout.format_value(run["answer"]), tabindex="0"))
     return _part("outcome", "Last report", tag("p", run["summary"])) if run["summary"] else None
 
 
 def _about(run: Mapping[str, Any]) -> Html:
     """What is known of it beside its answer: the isolation, what was denied, notes, limits, spending."""
     rows = dict(run["facts"]) | {name: run[name] for name in FACTS if run[name] not in (None, [], {})}
-    rows = {"run": run["run_id"], "began": words.moment(run["began_at"])} | rows
+    rows = {"run": run["run_id"], "began": layout.format_time(run["began_at"])} | rows
     parent = run.get("parent")
     above = tag("a", parent, href=f"/runs/{parent}") if parent else None
     return _part(
@@ -69,27 +92,31 @@ def _about(run: Mapping[str, Any]) -> Html:
         "About the run",
         tag(
             "dl",
-            [joined(tag("dt", name.replace("_", " ")), tag("dd", _value(rows[name]))) for name in rows],
-            joined(tag("dt", "started by the run"), tag("dd", above)) if above else None,
+            [
+                join_markup(tag("dt", name.replace("_", " ")), tag("dd", _fact_markup(rows[name])))
+                for name in rows
+            ],
+            join_markup(tag("dt", "started by the run"), tag("dd", above)) if above else None,
         ),
     )
 
 
-def _value(value: Any) -> Html:
+def _fact_markup(value: Any) -> Html:
     """A list in a line for each, a table of plain values in one line, whatever else as JSON."""
     if isinstance(value, list):
-        return joined([tag("div", words.as_text(each)) for each in cast("list[Any]", value)])
+        return join_markup([tag("div", layout.format_value(each)) for each in cast("list[Any]", value)])
     pairs = cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
     if pairs and not any(isinstance(each, dict | list) for _, each in pairs):
-        return joined(", ".join(f"{key}: {each}" for key, each in pairs if each is not None))
-    return joined(words.as_text(value))
+        return join_markup(", ".join(f"{key}: {each}" for key, each in pairs if each is not None))
+    return join_markup(layout.format_value(value))
 
 
 def _exchanged(run: Mapping[str, Any]) -> Html | None:
     if not run["answered"]:
         return None
     pairs = [
-        joined(tag("dt", tag("pre", each["question"])), tag("dd", each["answer"])) for each in run["answered"]
+        join_markup(tag("dt", tag("pre", each["question"])), tag("dd", each["answer"]))
+        for each in run["answered"]
     ]
     return _part("answered", "Questions and answers", tag("dl", pairs))
 
@@ -104,7 +131,7 @@ def _events(run: Mapping[str, Any]) -> Html:
     rows = [
         tag(
             "li",
-            tag("time", words.moment(each["at"])),
+            tag("time", layout.format_time(each["at"])),
             " ",
             tag("strong", each["kind"]),
             " ",
@@ -128,4 +155,4 @@ def _cancel(run: Mapping[str, Any]) -> Html | None:
 
 def _part(name: str, title: str, *inside: Html | None) -> Html:
     heading = tag("h2", title, id=f"{name}-title")
-    return tag("section", heading, joined(*inside), id=name, aria_labelledby=f"{name}-title")
+    return tag("section", heading, join_markup(*inside), id=name, aria_labelledby=f"{name}-title")

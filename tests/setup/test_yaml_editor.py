@@ -1,4 +1,4 @@
-"""A host's YAML file is edited to the byte: only our own entry changes (P8)."""
+"""Editing a host's YAML file changes only our entry, to the byte (P8)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from retinue.setup import yaml_document as editor
-from retinue.setup.document import DocumentUnreadable
+from retinue.setup import yaml_editor as editor
+from retinue.setup.document_editor import DocumentUnreadable
 
 PLACE = ("extensions", "retinue")
 VALUE: dict[str, object] = {"enabled": True, "cmd": "/opt/retinue", "args": ["serve"], "timeout": 600}
 
 
 def added(text: str) -> str:
-    after = editor.put(text, PLACE, VALUE)
-    assert editor.own(after, PLACE) == VALUE
-    assert editor.others(after, PLACE) == editor.others(text, PLACE)
+    after = editor.set_entry(text, PLACE, VALUE)
+    assert editor.read_entry(after, PLACE) == VALUE
+    assert editor.read_everything_else(after, PLACE) == editor.read_everything_else(text, PLACE)
     assert yaml.safe_load(after)["extensions"]["retinue"] == VALUE
     return after
 
 
-def test_entry_is_added_as_a_block_in_the_files_own_indentation() -> None:
+def test_entry_is_added_as_a_block_with_the_indentation_of_the_file() -> None:
     text = (
         "GOOSE_MODEL: 'qwen' # local\nextensions: # mine\n    # tools\n"
         "    developer:\n        enabled: true\n"
@@ -48,8 +48,8 @@ def test_entry_is_added_as_a_block_in_the_files_own_indentation() -> None:
         "extensions:\n  developer:\n    text: |+\n      kept\n\n\nb: 1\n",
     ],
 )
-def test_adding_and_taking_out_gives_back_every_byte(text: str) -> None:
-    assert editor.take(added(text), PLACE) == text
+def test_adding_and_removing_restores_every_byte(text: str) -> None:
+    assert editor.remove_entry(added(text), PLACE) == text
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_adding_and_taking_out_gives_back_every_byte(text: str) -> None:
         ("extensions: # none\nb: 1\n", "extensions: {} # none\nb: 1\n"),
     ],
 )
-def test_missing_or_empty_container_is_made_and_left_empty(text: str, after: str) -> None:
-    assert editor.take(added(text), PLACE) == after
+def test_missing_container_is_created_and_stays_empty_after_removal(text: str, after: str) -> None:
+    assert editor.remove_entry(added(text), PLACE) == after
 
 
-def test_existing_entry_is_replaced_where_it_stands() -> None:
+def test_existing_entry_is_replaced_in_place() -> None:
     text = (
         "extensions:\n  a:\n    x: 1\n  retinue:\n    cmd: old # c\n    # inside\n    env: |\n      t\n"
         "  # b's\n  b: 2\n"
@@ -92,13 +92,13 @@ def test_existing_entry_is_replaced_where_it_stands() -> None:
         ("b: 1\n", "b: 1\n"),
     ],
 )
-def test_entry_put_there_by_hand_is_taken_out_with_nothing_else(text: str, after: str | None) -> None:
+def test_removing_a_handwritten_entry_changes_nothing_else(text: str, after: str | None) -> None:
     if after is None:
         with pytest.raises(DocumentUnreadable):
-            editor.take(text, PLACE)
+            editor.remove_entry(text, PLACE)
         return
-    assert editor.take(text, PLACE) == after
-    assert editor.others(after, PLACE) == editor.others(text, PLACE)
+    assert editor.remove_entry(text, PLACE) == after
+    assert editor.read_everything_else(after, PLACE) == editor.read_everything_else(text, PLACE)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_entry_put_there_by_hand_is_taken_out_with_nothing_else(text: str, after
         ("extensions: [1]\n", "not a mapping"),
         ("extensions: text\n", "not a mapping"),
         ("extensions: null\n", "not a mapping"),
-        ("a: 1\na: 2\n", "line 2: the same key stands twice"),
-        ("extensions:\n  a:\n    x: 1\n    x: 2\n", "line 4: the same key"),
+        ("a: 1\na: 2\n", "line 2: duplicate key in a mapping"),
+        ("extensions:\n  a:\n    x: 1\n    x: 2\n", "line 4: duplicate key"),
         ("a: [1\n", "line"),
         ("a:\n\t- 1\n", "line 2"),
         ("a: 1\n---\nb: 2\n", "line"),
@@ -123,24 +123,26 @@ def test_entry_put_there_by_hand_is_taken_out_with_nothing_else(text: str, after
         ("a: " + "x" * 300_000, "too large"),
     ],
 )
-def test_file_that_cannot_be_edited_safely_is_refused_with_the_line(text: str, complaint: str) -> None:
-    for attempt in (lambda: editor.put(text, PLACE, VALUE), lambda: editor.take(text, PLACE)):
+def test_file_that_cannot_be_edited_safely_is_refused_with_the_line_number(text: str, complaint: str) -> None:
+    for attempt in (lambda: editor.set_entry(text, PLACE, VALUE), lambda: editor.remove_entry(text, PLACE)):
         with pytest.raises(DocumentUnreadable, match=complaint):
             attempt()
 
 
-def test_aliases_that_multiply_do_not_make_the_comparison_explode() -> None:
+def test_nested_aliases_do_not_blow_up_the_comparison() -> None:
     bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
-    assert editor.others(editor.put(bomb, PLACE, VALUE), PLACE) == editor.others(bomb, PLACE)
+    assert editor.read_everything_else(
+        editor.set_entry(bomb, PLACE, VALUE), PLACE
+    ) == editor.read_everything_else(bomb, PLACE)
 
 
-def test_values_and_comments_of_others_are_hidden_when_shown() -> None:
-    """P6: a neighbour's token must not get into a diff."""
+def test_masking_hides_values_and_comments_of_others() -> None:
+    """P6: another server's token must not appear in a diff."""
     text = (
         "a: sk-secret\n# pw hunter2\nb:\n  - tok1\n  - KEY: tok2\n  - serve\n"
         'c: |\n  free text\n"d": 5\ne: {x: tok3}\nf:\n  "quoted key": tok4\n'
     )
-    assert editor.masked(text, {"serve"}) == (
+    assert editor.mask_values(text, {"serve"}) == (
         'a: …\n# …\nb:\n  - …\n  - KEY: …\n  - serve\nc: …\n…\n"d": 5\ne: …\nf:\n  "quoted key": …\n'
     )
 
@@ -155,7 +157,7 @@ data = st.recursive(
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """A file as PyYAML writes it in one of several styles, with comments strewn between top-level keys."""
+    """A file as PyYAML dumps it in one of several styles, with comments between the top-level keys."""
     top = draw(st.dictionaries(names, data, max_size=3))
     neighbours = draw(st.dictionaries(names, data, min_size=1, max_size=3))
     indent = draw(st.sampled_from([2, 3, 4, 8]))
@@ -171,6 +173,6 @@ def documents(draw: st.DrawFn) -> str:
 
 @settings(max_examples=40, deadline=None)  # PyYAML reads some hundred kilobytes a second at best
 @given(documents(), st.booleans())
-def test_adding_and_taking_out_gives_back_every_byte_of_any_file(text: str, windows: bool) -> None:
+def test_adding_and_removing_restores_every_byte_of_any_file(text: str, windows: bool) -> None:
     text = text.replace("\n", "\r\n") if windows else text
-    assert editor.take(added(text), PLACE) == text
+    assert editor.remove_entry(added(text), PLACE) == text

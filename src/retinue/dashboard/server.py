@@ -13,18 +13,18 @@ from types import FrameType
 import uvicorn
 
 from retinue.core import Unavailable
-from retinue.dashboard.access import Keys
-from retinue.dashboard.site import Site
+from retinue.dashboard.access import LinkTokens
+from retinue.dashboard.site import DashboardSite
 from retinue.service import Service
 
 HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-OF_THE_TERMINAL = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
+TERMINAL_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
 """Browsers that Python knows and that would take the terminal from us."""
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+class _DashboardServer(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, site: DashboardSite) -> None:
         super().__init__(config)
         self._site = site
 
@@ -47,9 +47,9 @@ async def serve_dashboard(
     service: Service, port: int, tell: Callable[[str], None], *, opens_browser: bool
 ) -> None:
     """`tell` is given the link once it works."""
-    listener, keys = _listen(port), Keys()
+    listener, keys = _listen(port), LinkTokens()
     with listener:
-        site, bound = Site(service), listener.getsockname()[1]
+        site, bound = DashboardSite(service), listener.getsockname()[1]
         config = uvicorn.Config(
             site.app(keys, bound),
             log_config=None,
@@ -63,14 +63,14 @@ async def serve_dashboard(
         link = f"http://{HOST}:{bound}/?token="
         tell(link + keys.token)
         if opens_browser:  # in a thread that nobody waits for: some browsers go on until they are closed
-            threading.Thread(target=_open, args=(link + keys.ticket(),), daemon=True).start()
-        await _Server(config, site).serve(sockets=[listener])
+            threading.Thread(target=_open_browser, args=(link + keys.ticket(),), daemon=True).start()
+        await _DashboardServer(config, site).serve(sockets=[listener])
 
 
-def _open(link: str) -> None:
+def _open_browser(link: str) -> None:
     with suppress(webbrowser.Error):  # the link is printed
         browser = webbrowser.get()
-        if getattr(browser, "name", "") not in OF_THE_TERMINAL:
+        if getattr(browser, "name", "") not in TERMINAL_BROWSERS:
             browser.open(link)
 
 
