@@ -1,4 +1,4 @@
-"""The page about hosts says what the table of hosts says."""
+"""docs/hosts.md matches the table of hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = (DOCS / "hosts.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_every_host_has_a_section_with_its_files_keys_and_links(host: Host) -> None:
+def test_page_has_a_section_for_every_host(host: Host) -> None:
     heading = f"## `{host.name}`: {host.title}\n"
     assert PAGE.count(heading) == 1
     section = PAGE.split(heading)[1].split("\n## ")[0]
@@ -26,10 +26,10 @@ def test_every_host_has_a_section_with_its_files_keys_and_links(host: Host) -> N
     assert host.after_install in section
 
 
-def test_page_has_no_host_that_does_not_exist() -> None:
+def test_page_has_no_unknown_host() -> None:
     assert PAGE.count("\n## ") == len(HOSTS)
 
 
-def test_every_folder_that_can_be_moved_is_explained() -> None:
+def test_page_explains_every_folder_variable() -> None:
     for name, place in DEFAULT_FOLDERS.items():
         assert f"`${name}`" in PAGE and f"`{place}`" in PAGE

@@ -1,8 +1,10 @@
-"""The service for the length of one command: the data folder is opened, used and closed."""
+"""Builds and opens the service for one command, and cancels its runs if the user interrupts it.
+
+`asyncio` and the service are imported inside the functions, because `retinue --help` must not load them.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,34 +15,36 @@ if TYPE_CHECKING:
     from retinue.core import RunId
     from retinue.service import AgentService, RunService, Service
 
-
 T = TypeVar("T")
 
 
 def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str, Any] | None = None) -> T:
-    """`flags` are settings that the command line gives."""
-    import asyncio  # imported here because `--help` must not wait for it
+    """Open the data folder, await `use(service)`, and close the folder again.
+
+    `flags` are the settings given on the command line.
+    """
+    import asyncio
 
     from retinue import wiring
 
-    async def inside() -> T | RetinueError:
+    async def open_and_use() -> T | RetinueError:
         loaded = wiring.read_settings(flags or {})
         async with wiring.running(
             loaded, wiring.build_service(loaded, at_hand=not wiring.is_child())
         ) as service:
             try:
                 return await use(service)
-            except RetinueError as error:  # raised through task groups it would arrive wrapped in groups
-                return error
+            except RetinueError as error:
+                return error  # if raised here, the task groups would wrap it in exception groups
 
-    done = asyncio.run(inside())
-    if isinstance(done, RetinueError):
-        raise done
-    return done
+    result = asyncio.run(open_and_use())
+    if isinstance(result, RetinueError):
+        raise result
+    return result
 
 
 def service_for_roots(roots: tuple[str, ...]) -> Service:
-    """The current folder is the root of a command without one."""
+    """Build the service for these roots, or for the current folder if no root is given or configured."""
     from retinue.wiring import build_service, read_settings
 
     loaded = read_settings({"roots": roots})
@@ -48,23 +52,25 @@ def service_for_roots(roots: tuple[str, ...]) -> Service:
 
 
 def agent_service() -> AgentService:
-    from retinue import wiring  # imported here because `--help` must not wait for it
+    """Build the service for commands that only look at agents, without opening the data folder."""
+    from retinue import wiring
 
     return wiring.build_service(wiring.read_settings({})).agents
 
 
-# MERGED interrupting: What an interrupt from the keyboard means for the runs that a command has started.
-
-
 @asynccontextmanager
 async def cancel_runs_on_interrupt(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
-    """Whoever interrupts the block cancels the runs it has told of. Without this they would be recorded as
-    interrupted, which is the word for a server that went away."""
-    told: list[RunId] = []
+    """Yield a function that registers a run. Ctrl-C inside the block cancels the registered runs.
+
+    Without this they would end as `interrupted`, the status of runs whose server went away.
+    """
+    import asyncio
+
+    registered: list[RunId] = []
     try:
-        yield told.append
+        yield registered.append
     except asyncio.CancelledError:
-        for run_id in told:
+        for run_id in registered:
             if runs is not None:
                 await runs.cancel_and_wait(run_id)
         raise

@@ -1,4 +1,4 @@
-"""`retinue serve` and `retinue token`."""
+"""`retinue serve`, `child`, `token` and `dashboard`: the servers that Retinue can run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--root", "roots", multiple=True, metavar="DIR", help="A directory that may be read. Repeatable."
-)
+@click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP here instead of stdin and stdout.")
-@click.option("--no-token", is_flag=True, help="With --http on loopback: let requests in without a token.")
+@click.option("--no-token", is_flag=True, help="With --http on loopback: accept requests without a token.")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
 def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: str | None) -> None:
     """Run the MCP server until its input closes.
@@ -33,14 +31,14 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     from retinue.server import disable_gc, freeze_gc
 
     disable_gc()
-    # Imported here because the MCP library takes a second that other commands should not wait.
+    # Imported here because the MCP library takes about a second to load.
     import anyio
 
     from retinue import wiring
     from retinue.server import BindAddress, build_server, serve_http, serve_stdio, start_logging
 
     if wiring.is_child():
-        # A run that finds this server in its user's configuration must not get more than a child may.
+        # A run may find this server in the user's configuration. It must not get more than a child may.
         return serve_child()
     loaded = wiring.read_settings({"roots": roots, "log_level": log_level})
     settings = loaded.settings
@@ -58,7 +56,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
 
 @click.command()
 def child() -> None:
-    """Serve the tools of a run's own processes: ask the parent, report. Started by those processes.
+    """Serve the tools for processes of a run, such as `ask_parent`. A run's program starts this itself.
 
     \b
     Example, in the MCP configuration of a program that a run starts:
@@ -84,10 +82,10 @@ def serve_child() -> None:
 
 
 @click.command()
-@click.option("--new", is_flag=True, help="Replace the token. Running servers keep the old one.")
+@click.option("--new", is_flag=True, help="Create a new token. Running servers keep the old one.")
 @json_option
 def token(new: bool, as_json: bool) -> None:
-    """Print the bearer token that `retinue serve --http` asks for.
+    """Print the bearer token that `retinue serve --http` requires.
 
     \b
     Example:
@@ -102,30 +100,27 @@ def token(new: bool, as_json: bool) -> None:
         click.echo(value)
 
 
-# MERGED dashboard_command: `retinue dashboard`: the page for people.
-
-
 @click.command()
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
     metavar="N",
-    help="Listen here, else on any free one.",
+    help="The port to listen on. By default, any free port.",
 )
 @click.option(
     "--root",
     "roots",
     multiple=True,
     metavar="DIR",
-    help="A directory that may be read; workflows of the first go on here. Repeatable.",
+    help="A folder that may be read. Repeatable. Workflows of the first one can continue here.",
 )
-@click.option("--no-open", is_flag=True, help="Print the link, and open no browser.")
+@click.option("--no-open", is_flag=True, help="Only print the link; do not open a browser.")
 def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
-    """See all runs on a page in the browser, and answer what they wait for.
+    """Show all runs in the browser, and answer their questions there.
 
-    Shows the runs of every server on this data folder. Served on 127.0.0.1 alone, to whoever holds
-    the link; interrupt it to end it.
+    The page shows the runs of every server that uses this data folder. It is served on 127.0.0.1 only,
+    to browsers that open the printed link. Press Ctrl-C to stop.
 
     \b
     Examples:
@@ -136,12 +131,12 @@ def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
 
     if wiring.is_child():
         raise Unauthorized(
-            "a run cannot open the dashboard: it would answer itself",
-            hint="ask_parent asks whoever started the run",
+            "a run cannot open the dashboard, because it could answer its own questions",
+            hint="use ask_parent to ask whoever started the run",
         )
 
     async def serve(service: Service) -> None:
-        # Imported here because the web libraries take a moment that other commands should not wait.
+        # Imported here because the web libraries are slow to load.
         from retinue.dashboard import serve_dashboard
         from retinue.server import start_logging
 

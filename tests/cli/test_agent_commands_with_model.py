@@ -1,4 +1,4 @@
-"""A person at a terminal with a model of their own: no root is configured, all is said (P8, P10)."""
+"""`retinue agent` with a local model and no configured root (P8, P10)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "hello.py").write_text("def greet():\n    return 'good day'\n")
-    (folder / "main.py").write_text("from hello import greet\n\ngreet()\n")
     return folder
 
 
@@ -40,16 +39,9 @@ async def run(folder: Path, environment: dict[str, str], *arguments: str) -> Com
     return await anyio.run_process([*RETINUE, *arguments], cwd=folder, env=environment, check=False)
 
 
-async def test_an_agent_reads_where_the_person_stands(project: Path) -> None:
+async def test_agent_reads_files_in_the_current_folder(project: Path) -> None:
     write_agent(Path.home(), ".config/retinue/agents/reader.md", "description: reads\ntools: [Read]")
     async with model(calls("read_file", path="hello.py"), "It greets.") as (scripted, environment):
         done = await run(project, environment, "agent", "reader", "what does hello.py do?")
     assert (done.returncode, done.stdout) == (0, b"It greets.\n"), done.stderr
     assert "good day" in scripted.prompts[1].turns[-1].text
-
-
-async def test_a_report_without_the_model_says_so_once(project: Path) -> None:
-    environment = {**os.environ, "RETINUE_MODELS__ENDPOINT": "http://127.0.0.1:9/v1"}
-    done = await run(project, environment, "research", "where is greet?")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count(b"Note: Without the model: ") == 1
