@@ -1,4 +1,4 @@
-"""A page on this machine on which a person sees the runs and answers what they wait for."""
+"""A local web page that shows all runs and lets the user answer their questions. Serves only 127.0.0.1."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a run waits for, as a card with a form: a question gets words, a permission gets a button (P7)."""
+"""Cards for what runs ask: a question with a text field, a permission with buttons (P7)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 from retinue.core import counted, name_invisible_characters
 from retinue.dashboard.html import Html, tag
-from retinue.dashboard.layout import format_duration, split_at
+from retinue.dashboard.layout import format_duration
 
-SHOWN_LETTERS = 10_000
-SHOWN_RULE = 200
+MAX_SHOWN_CHARACTERS = 10_000
+MAX_SHOWN_RULE = 200
 VERDICTS = ("allow", "always", "deny")
 
 
 def question_card(asked: Mapping[str, Any], back: str) -> Html:
-    """`back` is the page to return to when it is answered."""
+    """Build the card of one question or permission. `back` is the page to return to after the answer."""
     message, permission = asked["message_id"], asked.get("permission")
     who = tag(
         "h3",
         tag("strong", asked["agent"]),
-        " wants a permission" if permission else " asks",
+        " asks for a permission" if permission else " asks",
         id=f"who-{message}",
     )
     about = tag(
@@ -63,9 +63,14 @@ def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
 
 
 def _long_text(text: str) -> Html:
-    kept, left_out = split_at(text, SHOWN_LETTERS)
-    more = f"Cut here: {counted(left_out, 'character')} more cannot be shown."
-    return tag("div", tag("pre", kept, tabindex="0"), tag("p", more, class_="warning") if left_out else None)
+    """Show a text, cut at a limit with a warning that says how much is missing."""
+    left_out = max(0, len(text) - MAX_SHOWN_CHARACTERS)
+    warning = f"Cut here: {counted(left_out, 'more character')} not shown."
+    return tag(
+        "div",
+        tag("pre", text[:MAX_SHOWN_CHARACTERS], tabindex="0"),
+        tag("p", warning, class_="warning") if left_out else None,
+    )
 
 
 def _answer_fields(message: str) -> list[Html]:
@@ -78,7 +83,7 @@ def _answer_fields(message: str) -> list[Html]:
 
 
 def _permission_buttons(message: str, permission: Mapping[str, Any]) -> list[Html]:
-    """Denying is first: it is what the Enter key does in the field for its reason."""
+    """Build the buttons. Deny comes first, because Enter in the reason field triggers the first button."""
 
     def button(verdict: str, label: str) -> Html:
         return tag("button", label, name="verdict", value=verdict, id=f"{verdict}-{message}")
@@ -87,9 +92,9 @@ def _permission_buttons(message: str, permission: Mapping[str, Any]) -> list[Htm
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
     if rule is not None:
         buttons.append(button("always", "Always for this agent"))
-        what = name_invisible_characters(rule) if len(rule) <= SHOWN_RULE else "what is named above"
-        however = ", whatever it is called with" if permission["details"] else ""
-        buttons.append(tag("p", f"Always allows {what} from now on{however}.", class_="about"))
+        what = name_invisible_characters(rule) if len(rule) <= MAX_SHOWN_RULE else "the command above"
+        arguments = ", with any arguments" if permission["details"] else ""
+        buttons.append(tag("p", f"“Always” allows {what} from now on{arguments}.", class_="about"))
     return [
         tag("label", "Reason, if you deny", for_=field),
         tag("input", type="text", id=field, name="reason", autocomplete="off"),

@@ -1,4 +1,4 @@
-"""Serves the dashboard on this machine alone, until interrupted. Knows nothing of what is on its pages."""
+"""Runs the dashboard's web server on 127.0.0.1 until it is interrupted. Knows nothing of the pages."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from retinue.service import Service
 HOST = "127.0.0.1"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TERMINAL_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
-"""Browsers that Python knows and that would take the terminal from us."""
+"""Browsers of the `webbrowser` module that would take over the terminal."""
 
 
 class _DashboardServer(uvicorn.Server):
+    """Tells open pages when the server is about to end."""
+
     def __init__(self, config: uvicorn.Config, site: DashboardSite) -> None:
         super().__init__(config)
         self._site = site
@@ -34,7 +36,7 @@ class _DashboardServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Either is the ordinary end. The library would raise it again, and cut short what we close."""
+        """Treat the signals as a normal end. Uvicorn would raise them again and cut the shutdown short."""
         before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
         try:
             yield
@@ -44,16 +46,16 @@ class _DashboardServer(uvicorn.Server):
 
 
 async def serve_dashboard(
-    service: Service, port: int, tell: Callable[[str], None], *, opens_browser: bool
+    service: Service, port: int, print_link: Callable[[str], None], *, opens_browser: bool
 ) -> None:
-    """`tell` is given the link once it works."""
-    listener, keys = _listen(port), LinkTokens()
+    """Serve until interrupted. Calls `print_link` as soon as the server accepts connections."""
+    listener, tokens = _listen(port), LinkTokens()
     with listener:
         site, bound = DashboardSite(service), listener.getsockname()[1]
         config = uvicorn.Config(
-            site.app(keys, bound),
+            site.app(tokens, bound),
             log_config=None,
-            access_log=False,  # it would hold the token
+            access_log=False,  # it would contain the token
             lifespan="off",
             ws="none",
             proxy_headers=False,
@@ -61,14 +63,14 @@ async def serve_dashboard(
             timeout_graceful_shutdown=2,
         )
         link = f"http://{HOST}:{bound}/?token="
-        tell(link + keys.token)
-        if opens_browser:  # in a thread that nobody waits for: some browsers go on until they are closed
-            threading.Thread(target=_open_browser, args=(link + keys.ticket(),), daemon=True).start()
+        print_link(link + tokens.token)
+        if opens_browser:  # in a daemon thread, because some browsers block until they are closed
+            threading.Thread(target=_open_browser, args=(link + tokens.new_ticket(),), daemon=True).start()
         await _DashboardServer(config, site).serve(sockets=[listener])
 
 
 def _open_browser(link: str) -> None:
-    with suppress(webbrowser.Error):  # the link is printed
+    with suppress(webbrowser.Error):  # the link is printed anyway
         browser = webbrowser.get()
         if getattr(browser, "name", "") not in TERMINAL_BROWSERS:
             browser.open(link)
@@ -80,5 +82,5 @@ def _listen(port: int) -> socket.socket:
     except OSError as error:
         raise Unavailable(
             f"cannot listen on {HOST}:{port}: {error.strerror}",
-            hint="another program may have the port: choose another one, or leave out --port for any",
+            hint="another program may use the port; choose another one, or leave out --port",
         ) from None

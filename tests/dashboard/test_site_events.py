@@ -1,4 +1,4 @@
-"""Open pages are told when to look again, and when there is nothing to wait for any more."""
+"""The event stream tells open pages about changes and about the end of the dashboard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from retinue.core import Stop
-from retinue.dashboard import site
+from retinue.dashboard.site import change_events
 from retinue.service import run_news
 from retinue.store import prune_runs
 from tests.dashboard.conftest import Visit, visiting
@@ -26,13 +26,13 @@ async def next_of(stream: AsyncGenerator[str]) -> str:
 
 
 async def begun(visit: Visit, run_id: str | None = None) -> AsyncGenerator[str]:
-    """A stream that has told its beginning and listens."""
-    stream = site.change_events(visit.service.runs, run_id, lambda: False)
+    """Return a stream that has sent its first line."""
+    stream = change_events(visit.service.runs, run_id, lambda: False)
     assert await next_of(stream) == BEGIN
     return stream
 
 
-async def test_change_of_any_run_is_told() -> None:
+async def test_change_of_any_run_sends_an_event() -> None:
     heard: list[str] = []
 
     async def listen(stream: AsyncGenerator[str]) -> None:
@@ -46,8 +46,8 @@ async def test_change_of_any_run_is_told() -> None:
         assert heard == [CHANGE]
 
 
-async def test_output_of_the_run_that_is_watched_is_told() -> None:
-    """It stands in the log alone; the database has nothing new."""
+async def test_new_log_output_of_the_watched_run_is_noticed() -> None:
+    """The output is only in the log file; the database does not change."""
     async with visiting() as visit:
         run_id = await visit.started()
         while visit.service.runs.store.runs.get(run_id).process is None:
@@ -61,17 +61,18 @@ async def test_output_of_the_run_that_is_watched_is_told() -> None:
             assert await anext(news) is False
 
 
-async def test_silence_is_broken_by_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "PAUSE_S", 0.01)
-    monkeypatch.setattr(live, "STILL_THERE_S", 0.02)
-    async with visiting() as visit, aclosing(await begun(visit)) as stream:
-        assert await next_of(stream) == ": still there\n\n"
+async def test_quiet_stream_sends_keepalive_comments() -> None:
+    async with visiting() as visit:
+        stream = change_events(visit.service.runs, None, lambda: False, interval_s=0.01, keepalive_s=0.02)
+        async with aclosing(stream):
+            assert await next_of(stream) == BEGIN
+            assert await next_of(stream) == ": still there\n\n"
 
 
-async def test_end_of_the_dashboard_is_told_and_ends_the_stream() -> None:
+async def test_end_of_the_dashboard_sends_an_event_and_ends_the_stream() -> None:
     ending: list[bool] = []
     async with visiting() as visit:
-        stream = site.change_events(visit.service.runs, None, lambda: bool(ending))
+        stream = change_events(visit.service.runs, None, lambda: bool(ending))
         assert await next_of(stream) == BEGIN
         ending.append(True)
         assert await next_of(stream) == END
@@ -79,7 +80,7 @@ async def test_end_of_the_dashboard_is_told_and_ends_the_stream() -> None:
             await next_of(stream)
 
 
-async def test_run_that_is_removed_ends_its_stream() -> None:
+async def test_deleting_the_watched_run_ends_the_stream() -> None:
     async with visiting() as visit:
         run_id, _ = await visit.ended("echo"), await visit.ended("echo")
         stream = await begun(visit, run_id)
@@ -90,7 +91,7 @@ async def test_run_that_is_removed_ends_its_stream() -> None:
         assert told == END
 
 
-async def test_reader_that_goes_away_leaves_no_watch_behind() -> None:
+async def test_closed_stream_stops_watching_for_changes() -> None:
     async with visiting() as visit:
         watches = visit.service.runs.changes
         before = len(watches._watches)  # pyright: ignore[reportPrivateUsage]

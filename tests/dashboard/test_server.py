@@ -1,4 +1,4 @@
-"""The real command, its pages on loopback, and runs that belong to other processes (P5, P6, P7)."""
+"""The real `retinue dashboard` command with runs of other processes (P5, P6, P7)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AskedFor = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def agent(environment: Mapping[str, str]) -> Generator[AskedFor]:
-    """Starts `retinue agent asks`: a run with a supervisor of its own, in a process of its own."""
+    """Returns a function that starts `retinue agent asks` in another process."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(tool: str, **arguments: object) -> subprocess.Popen[str]:
@@ -55,7 +55,7 @@ def agent(environment: Mapping[str, str]) -> Generator[AskedFor]:
 
 
 def shown_when(browser: httpx2.Client, words: str) -> str:
-    """The first page, once it says that: it is looked at again whenever its stream tells of a change."""
+    """Return the home page as soon as it contains the words. Reloads it on every change event."""
     shown = browser.get("/").text
     with browser.stream("GET", "/live") as stream:
         lines = stream.iter_lines()
@@ -66,13 +66,13 @@ def shown_when(browser: httpx2.Client, words: str) -> str:
 
 
 def question_in(shown: str) -> dict[str, str]:
-    """Where the one form on the page leads, and which message it answers."""
+    """Return the action and the message id of the only form on the page."""
     [[action]] = [re.findall(r'<form method="post" action="([^"]+)"', shown)]
     [message] = re.findall(r'name="message" value="(\w+)"', shown)
     return {"action": action, "message": message}
 
 
-def test_answer_on_the_page_reaches_a_run_of_another_process(dashboard: Dashboard, agent: AskedFor) -> None:
+def test_answer_reaches_a_run_of_another_process(dashboard: Dashboard, agent: AskedFor) -> None:
     browser, run = dashboard("--no-open").browser(), agent("ask_parent", question="which <b>one</b>?")
     asked = question_in(shown_when(browser, "which &lt;b&gt;one&lt;/b&gt;?"))
     sent = browser.post(asked["action"], data={"message": asked["message"], "answer": "the left one"})
@@ -83,17 +83,17 @@ def test_answer_on_the_page_reaches_a_run_of_another_process(dashboard: Dashboar
     late = browser.post(asked["action"], data={"message": asked["message"], "answer": "the right one"})
     assert late.status_code == 409
     assert "the left one" in late.text and "the right one" in late.text
-    assert "Nothing waits for you." in browser.get("/").text
+    assert "No run is waiting for you." in browser.get("/").text
     browser.close()
 
 
 @pytest.mark.parametrize(("verdict", "behavior"), [("always", "allow"), ("deny", "deny")])
-def test_permission_is_decided_on_the_page_for_a_run_of_another_process_P7(
+def test_permission_decision_reaches_a_run_of_another_process_P7(
     dashboard: Dashboard, agent: AskedFor, own_folders: Path, verdict: str, behavior: str
 ) -> None:
     browser = dashboard("--no-open").browser()
     run = agent("request_permission", tool_name="Bash", input={"command": "touch x"})
-    asked = question_in(shown_when(browser, "wants a permission"))
+    asked = question_in(shown_when(browser, "asks for a permission"))
     sent = browser.post(asked["action"], data={"message": asked["message"], "verdict": verdict})
     assert sent.status_code == 303
     told, _ = run.communicate(timeout=20)
@@ -103,7 +103,7 @@ def test_permission_is_decided_on_the_page_for_a_run_of_another_process_P7(
     browser.close()
 
 
-def test_run_of_another_process_is_canceled_on_its_page(dashboard: Dashboard, agent: AskedFor) -> None:
+def test_run_of_another_process_can_be_canceled(dashboard: Dashboard, agent: AskedFor) -> None:
     browser, run = dashboard("--no-open").browser(), agent("ask_parent", question="which one?")
     asked = question_in(shown_when(browser, "which one?"))
     page = asked["action"].removesuffix("/answer")
@@ -116,8 +116,8 @@ def test_run_of_another_process_is_canceled_on_its_page(dashboard: Dashboard, ag
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_in_order_when_told_to_with_a_page_open(dashboard: Dashboard, by: signal.Signals) -> None:
-    """P5: the page is told, nothing is left running, and nothing is said that sounds like a failure."""
+def test_signal_ends_the_server_and_open_pages_cleanly(dashboard: Dashboard, by: signal.Signals) -> None:
+    """P5: open pages get an event, no process stays, and nothing is printed."""
     opened = dashboard("--no-open")
     browser = opened.browser()
     with browser.stream("GET", "/live") as stream:
@@ -134,7 +134,7 @@ def test_it_ends_in_order_when_told_to_with_a_page_open(dashboard: Dashboard, by
     browser.close()
 
 
-def test_it_is_served_on_loopback_alone(dashboard: Dashboard) -> None:
+def test_server_listens_only_on_loopback(dashboard: Dashboard) -> None:
     opened = dashboard()  # not on a terminal: no browser is opened either
     listening = [
         each.laddr.ip
@@ -146,10 +146,8 @@ def test_it_is_served_on_loopback_alone(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-def test_browser_is_opened_from_a_terminal_with_a_link_for_one_visit_P6(
-    environment: Mapping[str, str], tmp_path: Path
-) -> None:
-    """Its command line can be read by others, so the token is not on it."""
+def test_browser_is_opened_with_a_single_use_link_P6(environment: Mapping[str, str], tmp_path: Path) -> None:
+    """Other users can read the browser's command line, so it must not contain the token."""
     visited, script = tmp_path / "visited", tmp_path / "browser"
     os.mkfifo(visited)
     script.write_text(f'#!/bin/sh\necho "$1" > {visited}; exec sleep 1000\n')
@@ -167,14 +165,14 @@ def test_browser_is_opened_from_a_terminal_with_a_link_for_one_visit_P6(
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
-    for each in started:  # whoever looks at the page has a browser still
+    for each in started:  # the browser outlives the dashboard
         with suppress(psutil.NoSuchProcess):
             each.kill()
     os.close(ours)
     os.close(theirs)
 
 
-def test_port_that_is_taken_is_told_with_what_to_do() -> None:
+def test_taken_port_is_reported_with_a_hint() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = CliRunner().invoke(main, ["dashboard", "--no-open", "--port", port])
@@ -184,26 +182,26 @@ def test_port_that_is_taken_is_told_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--port", "70000"], ["--port", "x"], ["--root", "/no/such/folder"]])
-def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(arguments: list[str]) -> None:
     done = CliRunner().invoke(main, ["dashboard", "--no-open", *arguments])
     assert done.exit_code == 2
     assert done.stdout == ""
 
 
-def test_run_of_ours_cannot_open_the_page_it_would_be_judged_on_P7(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_cannot_open_the_dashboard_P7(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_CHILD_TOKEN", "x")
     done = CliRunner().invoke(main, ["dashboard", "--no-open"])
     assert done.exit_code == 1
     assert "a run cannot open the dashboard" in done.stderr
 
 
-def test_script_of_the_pages_can_be_read_by_an_engine() -> None:
+def test_script_is_valid_javascript() -> None:
     script = STATIC / "live.js"
     done = subprocess.run([NODE, "--check", script], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
 
 
-def test_other_commands_load_nothing_of_it() -> None:
+def test_help_does_not_load_the_web_libraries() -> None:
     code = (
         "import sys\nfrom retinue.cli.main import main\n"
         "try:\n    main(['dashboard', '--help'])\nexcept SystemExit:\n    pass\n"

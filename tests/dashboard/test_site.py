@@ -1,4 +1,4 @@
-"""What is sent from the pages: it arrives once, or is refused with its words kept (P5, P7)."""
+"""Routes and forms: an answer arrives once, or is refused and shown again (P5, P7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def decided(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a run hears that asks to touch a file, and what is remembered."""
+    """Let a run ask to touch a file. Return what it is told and the rules that are stored."""
     heard: list[dict[str, Any]] = []
     run_id = await visit.started()
 
@@ -36,7 +36,7 @@ async def decided(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[st
 
 
 @pytest.mark.parametrize(("verdict", "remembered"), [("allow", ()), ("always", ("Bash(touch x)",))])
-async def test_button_that_allows_allows_once_or_for_good(verdict: str, remembered: tuple[str, ...]) -> None:
+async def test_allow_button_allows_once_or_permanently(verdict: str, remembered: tuple[str, ...]) -> None:
     async with visiting() as visit:
         heard, kept = await decided(visit, verdict=verdict, reason="always allow")
     assert heard == {"behavior": "allow", "updatedInput": {"command": "touch x"}}
@@ -44,14 +44,14 @@ async def test_button_that_allows_allows_once_or_for_good(verdict: str, remember
 
 
 @pytest.mark.parametrize(("reason", "told"), [("", "deny"), ("  ", "deny"), ("allow y", "deny: allow y")])
-async def test_button_that_denies_denies_whatever_its_reason_says_P7(reason: str, told: str) -> None:
+async def test_deny_button_denies_whatever_the_reason_says_P7(reason: str, told: str) -> None:
     async with visiting() as visit:
         heard, kept = await decided(visit, verdict="deny", reason=reason)
     assert heard == {"behavior": "deny", "message": told}
     assert kept == ()
 
 
-async def test_words_arrive_as_they_were_written() -> None:
+async def test_answer_arrives_unchanged() -> None:
     async with visiting() as visit:
         message = await visit.asks("which one?")
         sent = await visit.reply(message, answer="größe & <b>\r\nline 2 + %20", back="run")
@@ -60,13 +60,13 @@ async def test_words_arrive_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize("back", ["home", "", "http://evil.example", "//evil.example"])
-async def test_after_an_answer_one_stays_here(back: str) -> None:
+async def test_redirect_after_an_answer_stays_on_the_dashboard(back: str) -> None:
     async with visiting() as visit:
         sent = await visit.reply(await visit.asks("?"), answer="x", back=back)
     assert sent.headers["Location"] == "/"
 
 
-async def test_second_answer_is_told_the_first_and_keeps_its_words_P5() -> None:
+async def test_second_answer_is_refused_and_its_text_is_shown_again_P5() -> None:
     async with visiting() as visit:
         message = await visit.asks("which one?")
         visit.service.runs.reply(message.run_id, message.id, "the left one, by the model")
@@ -77,7 +77,7 @@ async def test_second_answer_is_told_the_first_and_keeps_its_words_P5() -> None:
         assert visit.look(message).answer == "the left one, by the model"
 
 
-async def test_answer_to_a_run_that_has_ended_is_told_so() -> None:
+async def test_answer_to_an_ended_run_is_refused() -> None:
     async with visiting() as visit:
         message = await visit.asks("which one?")
         await visit.canceled(message.run_id)
@@ -89,11 +89,11 @@ async def test_answer_to_a_run_that_has_ended_is_told_so() -> None:
 @pytest.mark.parametrize(
     ("fields", "status", "words"),
     [
-        ({}, 400, "lacks &#x27;answer&#x27;"),
+        ({}, 400, "has no field &#x27;answer&#x27;"),
         ({"answer": " \r\n "}, 400, "the answer is empty"),
         ({"answer": "x" * (MAX_ANSWER_LETTERS + 1)}, 400, "is too long"),
-        ({"answer": "x" * (MAX_FORM_BYTES + 1)}, 413, "answer in fewer words"),
-        ({"verdict": "perhaps"}, 400, "no such decision"),
+        ({"answer": "x" * (MAX_FORM_BYTES + 1)}, 413, "write a shorter answer"),
+        ({"verdict": "perhaps"}, 400, "unknown decision"),
         ({"answer": "x", "message": "1k09m8cp19a5a0m"}, 404, "no such message"),
         ({"answer": "x", "message": "<b>"}, 400, "not"),
         ({f"field{number}": "x" for number in range(30)}, 400, "cannot be read"),
@@ -111,7 +111,7 @@ async def test_bad_form_is_refused_and_the_question_stays_open_P7(
         assert visit.look(message).answer is None
 
 
-async def test_message_must_be_named_and_be_of_the_run() -> None:
+async def test_message_must_be_given_and_belong_to_the_run() -> None:
     async with visiting() as visit:
         message, other = await visit.asks("one?"), await visit.asks("other?")
         assert (await visit.send(f"/runs/{message.run_id}/answer", answer="x")).status_code == 400
@@ -131,7 +131,7 @@ async def test_message_must_be_named_and_be_of_the_run() -> None:
         (FORM, "message=ü".encode()),
     ],
 )
-async def test_what_is_no_form_is_refused(kind: str, body: bytes) -> None:
+async def test_request_that_is_not_a_form_is_refused(kind: str, body: bytes) -> None:
     async with visiting() as visit:
         message = await visit.asks("which one?")
         for verb in ("answer", "cancel"):
@@ -160,7 +160,7 @@ async def test_what_is_no_form_is_refused(kind: str, body: bytes) -> None:
         ("DELETE", "/runs/1k09m8cp19a5a0m", 405),
     ],
 )
-async def test_wrong_address_or_method_is_told_on_a_page(method: str, path: str, status: int) -> None:
+async def test_wrong_path_or_method_gets_an_error_page(method: str, path: str, status: int) -> None:
     async with visiting() as visit:
         refused = await visit.client.request(method, path, headers={"Origin": ADDRESS})
     assert refused.status_code == status
@@ -168,7 +168,7 @@ async def test_wrong_address_or_method_is_told_on_a_page(method: str, path: str,
     assert ("Allow" in refused.headers) == (status == 405)
 
 
-async def test_cancel_ends_the_run_and_a_second_one_is_no_failure() -> None:
+async def test_cancel_ends_the_run_and_can_be_repeated() -> None:
     async with visiting() as visit:
         run_id = await visit.started()
         assert "Cancel…" in await visit.page(f"/runs/{run_id}")
@@ -181,14 +181,14 @@ async def test_cancel_ends_the_run_and_a_second_one_is_no_failure() -> None:
         assert unknown.status_code == 404
 
 
-async def test_fault_of_ours_shows_nothing_of_our_insides_P6() -> None:
-    keys, broken = (
+async def test_internal_error_page_shows_no_details_P6() -> None:
+    tokens, broken = (
         LinkTokens(),
         Service(roots=(), redactor=SecretRedactor(), run_service=cast("Any", object())),
     )
-    transport = httpx2.ASGITransport(DashboardSite(broken).app(keys, PORT), raise_app_exceptions=False)
+    transport = httpx2.ASGITransport(DashboardSite(broken).app(tokens, PORT), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
-        answer = await client.get("/", params={"token": keys.token}, follow_redirects=True)
+        answer = await client.get("/", params={"token": tokens.token}, follow_redirects=True)
     assert answer.status_code == 500
-    assert "the page could not be made" in answer.text
+    assert "the page could not be created" in answer.text
     assert "attribute" not in answer.text and "Traceback" not in answer.text
