@@ -69,7 +69,8 @@ def install_host(
             "This program lies in a cache that may be cleared: `uv tool install retinue`, then install again."
         )
     if scope == "user" and not change.path.parent.exists():
-        notes.append(f"{change.host.title} has left no trace on this machine; is it installed?")
+        folder = machine.display_path(change.path.parent)
+        notes.append(f"{change.host.title} is not installed (no {folder} folder found).")
     if change.action != "none" and not dry_run:
         notes.append(change.host.after_install)
     return _carried_out(change, machine, dry_run, notes)
