@@ -181,6 +181,11 @@ def test_install_error_is_json_with_the_json_option(cursor_file: Path) -> None:
     assert json.loads(failed.stdout)["error"]["code"] == "unavailable"
 
 
+def test_install_says_if_the_host_is_not_installed(cursor_file: Path) -> None:
+    assert "LM Studio is not installed (no ~/.lmstudio folder found)." in run("install", "lmstudio").output
+    assert "is not installed" not in run("install", "cursor").output
+
+
 def test_install_warns_about_a_program_in_the_uv_cache(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
