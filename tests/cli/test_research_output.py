@@ -26,7 +26,7 @@ def test_progress_line_shows_each_role_with_its_result() -> None:
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 @pytest.mark.parametrize("plain", [False, True])
 def test_report_on_a_terminal_has_styles_and_links_unless_no_color_is_set(
     tmp_path: Path, environment: Mapping[str, str], plain: bool

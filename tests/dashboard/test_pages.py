@@ -61,7 +61,7 @@ async def test_arguments_that_no_rule_covers_are_shown_P7() -> None:
         call = {"title": "a \u202etitle", "body": f"{SCRIPT} {SECRET}"}
         group.start_soon(visit.service.runs.request_permission, run_id, "mcp__hub__create", call)
         message = await visit.wish(run_id)
-        assert "mcp__hub__create: {" in message.question  # at a terminal too
+        assert "mcp__hub__create: {" in message.question  # shown on a terminal too
         shown = await visit.page()
         assert (
             "{&quot;title&quot;: &quot;a \\u{202e}title&quot;, &quot;body&quot;: &quot;&lt;script&gt;"

@@ -135,7 +135,7 @@ def test_signal_ends_the_server_and_open_pages_cleanly(dashboard: Dashboard, by:
 
 
 def test_server_listens_only_on_loopback(dashboard: Dashboard) -> None:
-    opened = dashboard()  # not on a terminal: no browser is opened either
+    opened = dashboard()  # stdout is not a terminal, so no browser is opened
     listening = [
         each.laddr.ip
         for each in psutil.Process(opened.process.pid).net_connections()
@@ -145,7 +145,7 @@ def test_server_listens_only_on_loopback(dashboard: Dashboard) -> None:
     assert httpx2.get(opened.address).status_code == 403
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 def test_browser_is_opened_with_a_single_use_link_P6(environment: Mapping[str, str], tmp_path: Path) -> None:
     """Other users can read the browser's command line, so it must not contain the token."""
     visited, script = tmp_path / "visited", tmp_path / "browser"

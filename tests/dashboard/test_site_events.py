@@ -41,7 +41,7 @@ async def test_change_of_any_run_sends_an_event() -> None:
     async with visiting() as visit, aclosing(await begun(visit)) as stream:
         async with anyio.create_task_group() as group:
             group.start_soon(listen, stream)
-            await anyio.lowlevel.checkpoint()  # it listens now
+            await anyio.lowlevel.checkpoint()  # the task is listening now
             await visit.started()
         assert heard == [CHANGE]
 

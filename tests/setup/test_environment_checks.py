@@ -55,7 +55,7 @@ def test_each_root_has_its_own_check(machine: Machine) -> None:
     assert [check.status for check in found] == [status for _, status in given]
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root can read everything")
 def test_unreadable_root_is_a_problem(machine: Machine) -> None:
     machine.project.chmod(0)
     found = only(check_roots([machine.project], machine))
@@ -67,7 +67,7 @@ def local(path: Path) -> str:
     return "ext4"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 def test_data_folder_open_to_other_users_is_a_warning(machine: Machine) -> None:
     folder = machine.home / "my data"
     assert only(check_data_folder(folder, machine, local)).finding == "~/my data will be created on first use"
@@ -79,7 +79,7 @@ def test_data_folder_open_to_other_users_is_a_warning(machine: Machine) -> None:
     assert "mode 755" in found.finding
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root may give folders away")
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can change the owner")
 def test_data_folder_of_another_user_is_a_warning(machine: Machine) -> None:
     folder = machine.home / "data"
     folder.mkdir(mode=0o700)
@@ -144,7 +144,7 @@ def test_sqlite_with_the_wal_reset_bug_is_a_warning(
     assert ("3.51.3" in found.fix) == (status == "warning")
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_unwritable_data_folder_is_a_problem_even_for_the_superuser(machine: Machine) -> None:
     """P8: the check tries to write. The superuser has permission to write to `/proc`, but cannot."""
     found = only(check_data_folder(Path("/proc/retinue/data"), machine, lambda _: "proc"))

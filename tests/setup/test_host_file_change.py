@@ -233,7 +233,7 @@ def test_file_created_after_planning_is_detected(machine: Machine, entry: Server
     assert path.read_text() == NEIGHBOUR
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_file_and_backup_keep_the_permissions(machine: Machine, entry: ServerEntry, mode: int) -> None:
     path = cursor_file(machine)
@@ -243,7 +243,7 @@ def test_file_and_backup_keep_the_permissions(machine: Machine, entry: ServerEnt
     assert [stat.S_IMODE(file.stat().st_mode) for file in (path, backup)] == [mode, mode]
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can change the owner")
 def test_file_keeps_its_owner(machine: Machine, entry: ServerEntry) -> None:
     path = cursor_file(machine)
     os.chown(path, 12345, 54321)
@@ -251,7 +251,7 @@ def test_file_keeps_its_owner(machine: Machine, entry: ServerEntry) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 54321)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 def test_new_user_file_is_readable_only_by_the_user(machine: Machine, entry: ServerEntry) -> None:
     """P6: variables given with --env may be secrets."""
     change = plan_install(CURSOR, entry, "user", machine)
@@ -275,7 +275,7 @@ except Unavailable as error:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX resource limits")
 def test_full_disk_leaves_the_file_unchanged(machine: Machine) -> None:
     """P5: a process with a file size limit of 64 bytes simulates a full disk."""
     path = cursor_file(machine)

@@ -181,7 +181,7 @@ def documents(draw: st.DrawFn, servers: st.SearchStrategy[str]) -> str:
     return f"{draw(trivia)}{{{draw(trivia)}{inside}{comma}{draw(trivia)}}}{draw(trivia)}"
 
 
-@settings(deadline=None)  # a busy machine is no failure
+@settings(deadline=None)  # must not fail on a busy machine
 @given(documents(objects(values, least=1)))
 def test_adding_and_removing_restores_every_byte_of_any_file(text: str) -> None:
     assert editor.remove_entry(added(text), PLACE) == text

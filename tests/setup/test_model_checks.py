@@ -242,7 +242,7 @@ def test_model_on_a_well_known_port_is_found() -> None:
     try:
         server = ThreadingHTTPServer(("127.0.0.1", 11434), Ollama)
     except OSError:
-        pytest.skip("something else listens on Ollama's port")
+        pytest.skip("another program listens on Ollama's port")
     with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()

@@ -171,7 +171,7 @@ def documents(draw: st.DrawFn) -> str:
     return "".join(written) + draw(comment)
 
 
-@settings(max_examples=40, deadline=None)  # PyYAML reads some hundred kilobytes a second at best
+@settings(max_examples=40, deadline=None)  # PyYAML is slow
 @given(documents(), st.booleans())
 def test_adding_and_removing_restores_every_byte_of_any_file(text: str, windows: bool) -> None:
     text = text.replace("\n", "\r\n") if windows else text

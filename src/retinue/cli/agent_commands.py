@@ -13,7 +13,7 @@ import click
 from retinue.cli.open_service import agent_service, cancel_runs_on_interrupt
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.run_commands import read_task, result_text, run_with_runs, runs_exit_code
-from retinue.core import InvalidInput, Unauthorized, strip_control_characters
+from retinue.core import InvalidInput, Unauthorized, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.service import RunService
@@ -100,7 +100,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
     else:
         for row in found:
             click.echo(_format_problem(row))
-        click.echo(f"{service.checked(files)} checked, {errors} wrong", err=True)
+        click.echo(f"{counted(service.checked(files), 'file')} checked, {counted(errors, 'error')}", err=True)
     sys.exit(1 if errors else 0)
 
 

@@ -12,7 +12,7 @@ import click
 from retinue.cli.open_service import cancel_runs_on_interrupt, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
 from retinue.cli.run_commands import read_task, runs_exit_code
-from retinue.core import InvalidInput, Unauthorized, strip_control_characters
+from retinue.core import InvalidInput, Unauthorized, counted, strip_control_characters
 
 if TYPE_CHECKING:
     from retinue.core import RunId
@@ -87,10 +87,10 @@ def list_workflows(only_runs: bool, as_json: bool) -> None:
       retinue workflow list --runs --json
     """
 
-    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
+    async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.newest() if only_runs else flows.listed("workflow")
 
-    listed = _run_with_workflows(look)
+    listed = _run_with_workflows(fetch)
     if as_json:
         print_json({"runs" if only_runs else "workflows": listed})
     elif only_runs:
@@ -114,10 +114,10 @@ def show(run_id: str, as_json: bool) -> None:
       retinue workflow show 1k09m8cp19a5a0m
     """
 
-    async def look(flows: WorkflowService) -> dict[str, Any]:
+    async def fetch(flows: WorkflowService) -> dict[str, Any]:
         return flows.show(run_id)
 
-    view = _run_with_workflows(look)
+    view = _run_with_workflows(fetch)
     if as_json:
         print_json(view)
         return
@@ -152,17 +152,17 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
       retinue workflow check --team --json
     """
 
-    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
+    async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.check("team" if teams else "workflow", files)
 
-    found = _run_with_workflows(look)
+    found = _run_with_workflows(fetch)
     if as_json:
         print_json({"problems": found})
     else:
         for row in found:
             hint = f"; {row['hint']}" if "hint" in row else ""
             click.echo(f"{row['file']}:{row['line']}: {row['message']}{hint}")
-        click.echo(f"{len(found)} wrong", err=True)
+        click.echo(f"{counted(len(found), 'problem')} found", err=True)
     sys.exit(1 if found else 0)
 
 
@@ -177,7 +177,7 @@ def resume(run_id: str, as_json: bool) -> None:
       retinue workflow resume 1k09m8cp19a5a0m
     """
 
-    async def go_on(flows: WorkflowService) -> dict[str, Any]:
+    async def resume_and_follow(flows: WorkflowService) -> dict[str, Any]:
         left = await flows.left_alone(run_id)
         if flows.resume(left):
             return await _follow_workflow(flows, left)
@@ -186,7 +186,7 @@ def resume(run_id: str, as_json: bool) -> None:
             click.echo("another process is already running this workflow", err=True)
         return view
 
-    _print_outcome(_run_with_workflows(go_on), as_json)
+    _print_outcome(_run_with_workflows(resume_and_follow), as_json)
 
 
 @workflow.command()
@@ -210,10 +210,10 @@ def checks(confirm: bool, given: tuple[str, ...], as_json: bool) -> None:
     if commands and not confirm:
         raise InvalidInput("--set needs --confirm", hint="add --confirm")
 
-    async def look(flows: WorkflowService) -> dict[str, Any]:
+    async def fetch(flows: WorkflowService) -> dict[str, Any]:
         return flows.confirm_checks(commands) if confirm else flows.checks()
 
-    shown = _run_with_workflows(look)
+    shown = _run_with_workflows(fetch)
     if as_json:
         print_json(shown)
         return
@@ -234,10 +234,10 @@ def teams(as_json: bool) -> None:
       retinue teams --json
     """
 
-    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
+    async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.listed("team")
 
-    listed = _run_with_workflows(look)
+    listed = _run_with_workflows(fetch)
     if as_json:
         print_json({"teams": listed})
     elif listed:
@@ -285,11 +285,11 @@ def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
       retinue answer 1k09m8cp19a5a0m "use the staging database"
     """
 
-    async def go_on(flows: WorkflowService) -> dict[str, Any]:
+    async def answer_and_follow(flows: WorkflowService) -> dict[str, Any]:
         answered = flows.answer(run_id, answers)
         return await _follow_workflow(flows, answered) if flows.is_here(answered) else flows.outcome(answered)
 
-    _print_outcome(_run_with_workflows(go_on), as_json)
+    _print_outcome(_run_with_workflows(answer_and_follow), as_json)
 
 
 @click.command()

@@ -58,6 +58,7 @@ class LinkTokens:
         return bool(used) or self.is_token(given)
 
     def is_token(self, given: str) -> bool:
+        """Return whether this is the token of the printed link, compared in constant time."""
         return _equal(given, self.token)
 
 

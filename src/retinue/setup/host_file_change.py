@@ -130,6 +130,7 @@ def _plan(
 
 
 def _read_host_file(host: Host, scope: InstallScope, machine: Machine) -> tuple[Path, str, bytes | None]:
+    """Return the path, the path for display, and the content, which is None if there is no file."""
     path = host.file(scope, machine)
     display_path = machine.display_path(path)
     return path, display_path, read_config_file(path, display_path)

@@ -172,7 +172,7 @@ HOSTS: tuple[Host, ...] = (
         user_file=_same_on_all_systems("$LMSTUDIO_HOME/mcp.json"),
         link="name-config",
         link_base="lmstudio://add_mcp",
-        after_install="LM Studio reads the file again by itself: switch retinue on in the Program tab.",
+        after_install="LM Studio reloads the file. Switch retinue on in the Program tab.",
     ),
     Host(
         name="claude",
@@ -181,7 +181,7 @@ HOSTS: tuple[Host, ...] = (
         entry=_STDIO,
         user_file=_same_on_all_systems("$CLAUDE_CONFIG_DIR/.claude.json"),
         project_file=".mcp.json",
-        after_install="Start a new session; /mcp lists retinue, and asks once about a project's servers.",
+        after_install="Start a new session; /mcp lists retinue. For a project's file, Claude Code asks you once.",
     ),
     Host(
         name="cursor",

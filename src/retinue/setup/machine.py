@@ -50,7 +50,7 @@ class Machine:
         if first == "~":
             return self.home / rest
         if first.startswith("$"):
-            return self._folder(first[1:]) / rest
+            return self._base_folder(first[1:]) / rest
         return self.project / template
 
     def display_path(self, path: Path) -> str:
@@ -61,7 +61,8 @@ class Machine:
                 return prefix + path.relative_to(base).as_posix()
         return str(path)
 
-    def _folder(self, name: str) -> Path:
+    def _base_folder(self, name: str) -> Path:
+        """Return the folder that the variable or pointer file names, or its default."""
         moved = self._lmstudio_home() if name == "LMSTUDIO_HOME" else self.environment.get(name, "")
         # Programs disagree on what a relative value means, so only an absolute one counts.
         if moved and Path(moved).is_absolute():
