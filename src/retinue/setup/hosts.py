@@ -181,7 +181,7 @@ HOSTS: tuple[Host, ...] = (
         entry=_STDIO,
         user_file=_same_on_all_systems("$CLAUDE_CONFIG_DIR/.claude.json"),
         project_file=".mcp.json",
-        after_install="Start a new session; /mcp lists retinue. For a project's file, Claude Code asks you once.",
+        after_install="Start a new session; /mcp lists retinue. For a project file, Claude Code asks first.",
     ),
     Host(
         name="cursor",

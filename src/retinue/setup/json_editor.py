@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 
 def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> str:
     container, name = place
-    top = _parse_object(text)
+    top = _parse_document(text)
     if top is None:
         newline = _newline(text)
         fresh = _indented_json({container: {name: value}}, DEFAULT_INDENT, "", newline)
@@ -43,7 +43,7 @@ def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> st
 
 def remove_entry(text: str, place: tuple[str, str]) -> str:
     container, name = place
-    top = _parse_object(text)
+    top = _parse_document(text)
     servers = None if top is None else _find_container(top, container)
     own = None if servers is None else servers.member(name)
     if servers is None or own is None:
@@ -66,7 +66,7 @@ def remove_entry(text: str, place: tuple[str, str]) -> str:
 
 def read_entry(text: str, place: tuple[str, str]) -> object:
     container, name = place
-    top = _parse_object(text)
+    top = _parse_document(text)
     servers = None if top is None else _find_container(top, container)
     member = None if servers is None else servers.member(name)
     if member is None:
@@ -77,7 +77,7 @@ def read_entry(text: str, place: tuple[str, str]) -> object:
 
 def read_everything_else(text: str, place: tuple[str, str]) -> object:
     container, name = place
-    top = _parse_object(text)
+    top = _parse_document(text)
     if top is None:
         return {}
     rest = {member.key: to_python(member.value) for member in top.members}
@@ -100,7 +100,7 @@ def mask_values(text: str, keep: Collection[str]) -> str:
     return _TOKEN.sub(shown, text)
 
 
-def _parse_object(text: str) -> JsonObject | None:
+def _parse_document(text: str) -> JsonObject | None:
     """Parse a document whose top level is an object. Return None for an empty document."""
     node = parse_jsonc(text)
     if node is None or isinstance(node, JsonObject):
@@ -260,7 +260,7 @@ def parse_jsonc(text: str) -> JsonNode | None:
     parser.skip_space()
     if parser.at == len(text):
         return None
-    node = parser.node(0)
+    node = parser.parse_node(0)
     parser.skip_space()
     if parser.at < len(text):
         raise parser.error("unexpected text after the end of the document")
@@ -279,6 +279,8 @@ def to_python(node: JsonNode) -> object:
 
 
 class _JsoncParser:
+    """A recursive-descent parser. `at` is the current position in the text."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -287,93 +289,90 @@ class _JsoncParser:
         return DocumentUnreadable(what, line=self.text.count("\n", 0, self.at if at is None else at) + 1)
 
     def skip_space(self) -> None:
-        self.at = self._end(_TRIVIA, self.at)
+        """Skip white space and comments."""
+        self.at = _match_end(_TRIVIA, self.text, self.at)
 
-    def node(self, depth: int) -> JsonNode:
+    def parse_node(self, depth: int) -> JsonNode:
         if depth > MAX_DEPTH:
             raise self.error("nested too deeply")
         match self.text[self.at : self.at + 1]:
             case "{":
-                return self._object(depth)
+                return self._parse_object(depth)
             case "[":
-                return self._array(depth)
+                return self._parse_array(depth)
             case '"':
-                start, value = self.at, self._string()
+                start, value = self.at, self._parse_string()
                 return JsonScalar(start, self.at, value)
             case _:
-                return self._word()
+                return self._parse_word()
 
-    def _object(self, depth: int) -> JsonObject:
+    def _parse_object(self, depth: int) -> JsonObject:
         start = self.at
         members: list[JsonMember] = []
         seen: set[str] = set()
         self.at += 1
         self.skip_space()
-        while not self._take("}"):
+        while not self._accept("}"):
             if members and members[-1].comma is None:
                 raise self.error("expected ',' or '}'")
-            key_start, key = self.at, self._string()
+            key_start, key = self.at, self._parse_string()
             if key in seen:
                 raise self.error("duplicate key in an object", key_start)
             seen.add(key)
             self.skip_space()
-            if not self._take(":"):
+            if not self._accept(":"):
                 raise self.error("expected ':' after a key")
             self.skip_space()
-            value = self.node(depth + 1)
-            members.append(JsonMember(key, key_start, value, self._comma()))
+            value = self.parse_node(depth + 1)
+            members.append(JsonMember(key, key_start, value, self._skip_comma()))
         return JsonObject(start, self.at, tuple(members))
 
-    def _array(self, depth: int) -> JsonArray:
+    def _parse_array(self, depth: int) -> JsonArray:
         start = self.at
         items: list[JsonNode] = []
         separated = True
         self.at += 1
         self.skip_space()
-        while not self._take("]"):
+        while not self._accept("]"):
             if not separated:
                 raise self.error("expected ',' or ']'")
-            items.append(self.node(depth + 1))
-            separated = self._comma() is not None
+            items.append(self.parse_node(depth + 1))
+            separated = self._skip_comma() is not None
         return JsonArray(start, self.at, tuple(items))
 
-    def _comma(self) -> int | None:
+    def _skip_comma(self) -> int | None:
         """Skip a comma with the space and comments around it. Return its position, or None."""
         self.skip_space()
         at = self.at
-        found = self._take(",")
+        found = self._accept(",")
         self.skip_space()
         return at if found else None
 
-    def _take(self, character: str) -> bool:
+    def _accept(self, character: str) -> bool:
         found = self.text.startswith(character, self.at)
         self.at += found
         return found
 
-    def _string(self) -> str:
-        end = self._end(_STRING, self.at)
+    def _parse_string(self) -> str:
+        end = _match_end(_STRING, self.text, self.at)
         if end == self.at:
             raise self.error("expected a string in double quotes, on one line")
-        value = self._load(end)
+        value = self._load_json(end)
         assert isinstance(value, str)  # noqa: S101 - the pattern matches only strings
         return value
 
-    def _word(self) -> JsonScalar:
-        start, end = self.at, self._end(_WORD, self.at)
+    def _parse_word(self) -> JsonScalar:
+        start, end = self.at, _match_end(_WORD, self.text, self.at)
         if end == start or self.text[start:end] in ("NaN", "Infinity", "-Infinity"):
             raise self.error("expected a value")
-        value = self._load(end)
+        value = self._load_json(end)
         assert value is None or isinstance(value, int | float)  # noqa: S101 - no other word is valid JSON
         return JsonScalar(start, end, value)
 
-    def _load(self, end: int) -> object:
+    def _load_json(self, end: int) -> object:
         try:
             value: object = json.loads(self.text[self.at : end])
         except ValueError:
             raise self.error("not a valid JSON value") from None
         self.at = end
         return value
-
-    def _end(self, pattern: re.Pattern[str], start: int) -> int:
-        found = pattern.match(self.text, start)
-        return found.end() if found else start
