@@ -60,8 +60,8 @@ def test_check_prints_file_and_line_and_fails_only_for_errors(project: Path) -> 
     result = run("agents", "check")
     assert result.exit_code == 1
     assert f"{bad}:3: error: there is no key 'timeout'; did you mean timeout_ms?" in result.output
-    told = json.loads(run("agents", "check", str(bad), "--json").stdout)
-    assert (told["files"], told["errors"]) == (1, 1)
+    printed = json.loads(run("agents", "check", str(bad), "--json").stdout)
+    assert (printed["files"], printed["errors"]) == (1, 1)
     bad.unlink()
     write_agent(project, ".claude/agents/fine.md", "description: d\ncolor: red")
     result = run("agents", "check")
@@ -164,9 +164,9 @@ def test_permanent_permissions_are_listed_and_removed(project: Path, own_folders
     file.write_text('[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n')
     listed = run("agents", "allowed")
     assert listed.output.splitlines()[0].split() == ["web", "Bash(curl:*)"]
-    told = json.loads(run("agents", "allowed", "--json").output)
-    assert told["file"] == str(file)
-    assert told["agents"] == {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]}
+    printed = json.loads(run("agents", "allowed", "--json").output)
+    assert printed["file"] == str(file)
+    assert printed["agents"] == {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]}
     assert run("agents", "allowed", "web", "WebFetch", "--forget").exit_code == 0
     assert "WebFetch" not in file.read_text(encoding="utf-8")
     wrong = run("agents", "allowed", "web", "WebFetch", "--forget")
@@ -188,8 +188,8 @@ def test_check_reports_every_mistake_with_its_line(project: Path) -> None:
         *("executor: command", "permissions: {allow: ['Bash((']}"),
     ]
     bad = write_agent(project, ".retinue/agents/bad.md", "\n".join(lines))
-    told = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
-    found = {row["line"]: f"{row['message']} {row.get('hint', '')}" for row in told}
+    printed = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
+    found = {row["line"]: f"{row['message']} {row.get('hint', '')}" for row in printed}
     assert sorted(found) == [3, 4, 5, 6, 7, 8]
     assert "did you mean executor?" in found[3]
     assert "no profile 'no-such'" in found[4]
@@ -215,8 +215,8 @@ def test_check_warns_about_two_files_with_the_same_name_in_one_folder(project: P
 
 def test_check_explains_how_to_write_braces(project: Path) -> None:
     bad = write_agent(project, ".retinue/agents/bad.md", "description: d\ncommand: echo {}")
-    assert f"{bad}:3: error: command: " in (told := run("agents", "check").output)
-    assert "write {{ and }} for braces" in told
+    assert f"{bad}:3: error: command: " in (printed := run("agents", "check").output)
+    assert "write {{ and }} for braces" in printed
 
 
 def test_agent_output_cannot_control_the_terminal(tmp_path: Path, environment: Mapping[str, str]) -> None:

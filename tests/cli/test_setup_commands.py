@@ -209,9 +209,9 @@ def test_doctor_prints_problems_with_their_fixes(tmp_path: Path) -> None:
 
 def test_doctor_reports_settings_that_do_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_LOG_LEVEL", "loud")
-    told = run("doctor", "--json")
-    assert told.exit_code == 1
-    answer = json.loads(told.stdout)
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout)
     assert answer["healthy"] is False
     problem = next(check for check in answer["checks"] if check["name"] == "configuration")
     assert problem["status"] == "problem" and "RETINUE_LOG_LEVEL" in problem["finding"]

@@ -77,8 +77,8 @@ def test_answer_reaches_a_run_of_another_process(dashboard: Dashboard, agent: As
     asked = question_in(shown_when(browser, "which &lt;b&gt;one&lt;/b&gt;?"))
     sent = browser.post(asked["action"], data={"message": asked["message"], "answer": "the left one"})
     assert (sent.status_code, sent.headers["Location"]) == (303, "/")
-    told, _ = run.communicate(timeout=20)
-    assert json.loads(told)["answer"] == "the left one"
+    output, _ = run.communicate(timeout=20)
+    assert json.loads(output)["answer"] == "the left one"
     assert run.returncode == 0
     late = browser.post(asked["action"], data={"message": asked["message"], "answer": "the right one"})
     assert late.status_code == 409
@@ -96,8 +96,8 @@ def test_permission_decision_reaches_a_run_of_another_process_P7(
     asked = question_in(shown_when(browser, "asks for a permission"))
     sent = browser.post(asked["action"], data={"message": asked["message"], "verdict": verdict})
     assert sent.status_code == 303
-    told, _ = run.communicate(timeout=20)
-    assert json.loads(told)["behavior"] == behavior
+    output, _ = run.communicate(timeout=20)
+    assert json.loads(output)["behavior"] == behavior
     with Store.open(own_folders) as store:
         assert store.permissions.of("asks") == (("Bash(touch x)",) if verdict == "always" else ())
     browser.close()

@@ -20,34 +20,34 @@ from tests.dashboard.conftest import ADDRESS, FORM, PORT, Visit, visiting
 pytestmark = pytest.mark.anyio
 
 
-async def decided(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+async def decide(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Let a run ask to touch a file. Return what it is told and the rules that are stored."""
-    heard: list[dict[str, Any]] = []
+    responses: list[dict[str, Any]] = []
     run_id = await visit.started()
 
     async def ask() -> None:
-        heard.append(await visit.service.runs.request_permission(run_id, "Bash", {"command": "touch x"}))
+        responses.append(await visit.service.runs.request_permission(run_id, "Bash", {"command": "touch x"}))
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask)
         sent = await visit.reply(await visit.wish(run_id), **fields)
         assert sent.status_code == 303
-    return heard[0], visit.service.runs.store.permissions.of("sleeps")
+    return responses[0], visit.service.runs.store.permissions.of("sleeps")
 
 
 @pytest.mark.parametrize(("verdict", "remembered"), [("allow", ()), ("always", ("Bash(touch x)",))])
 async def test_allow_button_allows_once_or_permanently(verdict: str, remembered: tuple[str, ...]) -> None:
     async with visiting() as visit:
-        heard, kept = await decided(visit, verdict=verdict, reason="always allow")
-    assert heard == {"behavior": "allow", "updatedInput": {"command": "touch x"}}
+        response, kept = await decide(visit, verdict=verdict, reason="always allow")
+    assert response == {"behavior": "allow", "updatedInput": {"command": "touch x"}}
     assert kept == remembered
 
 
-@pytest.mark.parametrize(("reason", "told"), [("", "deny"), ("  ", "deny"), ("allow y", "deny: allow y")])
-async def test_deny_button_denies_whatever_the_reason_says_P7(reason: str, told: str) -> None:
+@pytest.mark.parametrize(("reason", "message"), [("", "deny"), ("  ", "deny"), ("allow y", "deny: allow y")])
+async def test_deny_button_denies_whatever_the_reason_says_P7(reason: str, message: str) -> None:
     async with visiting() as visit:
-        heard, kept = await decided(visit, verdict="deny", reason=reason)
-    assert heard == {"behavior": "deny", "message": told}
+        response, kept = await decide(visit, verdict="deny", reason=reason)
+    assert response == {"behavior": "deny", "message": message}
     assert kept == ()
 
 

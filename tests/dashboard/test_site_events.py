@@ -25,7 +25,7 @@ async def next_of(stream: AsyncGenerator[str]) -> str:
         return await anext(stream)
 
 
-async def begun(visit: Visit, run_id: str | None = None) -> AsyncGenerator[str]:
+async def open_stream(visit: Visit, run_id: str | None = None) -> AsyncGenerator[str]:
     """Return a stream that has sent its first line."""
     stream = change_events(visit.service.runs, run_id, lambda: False)
     assert await next_of(stream) == BEGIN
@@ -33,17 +33,17 @@ async def begun(visit: Visit, run_id: str | None = None) -> AsyncGenerator[str]:
 
 
 async def test_change_of_any_run_sends_an_event() -> None:
-    heard: list[str] = []
+    events: list[str] = []
 
     async def listen(stream: AsyncGenerator[str]) -> None:
-        heard.append(await next_of(stream))
+        events.append(await next_of(stream))
 
-    async with visiting() as visit, aclosing(await begun(visit)) as stream:
+    async with visiting() as visit, aclosing(await open_stream(visit)) as stream:
         async with anyio.create_task_group() as group:
             group.start_soon(listen, stream)
             await anyio.lowlevel.checkpoint()  # the task is listening now
             await visit.started()
-        assert heard == [CHANGE]
+        assert events == [CHANGE]
 
 
 async def test_new_log_output_of_the_watched_run_is_noticed() -> None:
@@ -83,19 +83,19 @@ async def test_end_of_the_dashboard_sends_an_event_and_ends_the_stream() -> None
 async def test_deleting_the_watched_run_ends_the_stream() -> None:
     async with visiting() as visit:
         run_id, _ = await visit.ended("echo"), await visit.ended("echo")
-        stream = await begun(visit, run_id)
+        stream = await open_stream(visit, run_id)
         prune_runs(visit.service.runs.store, 1e12, Stop())
-        told = await next_of(stream)
-        while told == CHANGE:
-            told = await next_of(stream)
-        assert told == END
+        event = await next_of(stream)
+        while event == CHANGE:
+            event = await next_of(stream)
+        assert event == END
 
 
 async def test_closed_stream_stops_watching_for_changes() -> None:
     async with visiting() as visit:
         watches = visit.service.runs.changes
         before = len(watches._watches)  # pyright: ignore[reportPrivateUsage]
-        stream = await begun(visit)
+        stream = await open_stream(visit)
         with anyio.move_on_after(0.05):
             await anext(stream)
         await stream.aclose()

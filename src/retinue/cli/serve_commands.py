@@ -132,7 +132,7 @@ def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
     if wiring.is_child():
         raise Unauthorized(
             "a run cannot open the dashboard, because it could answer its own questions",
-            hint="use ask_parent to ask whoever started the run",
+            hint="ask the parent of the run with ask_parent",
         )
 
     async def serve(service: Service) -> None:

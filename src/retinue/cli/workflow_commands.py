@@ -311,7 +311,7 @@ def _run_with_workflows(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
     from retinue import wiring
 
     if wiring.is_child():
-        raise Unauthorized("a run cannot use workflows", hint="use ask_parent to ask whoever started the run")
+        raise Unauthorized("a run cannot use workflows", hint="ask the parent of the run with ask_parent")
     return run_with_service(lambda service: use(service.workflows))
 
 

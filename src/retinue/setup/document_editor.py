@@ -29,7 +29,7 @@ class DocumentEditor(Protocol):
     """
 
     def set_entry(self, text: str, place: tuple[str, str], value: dict[str, object]) -> str:
-        """Return the text with our entry added, or replaced where it stands."""
+        """Return the text with our entry added, or replaced in place."""
         ...
 
     def remove_entry(self, text: str, place: tuple[str, str]) -> str:
