@@ -1,4 +1,4 @@
-"""`retinue agents` and `retinue agent`: listed, shown, checked by line, trusted, asked (P1, P7, P8)."""
+"""`retinue agents` and `retinue agent`: list, show, check, trust and run agents (P1, P7, P8)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from retinue.cli.main import main
+from tests.cli.conftest import run
 from tests.conftest import RETINUE
 from tests.service.agent_support import write_agent
 
 MINE = ".config/retinue/agents"
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.fixture
@@ -31,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_agents_are_listed_with_where_they_come_from_and_why_one_cannot_run(project: Path) -> None:
+def test_agents_are_listed_with_their_origin_and_why_one_is_unavailable(project: Path) -> None:
     write_agent(Path.home(), f"{MINE}/cat.md", "description: meows\ncommand: cat")
     (project / ".retinue" / "agents").mkdir(parents=True)
     (project / ".retinue" / "agents" / "broken.md").write_text("no header")
@@ -46,7 +41,7 @@ def test_agents_are_listed_with_where_they_come_from_and_why_one_cannot_run(proj
     assert {each["name"] for each in listed} >= {"cat", "broken", "writer"}
 
 
-def test_agent_is_shown_whole_with_its_origins(project: Path) -> None:
+def test_show_prints_every_field_with_its_origin(project: Path) -> None:
     write_agent(Path.home(), f"{MINE}/cat.md", "description: meows\ncommand: cat\ntimeout_ms: 1500", "Purr.")
     text = run("agents", "show", "cat").output
     assert "available: true" in text
@@ -60,13 +55,13 @@ def test_agent_is_shown_whole_with_its_origins(project: Path) -> None:
     assert "did you mean cat?" in wrong.output
 
 
-def test_check_prints_file_and_line_and_fails_for_errors_alone(project: Path) -> None:
+def test_check_prints_file_and_line_and_fails_only_for_errors(project: Path) -> None:
     bad = write_agent(project, ".retinue/agents/bad.md", "description: d\ntimeout: 5")
     result = run("agents", "check")
     assert result.exit_code == 1
     assert f"{bad}:3: error: there is no key 'timeout'; did you mean timeout_ms?" in result.output
-    told = json.loads(run("agents", "check", str(bad), "--json").stdout)
-    assert (told["files"], told["errors"]) == (1, 1)
+    printed = json.loads(run("agents", "check", str(bad), "--json").stdout)
+    assert (printed["files"], printed["errors"]) == (1, 1)
     bad.unlink()
     write_agent(project, ".claude/agents/fine.md", "description: d\ncolor: red")
     result = run("agents", "check")
@@ -74,13 +69,13 @@ def test_check_prints_file_and_line_and_fails_for_errors_alone(project: Path) ->
     assert "warning: color is not used here" in result.output
 
 
-def test_prompt_is_the_section_for_a_main_agent(project: Path) -> None:
+def test_prompt_prints_the_section_for_a_main_agent(project: Path) -> None:
     write_agent(Path.home(), f"{MINE}/cat.md", "description: meows\ncommand: cat")
     assert "- **cat**: meows" in run("agents", "prompt").output
     assert "- **cat**" in json.loads(run("agents", "prompt", "--json").output)["prompt"]
 
 
-def test_project_is_trusted_and_no_more(project: Path) -> None:
+def test_project_agents_run_only_while_the_project_is_trusted(project: Path) -> None:
     write_agent(project, ".retinue/agents/cat.md", "description: meows\ncommand: cat")
     refused = run("agent", "cat", "hello")
     assert refused.exit_code == 1
@@ -94,21 +89,21 @@ def test_project_is_trusted_and_no_more(project: Path) -> None:
     assert run("agents", "trust", "missing").exit_code == 2
 
 
-def test_run_cannot_trust_a_project_for_its_user(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_cannot_change_which_projects_are_trusted(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_CHILD_TOKEN", "anything")
     result = run("agents", "trust", ".")
     assert result.exit_code == 1
-    assert "cannot decide whom you trust" in result.output
+    assert "cannot change which projects are trusted" in result.output
 
 
-def test_person_may_call_every_agent(project: Path) -> None:
+def test_user_may_call_every_agent(project: Path) -> None:
     header = "description: d\ncommand: cat\nallowed_callers: []"
     write_agent(Path.home(), f"{MINE}/cat.md", header)
     assert run("agent", "cat", "hello").exit_code == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
-def test_log_is_shown_live_on_a_terminal_and_the_answer_alone_on_stdout(
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix terminal")
+def test_log_appears_on_the_terminal_and_only_the_answer_on_stdout(
     project: Path, environment: Mapping[str, str]
 ) -> None:
     script = "echo thinking >&2; echo the answer"
@@ -126,10 +121,10 @@ def test_log_is_shown_live_on_a_terminal_and_the_answer_alone_on_stdout(
 
 
 @pytest.mark.parametrize(("spawns", "works"), [(0, False), (1, True)])
-def test_run_that_types_our_command_is_still_that_run(
+def test_agent_started_inside_a_run_counts_as_its_child(
     project: Path, environment: Mapping[str, str], spawns: int, works: bool
 ) -> None:
-    """P1, P2: starting an agent from a run's shell is nesting, and counted as such."""
+    """P1, P2: starting an agent from a run's shell is nesting and uses up `spawns`."""
     write_agent(Path.home(), f"{MINE}/cat.md", "description: d\ncommand: cat", "")
     command = json.dumps([sys.executable, "-m", "retinue", "agent", "cat", "hello", "--json"])
     write_agent(Path.home(), f"{MINE}/nests.md", f"description: d\ncommand: {command}\nspawns: {spawns}", "")
@@ -146,7 +141,7 @@ def test_run_that_types_our_command_is_still_that_run(
         assert "budget_exceeded" in done.stdout
 
 
-def test_failed_run_tells_what_to_do_and_where_the_raw_answer_is_P8(project: Path) -> None:
+def test_failed_run_names_the_log_with_the_raw_answer_P8(project: Path) -> None:
     write_agent(
         Path.home(), f"{MINE}/says.md", "description: d\ncommand: [echo, no]\noutput_format: json", ""
     )
@@ -161,17 +156,17 @@ def test_failed_run_tells_what_to_do_and_where_the_raw_answer_is_P8(project: Pat
     assert json.loads(run("logs", raw, "--json").stdout)["log"].rstrip().endswith("event: no")
 
 
-def test_what_was_allowed_for_good_is_listed_and_taken_back(project: Path, own_folders: Path) -> None:
+def test_permanent_permissions_are_listed_and_removed(project: Path, own_folders: Path) -> None:
     file = own_folders / "permissions.toml"
-    assert "nothing was allowed" in run("agents", "allowed").output
+    assert "no permanent permissions" in run("agents", "allowed").output
     assert run("agents", "allowed", "web", "--forget").exit_code == 2
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text('[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n')
     listed = run("agents", "allowed")
     assert listed.output.splitlines()[0].split() == ["web", "Bash(curl:*)"]
-    told = json.loads(run("agents", "allowed", "--json").output)
-    assert told["file"] == str(file)
-    assert told["agents"] == {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]}
+    printed = json.loads(run("agents", "allowed", "--json").output)
+    assert printed["file"] == str(file)
+    assert printed["agents"] == {"web": ["Bash(curl:*)", "WebFetch"], "other": ["Edit(a.py)"]}
     assert run("agents", "allowed", "web", "WebFetch", "--forget").exit_code == 0
     assert "WebFetch" not in file.read_text(encoding="utf-8")
     wrong = run("agents", "allowed", "web", "WebFetch", "--forget")
@@ -182,19 +177,19 @@ def test_what_was_allowed_for_good_is_listed_and_taken_back(project: Path, own_f
     assert wrong.exit_code == 2 and "did you mean other?" in wrong.output
 
 
-def test_run_cannot_take_permissions_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_cannot_remove_permissions(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_CHILD_TOKEN", "x")
     assert "a run cannot change" in run("agents", "allowed", "a", "--forget").output
 
 
-def test_check_tells_every_mistake_of_a_file_by_its_line(project: Path) -> None:
+def test_check_reports_every_mistake_with_its_line(project: Path) -> None:
     lines = [
         *("description: d", "executr: claude", "profile: no-such", "settings: [usr]", "timeout_ms: soon"),
         *("executor: command", "permissions: {allow: ['Bash((']}"),
     ]
     bad = write_agent(project, ".retinue/agents/bad.md", "\n".join(lines))
-    told = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
-    found = {row["line"]: f"{row['message']} {row.get('hint', '')}" for row in told}
+    printed = json.loads(run("agents", "check", str(bad), "--json").stdout)["problems"]
+    found = {row["line"]: f"{row['message']} {row.get('hint', '')}" for row in printed}
     assert sorted(found) == [3, 4, 5, 6, 7, 8]
     assert "did you mean executor?" in found[3]
     assert "no profile 'no-such'" in found[4]
@@ -207,8 +202,8 @@ def test_check_tells_every_mistake_of_a_file_by_its_line(project: Path) -> None:
     assert row["line"] == 3 and "not an output schema" in row["message"]
 
 
-def test_check_tells_of_a_name_that_two_files_of_one_folder_have(project: Path) -> None:
-    """Across folders the nearest hides the others by design; here one of them can never be called."""
+def test_check_warns_about_two_files_with_the_same_name_in_one_folder(project: Path) -> None:
+    """In different folders the nearest file wins by design. In one folder it is a mistake."""
     write_agent(project, ".retinue/agents/a.md", "description: d\nname: same")
     second = write_agent(project, ".retinue/agents/b.md", "description: d\nname: same")
     write_agent(project, ".claude/agents/same.md", "description: d")
@@ -218,7 +213,16 @@ def test_check_tells_of_a_name_that_two_files_of_one_folder_have(project: Path) 
     assert result.stdout.count("warning") == 1
 
 
-def test_check_tells_how_braces_are_written(project: Path) -> None:
+def test_check_explains_how_to_write_braces(project: Path) -> None:
     bad = write_agent(project, ".retinue/agents/bad.md", "description: d\ncommand: echo {}")
-    assert f"{bad}:3: error: command: " in (told := run("agents", "check").output)
-    assert "write {{ and }} for braces" in told
+    assert f"{bad}:3: error: command: " in (printed := run("agents", "check").output)
+    assert "write {{ and }} for braces" in printed
+
+
+def test_agent_output_cannot_control_the_terminal(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    header = "description: loud\ncommand: [printf, '\\033]0;owned\\007hi']"
+    write_agent(Path.home(), ".config/retinue/agents/loud.md", header)
+    done = subprocess.run(
+        [*RETINUE, "agent", "loud", "go"], capture_output=True, cwd=tmp_path, env=environment, timeout=30
+    )
+    assert done.stdout == b"hi\n", done.stderr

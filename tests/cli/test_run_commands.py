@@ -1,4 +1,4 @@
-"""What the commands about runs say of runs that failed or were interrupted (P8)."""
+"""Commands report failed and interrupted runs correctly (P8)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from retinue.cli.main import main
+from tests.cli.conftest import run
 from tests.conftest import RETINUE
 
 COMMANDS = """
@@ -29,18 +28,18 @@ def agents(own_folders: Path) -> None:
     file.write_text(COMMANDS)
 
 
-def test_failed_run_is_told_with_its_error_and_its_last_words() -> None:
-    done = CliRunner().invoke(main, ["agent", "fails", "do it"])
+def test_failed_run_prints_its_error_and_last_output() -> None:
+    done = run("agent", "fails", "do it")
     assert done.exit_code == 1
     assert "program_failed: " in done.stdout
     assert "last words" in done.stdout
     run_id = done.stderr.split()[1]
-    waited = CliRunner().invoke(main, ["wait", run_id])
+    waited = run("wait", run_id)
     assert f"{run_id} error\nprogram_failed: " in waited.stdout
     assert "last words" in waited.stdout
 
 
-def test_interrupt_from_the_keyboard_cancels_the_run(environment: Mapping[str, str]) -> None:
+def test_ctrl_c_cancels_the_run(environment: Mapping[str, str]) -> None:
     process = subprocess.Popen(
         [*RETINUE, "agent", "sleeps", "on"], stderr=subprocess.PIPE, text=True, env=dict(environment)
     )
@@ -49,12 +48,12 @@ def test_interrupt_from_the_keyboard_cancels_the_run(environment: Mapping[str, s
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 130
     process.stderr.close()
-    listed = json.loads(CliRunner().invoke(main, ["runs", "--json"]).stdout)["runs"]
-    assert [(run["run_id"], run["status"]) for run in listed] == [(run_id, "canceled")]
+    listed = json.loads(run("runs", "--json").stdout)["runs"]
+    assert [(each["run_id"], each["status"]) for each in listed] == [(run_id, "canceled")]
 
 
-def test_reader_that_has_had_enough_is_no_failure_of_ours(environment: Mapping[str, str]) -> None:
-    """`retinue runs | head`: no traceback, as other commands do it."""
+def test_closed_output_pipe_causes_no_traceback(environment: Mapping[str, str]) -> None:
+    """As in `retinue runs | head`."""
     process = subprocess.Popen(
         [*RETINUE, "runs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(environment)
     )

@@ -1,4 +1,4 @@
-"""Installing, uninstalling and the doctor from a terminal (P6, P8, P10)."""
+"""`retinue install`, `uninstall`, `doctor` and `config` (P6, P8, P10)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from retinue.cli import setup_commands
-from retinue.cli.main import main
 from retinue.setup import HOSTS
+from tests.cli.conftest import run
 from tests.conftest import RETINUE
 
 NEIGHBOUR = (
@@ -35,29 +34,25 @@ def cursor_file(home: Path) -> Path:
     return file
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
-
-
-def test_the_hosts_offered_are_the_hosts_there_are() -> None:
+def test_install_offers_every_host() -> None:
     assert tuple(host.name for host in HOSTS) == setup_commands.HOST_NAMES
 
 
 @pytest.mark.parametrize("host", setup_commands.HOST_NAMES)
-def test_every_host_is_installed_and_uninstalled(host: str, tmp_path: Path) -> None:
+def test_install_and_uninstall_work_for_every_host(host: str, tmp_path: Path) -> None:
     added = run("install", host, "--root", str(tmp_path))
     assert added.exit_code == 0, added.output
     assert added.stdout.startswith("Added Retinue to ")
-    assert "nothing to do" in run("install", host, "--root", str(tmp_path)).stdout
+    assert "Nothing to do" in run("install", host, "--root", str(tmp_path)).stdout
     removed = run("uninstall", host)
     assert removed.exit_code == 0
-    assert removed.stdout.startswith("Took Retinue out of ")
-    assert "The file as it was: ~/" in removed.stdout
+    assert removed.stdout.startswith("Removed Retinue from ")
+    assert "Backup: ~/" in removed.stdout
     again = run("uninstall", host)
-    assert (again.exit_code, "nothing to do" in again.stdout) == (0, True)
+    assert (again.exit_code, "Nothing to do" in again.stdout) == (0, True)
 
 
-def test_real_program_installs_its_own_absolute_path_and_leaves_the_file_as_it_was(
+def test_installed_entry_has_the_absolute_path_and_uninstall_restores_the_file(
     cursor_file: Path, tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
     def retinue(*arguments: str) -> str:
@@ -81,7 +76,7 @@ def test_real_program_installs_its_own_absolute_path_and_leaves_the_file_as_it_w
     assert cursor_file.read_text() == NEIGHBOUR
 
 
-def test_print_shows_the_entry_alone_and_writes_nothing(home: Path) -> None:
+def test_print_option_prints_the_entry_and_writes_nothing(home: Path) -> None:
     printed = run("install", "lmstudio", "--print")
     entry = json.loads(printed.stdout)["mcpServers"]["retinue"]
     assert os.path.isabs(entry["command"])  # noqa: PTH117
@@ -93,8 +88,8 @@ def test_print_shows_the_entry_alone_and_writes_nothing(home: Path) -> None:
     assert not (home / ".lmstudio").exists()
 
 
-def test_dry_run_shows_the_difference_and_writes_nothing(cursor_file: Path) -> None:
-    """P6: the neighbour's token is not in it."""
+def test_dry_run_prints_a_diff_and_writes_nothing(cursor_file: Path) -> None:
+    """P6: the token of the other server is masked."""
     shown = run("install", "cursor", "--dry-run")
     assert shown.exit_code == 0
     assert '+    "retinue": {' in shown.stdout
@@ -105,23 +100,23 @@ def test_dry_run_shows_the_difference_and_writes_nothing(cursor_file: Path) -> N
     assert "retinue" in cursor_file.read_text()
 
 
-def test_change_of_hidden_values_alone_is_said(cursor_file: Path) -> None:
-    """P8: an empty difference would look as if nothing would happen."""
+def test_dry_run_reports_a_change_of_masked_values(cursor_file: Path) -> None:
+    """P8: an empty diff would look as if nothing changed."""
     run("install", "cursor", "--env", "KEY=old")
     assert (
-        "Only values that are not shown" in run("install", "cursor", "--env", "KEY=new", "--dry-run").stdout
+        "Only masked values would change" in run("install", "cursor", "--env", "KEY=new", "--dry-run").stdout
     )
 
 
-def test_link_is_printed_alone() -> None:
+def test_link_option_prints_only_the_link() -> None:
     link = run("install", "lmstudio", "--link").stdout
     assert link.startswith("lmstudio://add_mcp?name=retinue&config=") and link.count("\n") == 1
     assert json.loads(run("install", "lmstudio", "--link", "--json").stdout) == {"link": link.strip()}
     refused = run("install", "goose", "--link")
-    assert (refused.exit_code, "no add link" in refused.output) == (2, True)
+    assert (refused.exit_code, "no install link" in refused.output) == (2, True)
 
 
-def test_project_scope_goes_into_the_folder_we_are_in(
+def test_project_scope_writes_to_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -132,7 +127,9 @@ def test_project_scope_goes_into_the_folder_we_are_in(
     assert not (home / ".config").exists()
 
 
-def test_uninstall_without_a_host_finds_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uninstall_without_a_host_removes_every_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     run("install", "claude", "--scope", "project")
     run("install", "claude")
@@ -144,15 +141,15 @@ def test_uninstall_without_a_host_finds_every_place(tmp_path: Path, monkeypatch:
         ("claude", "user"),
         ("goose", "user"),
     ]
-    assert run("uninstall").stdout == "Retinue is not in any host: nothing to do.\n"
+    assert run("uninstall").stdout == "Nothing to do: Retinue is not in any host.\n"
 
 
-def test_one_broken_file_does_not_keep_us_in_the_others(cursor_file: Path) -> None:
+def test_uninstall_continues_after_a_broken_file(cursor_file: Path) -> None:
     run("install", "lmstudio")
     cursor_file.write_text("{")
     done = run("uninstall")
     assert done.exit_code == 1
-    assert "Took Retinue out of LM Studio" in done.stdout
+    assert "Removed Retinue from LM Studio" in done.stdout
     assert "~/.cursor/mcp.json cannot be edited: line 1" in done.stderr
     assert cursor_file.read_text() == "{"
 
@@ -171,20 +168,27 @@ def test_one_broken_file_does_not_keep_us_in_the_others(cursor_file: Path) -> No
         ("install", "cursor", "--print", "--dry-run"),
     ],
 )
-def test_wrong_usage_ends_with_two_and_changes_nothing(home: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_exits_with_2_and_changes_nothing(home: Path, arguments: tuple[str, ...]) -> None:
     before = sorted(home.iterdir())
     assert run(*arguments).exit_code == 2
     assert sorted(home.iterdir()) == before
 
 
-def test_failure_is_json_when_json_was_asked_for(cursor_file: Path) -> None:
+def test_install_error_is_json_with_the_json_option(cursor_file: Path) -> None:
     cursor_file.chmod(0o444)
     failed = run("install", "cursor", "--json")
     assert failed.exit_code == 1
     assert json.loads(failed.stdout)["error"]["code"] == "unavailable"
 
 
-def test_program_in_a_cache_is_warned_about(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_install_says_if_the_host_is_not_installed(cursor_file: Path) -> None:
+    assert "LM Studio is not installed (no ~/.lmstudio folder found)." in run("install", "lmstudio").output
+    assert "is not installed" not in run("install", "cursor").output
+
+
+def test_install_warns_about_a_program_in_the_uv_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     program = tmp_path / "uv/archive-v0/x/bin/retinue"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
@@ -193,7 +197,7 @@ def test_program_in_a_cache_is_warned_about(monkeypatch: pytest.MonkeyPatch, tmp
     assert "uv tool install retinue" in run("install", "cursor").stdout
 
 
-def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+def test_doctor_prints_problems_with_their_fixes(tmp_path: Path) -> None:
     well = run("doctor", "--root", str(tmp_path))
     assert well.exit_code == 0, well.output
     assert "ok       roots" in well.stdout
@@ -203,11 +207,11 @@ def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
     assert "-> create it, or correct the path" in ill.stdout
 
 
-def test_doctor_survives_settings_that_do_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_settings_that_do_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_LOG_LEVEL", "loud")
-    told = run("doctor", "--json")
-    assert told.exit_code == 1
-    answer = json.loads(told.stdout)
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout)
     assert answer["healthy"] is False
     problem = next(check for check in answer["checks"] if check["name"] == "configuration")
     assert problem["status"] == "problem" and "RETINUE_LOG_LEVEL" in problem["finding"]
@@ -228,3 +232,54 @@ def test_real_doctor_is_quick_and_contacts_the_configured_endpoint(environment: 
     assert "hunter2" not in done.stdout
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert checks["model endpoint"]["status"] == "problem"
+
+
+def test_config_lists_every_setting_with_its_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETINUE_LIMITS__MAX_FILES_READ", "7")
+    rows = {row["key"]: row for row in json.loads(run("config", "--json").output)}
+    assert rows["limits.max_files_read"]["value"] == 7
+    assert rows["limits.max_files_read"]["origin"] == "RETINUE_LIMITS__MAX_FILES_READ"
+    assert rows["limits.max_bytes_read"]["origin"] == "default"
+    assert "limits.max_files_read" in run("config").output
+
+
+def test_config_prints_the_path_of_the_users_file() -> None:
+    printed = run("config").stderr
+    assert "retinue.toml (does not exist yet)" in printed
+    assert str(Path.home()) in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[models.endpoints.a]\n", "models.endpoints.a.url: is missing"),
+        (
+            "[models.endpoints.a]\nurl = 'ftp://x'\n",
+            "models.endpoints.a.url: the URL of a model's server is not",
+        ),
+        (
+            "[models]\nendpoint = 'http://me:pass@x'\n",
+            "models.endpoint: the URL of a model's server has a name",
+        ),
+        ("[models.tiers.fast]\nendpoint = 'big'\n", "models.tiers.fast.endpoint = 'big': neither a URL nor"),
+    ],
+)
+def test_config_check_validates_model_endpoints(tmp_path: Path, text: str, said: str) -> None:
+    """P6, P8: the error names the key and the fix, but not a password in the value."""
+    file = tmp_path / "own.toml"
+    file.write_text(text)
+    result = run("config", "--check", str(file))
+    assert result.exit_code == 2
+    assert f"{file}: {said}" in result.stderr
+    assert "me:pass" not in result.output
+
+
+def test_config_check_accepts_a_valid_file_and_refuses_an_invalid_one(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text("log_level = 'info'\n")
+    bad.write_text("log_levle = 'info'\n")
+    assert run("config", "--check", str(good)).exit_code == 0
+    assert json.loads(run("config", "--check", str(good), "--json").output)["valid"] is True
+    wrong = run("config", "--check", str(bad))
+    assert wrong.exit_code == 2
+    assert "did you mean log_level?" in wrong.output

@@ -1,4 +1,4 @@
-"""The dashboard over the real service: its pages without a network, and the real command on loopback."""
+"""Fixtures: the dashboard on the real service without a network, and the real command on loopback."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from retinue.core import Message, RunId, RunStatus
-from retinue.dashboard.access import Keys
-from retinue.dashboard.site import Site
+from retinue.dashboard.access import LinkTokens
+from retinue.dashboard.site import DashboardSite
 from retinue.service import Service
 from retinue.wiring import build_service, read_settings, running
 from tests.conftest import RETINUE
@@ -39,10 +39,10 @@ def agents(own_folders: Path) -> None:
 
 @dataclass(frozen=True)
 class Visit:
-    """A browser at the pages, and the service behind them."""
+    """A fake browser on the dashboard, and the service behind it."""
 
     service: Service
-    keys: Keys
+    tokens: LinkTokens
     client: httpx2.AsyncClient
 
     async def page(self, path: str = "/") -> str:
@@ -79,7 +79,7 @@ class Visit:
         )
 
     async def wish(self, run_id: RunId) -> Message:
-        """The permission that the run asks for."""
+        """Wait for the permission that the run asks for."""
         messages = self.service.runs.store.messages
         while not (pending := messages.pending(run_id)):
             await self.service.runs.next_change(0.05)
@@ -91,18 +91,18 @@ class Visit:
 
 @asynccontextmanager
 async def visiting(*, enters: bool = True) -> AsyncGenerator[Visit]:
-    loaded, keys = read_settings({}), Keys()
+    loaded, tokens = read_settings({}), LinkTokens()
     async with running(loaded, build_service(loaded)) as service:
-        transport = httpx2.ASGITransport(Site(service).app(keys, PORT), raise_app_exceptions=False)
+        transport = httpx2.ASGITransport(DashboardSite(service).app(tokens, PORT), raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS) as client:
             if enters:
-                await client.get("/", params={"token": keys.token})
-            yield Visit(service, keys, client)
+                await client.get("/", params={"token": tokens.token})
+            yield Visit(service, tokens, client)
 
 
 @dataclass(frozen=True)
 class Opened:
-    """The real command."""
+    """A running `retinue dashboard` process."""
 
     link: str
     process: subprocess.Popen[str]
@@ -112,7 +112,7 @@ class Opened:
         return self.link.partition("/?token=")[0]
 
     def browser(self) -> httpx2.Client:
-        """One that came through the link."""
+        """Return a client that has opened the link."""
         client = httpx2.Client(base_url=self.address, timeout=20, headers={"Origin": self.address})
         assert client.get(self.link, follow_redirects=True).status_code == 200
         return client
@@ -120,7 +120,7 @@ class Opened:
 
 @pytest.fixture
 def dashboard(environment: Mapping[str, str]) -> Generator[Callable[..., Opened]]:
-    """Starts `retinue dashboard`; ended with the test."""
+    """Returns a function that starts `retinue dashboard`. The processes end with the test."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> Opened:

@@ -1,4 +1,4 @@
-"""What the pages show: what waits first, hostile texts as texts, no secret, what was cut (P4, P6, P8)."""
+"""The pages list questions first, escape hostile text, hide secrets and say what is cut (P4, P6, P8)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ pytestmark = pytest.mark.anyio
 SCRIPT = "<script>alert(1)</script>"
 
 
-async def test_empty_folder_says_that_nothing_is_there() -> None:
+async def test_home_page_without_runs_says_so() -> None:
     async with visiting() as visit:
         shown = await visit.page()
     assert "<title>Retinue</title>" in shown
-    for words in ("Nothing waits for you.", "Nothing is running.", "Nothing has run yet."):
+    for words in ("No run is waiting for you.", "No run is active.", "No run has ended yet."):
         assert words in shown
 
 
-async def test_what_waits_comes_before_what_runs_and_what_ended() -> None:
+async def test_home_page_lists_questions_before_active_and_ended_runs() -> None:
     async with visiting() as visit:
         ended = await visit.ended("echo", "an old task")
         active = await visit.started(task="a task under way")
@@ -38,7 +38,7 @@ async def test_what_waits_comes_before_what_runs_and_what_ended() -> None:
     assert "waiting for an answer" in shown
 
 
-async def test_permission_shows_tool_command_rule_and_how_long_there_is_P7() -> None:
+async def test_permission_shows_tool_command_rule_and_time_left_P7() -> None:
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
         command = {"command": "curl https://a.example/\u202e \x1b[2K&& rm x"}
@@ -46,33 +46,33 @@ async def test_permission_shows_tool_command_rule_and_how_long_there_is_P7() -> 
         message = await visit.wish(run_id)
         for path in ("/", f"/runs/{run_id}"):
             shown = await visit.page(path)
-            assert "wants a permission" in shown
+            assert "asks for a permission" in shown
             assert "curl https://a.example/\\u{202e} \\u{1b}[2K&amp;&amp; rm x" in shown
-            assert "Always allows Bash(curl https://a.example/" in shown
+            assert "“Always” allows Bash(curl https://a.example/" in shown
             assert "Denied in <time data-until=" in shown and ">5 min 0 s<" in shown
             card = shown[shown.index(f'id="asked-{message.id}"') :]
             assert card.index('value="deny"') < card.index('value="allow"') < card.index('value="always"')
         await visit.reply(message, verdict="deny")
 
 
-async def test_arguments_of_a_tool_that_no_rule_sees_are_shown_all_the_same_P7() -> None:
+async def test_arguments_that_no_rule_covers_are_shown_P7() -> None:
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
         call = {"title": "a \u202etitle", "body": f"{SCRIPT} {SECRET}"}
         group.start_soon(visit.service.runs.request_permission, run_id, "mcp__hub__create", call)
         message = await visit.wish(run_id)
-        assert "mcp__hub__create: {" in message.question  # at a terminal too
+        assert "mcp__hub__create: {" in message.question  # shown on a terminal too
         shown = await visit.page()
         assert (
             "{&quot;title&quot;: &quot;a \\u{202e}title&quot;, &quot;body&quot;: &quot;&lt;script&gt;"
             in shown
         )
         assert SECRET not in shown
-        assert "Always allows mcp__hub__create from now on, whatever it is called with." in shown
+        assert "“Always” allows mcp__hub__create from now on, with any arguments." in shown
         await visit.reply(message, verdict="deny")
 
 
-async def test_always_is_offered_only_where_it_would_be_remembered_P7() -> None:
+async def test_always_is_offered_only_if_a_rule_can_be_stored_P7() -> None:
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
         group.start_soon(visit.service.runs.request_permission, run_id, "Bash", {"command": "rm *"})
@@ -82,19 +82,19 @@ async def test_always_is_offered_only_where_it_would_be_remembered_P7() -> None:
         await visit.reply(message, verdict="deny")
 
 
-async def test_long_command_is_cut_with_a_warning_that_counts_P7() -> None:
+async def test_long_command_is_cut_with_a_warning_P7() -> None:
     async with visiting() as visit, anyio.create_task_group() as group:
         run_id = await visit.started()
         command = {"command": "x" * 10_007}
         group.start_soon(visit.service.runs.request_permission, run_id, "Bash", command)
         message = await visit.wish(run_id)
         shown = await visit.page()
-        assert "Cut here: 7 characters more cannot be shown." in shown
+        assert "Cut here: 7 more characters not shown." in shown
         assert "x" * 10_000 in shown
         await visit.reply(message, verdict="deny")
 
 
-async def test_hostile_texts_are_shown_as_texts_wherever_they_stand_P6() -> None:
+async def test_hostile_text_is_escaped_everywhere_P6() -> None:
     async with visiting() as visit:
         message = await visit.asks(f"is {SCRIPT} \x1b]0;owned\x07right?", f"do {SCRIPT}")
         ended = await visit.ended("loud", SCRIPT)
@@ -109,7 +109,7 @@ async def test_hostile_texts_are_shown_as_texts_wherever_they_stand_P6() -> None
     assert "red &lt;script&gt;" in pages[2]
 
 
-async def test_no_secret_is_on_any_page_P6() -> None:
+async def test_secrets_are_redacted_on_every_page_P6() -> None:
     async with visiting() as visit:
         message = await visit.asks(f"is {SECRET} right?", f"use {SECRET}")
         ended = await visit.ended("echo", f"token={SECRET}")
@@ -124,8 +124,8 @@ async def test_no_secret_is_on_any_page_P6() -> None:
         assert "[redacted" in shown
 
 
-async def test_secret_that_only_the_server_of_the_run_knows_is_on_no_page_P6() -> None:
-    """The dashboard is another process: what a run says must be clean before it is kept."""
+async def test_secret_known_only_to_the_server_of_the_run_is_redacted_P6() -> None:
+    """The dashboard is another process, so texts must be redacted before they are stored."""
     hidden = "given-to-this-run-alone"
     async with visiting() as at_server, visiting() as visit, anyio.create_task_group() as group:
         at_server.service.redactor.hide([hidden])
@@ -137,12 +137,12 @@ async def test_secret_that_only_the_server_of_the_run_knows_is_on_no_page_P6() -
             await runs.next_change(0.05)
         for path in ("/", f"/runs/{run_id}"):
             shown = await visit.page(path)
-            assert "wants a permission" in shown and "[redacted:" in shown
+            assert "asks for a permission" in shown and "[redacted:" in shown
             assert hidden not in shown
         group.cancel_scope.cancel()
 
 
-async def test_secret_that_is_cut_is_not_shown_in_part_P6() -> None:
+async def test_cut_text_shows_no_part_of_a_secret_P6() -> None:
     async with visiting() as visit:
         beginnings = ["x " * 33, "x " * (overview.TASK_LETTERS // 2 - 7)]
         runs = [await visit.started(task=beginning + SECRET) for beginning in beginnings]
@@ -151,7 +151,7 @@ async def test_secret_that_is_cut_is_not_shown_in_part_P6() -> None:
         assert SECRET[:6] not in str(visit.service.runs.list())
 
 
-async def test_page_of_a_run_tells_how_it_ended_and_what_it_said() -> None:
+async def test_run_page_shows_the_outcome_and_the_log() -> None:
     async with visiting() as visit:
         answered = await visit.page(f"/runs/{await visit.ended('echo', 'the whole task')}")
         failed = await visit.page(f"/runs/{await visit.ended('fails')}")
@@ -164,8 +164,8 @@ async def test_page_of_a_run_tells_how_it_ended_and_what_it_said() -> None:
     assert "<dt>exit code</dt><dd>7</dd>" in failed
 
 
-async def test_page_of_a_run_names_its_parent_its_children_and_what_was_denied() -> None:
-    """P8: denials stand on the page, as they do in the result."""
+async def test_run_page_shows_parent_children_and_denied_permissions() -> None:
+    """P8: the page shows denied permissions, as the result does."""
     spawn = {"tool": "run_subagent", "arguments": {"agent_name": "echo", "prompt": "from below"}}
     order = json.dumps({"do": "call", "calls": [spawn]})
     async with visiting() as visit, anyio.create_task_group() as group:
@@ -184,19 +184,19 @@ async def test_page_of_a_run_names_its_parent_its_children_and_what_was_denied()
             shown = await visit.page(f"/runs/{other}")
 
 
-async def test_long_outputs_are_cut_and_said_to_be_P4() -> None:
+async def test_long_output_is_cut_with_a_note_P4() -> None:
     async with visiting() as visit:
         run_id = await visit.ended("echo", "a line of words to fill the page\n" * 6_000)
         shown = await visit.page(f"/runs/{run_id}")
     assert len(shown) < 200_000
     assert f"`retinue logs {run_id}` has the whole output" in shown
-    assert "more characters of it cannot be shown" in shown
+    assert "more characters not shown" in shown
 
 
-async def test_more_active_runs_than_fit_are_said_to_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "MOST_ACTIVE", 1)
+async def test_home_page_says_if_more_runs_are_active_than_it_lists() -> None:
     async with visiting() as visit:
-        await visit.started()
-        assert "More are active" not in await visit.page()
-        await visit.started()
-        assert "More are active" in await visit.page()
+        for _ in range(overview.MOST_ACTIVE):
+            await visit.service.runs.start("sleeps", "a task", person=True)
+        assert "More runs are active" not in await visit.page()
+        await visit.service.runs.start("sleeps", "a task", person=True)
+        assert "More runs are active" in await visit.page()

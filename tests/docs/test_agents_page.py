@@ -1,4 +1,4 @@
-"""The page about agents says what the tables of keys, places and profiles say."""
+"""docs/agents.md matches the tables of keys, places and profiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scripts.make_docs import DOCS
 PAGE = (DOCS / "agents.md").read_text(encoding="utf-8")
 
 
-def test_every_key_has_its_row_and_no_row_is_left_over() -> None:
+def test_page_has_exactly_one_row_for_every_key() -> None:
     table = PAGE.split("## Keys")[1].split("## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| `")]
     assert rows == [f"| `{field.key}` | {field.takes} | {field.about} |" for field in FIELDS]
@@ -29,24 +29,24 @@ def test_every_profile_has_its_row() -> None:
 
 
 @pytest.mark.parametrize("place", [*places.IN_PROJECT], ids=lambda place: place[0])
-def test_every_place_is_named_with_its_executor(place: tuple[str, places.AgentFormat]) -> None:
+def test_page_names_every_place_with_its_executor(place: tuple[str, places.AgentFormat]) -> None:
     folder, form = place
     pattern = f"`{folder}/NAME/agent.md`" if form is places.FOLDERS else f"`{folder}/*.md`"
     [row] = [line for line in PAGE.splitlines() if line.startswith("|") and pattern in line]
     assert row.endswith(f"| `{form.executor}` |")
 
 
-def test_every_built_in_agent_is_named() -> None:
+def test_page_names_every_built_in_agent() -> None:
     for file in places.BUILTIN.glob("*.md"):
         assert f"`{file.stem}`" in PAGE
 
 
-def test_example_is_right() -> None:
+def test_example_agent_is_valid() -> None:
     example = PAGE.split("```markdown\n")[1].split("```")[0]
     found = read_definition(example.encode(), Origin("x", "x.md", places.OURS, "project"))
     assert found.problems == ()
     assert found.agent is not None and found.agent.timeout_s == 120
 
 
-def test_page_is_linked() -> None:
+def test_readme_links_to_the_page() -> None:
     assert "docs/agents.md" in (Path(DOCS).parent / "README.md").read_text(encoding="utf-8")

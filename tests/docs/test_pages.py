@@ -1,4 +1,4 @@
-"""The docs fail when they are stale."""
+"""Generated pages are up to date and links between pages work."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LINK = re.compile(r"\]\(([^)#]+)(#[^)]*)?\)")
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_generated_page_says_what_the_code_says(name: str) -> None:
+def test_generated_page_is_up_to_date(name: str) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
 
 
 @pytest.mark.parametrize(
     "page", sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")]), ids=lambda page: page.name
 )
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_are_valid(page: Path) -> None:
     for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from mcp import Client
 
 from retinue.cli.main import main
-from retinue.cli.report_view import Links
+from retinue.cli.research_output import ReferenceLinks
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 
@@ -179,11 +179,11 @@ def test_readable_report_has_no_escape_codes_off_a_terminal(project: Path, comma
 
 def test_links_lead_to_the_file_of_the_right_root_only_on_a_terminal(tmp_path: Path) -> None:
     answer = {"rootsSearched": [str(tmp_path / "a"), str(tmp_path / "b c")], "rootOf": {"x.py:3": 1}}
-    links = Links(answer, enabled=True)
-    assert f"{(tmp_path / 'b c' / 'x.py').as_uri()}#3\x1b" in links.to("x.py:3")
-    assert f"{(tmp_path / 'a' / 'y.py').as_uri()}\x1b" in links.to("y.py")
-    assert f"{(tmp_path / 'b c' / 'y.py').as_uri()}\x1b" in links.to("../b c/y.py")
-    assert Links(answer, enabled=False).to("x.py:3") == "x.py:3"
+    links = ReferenceLinks(answer, enabled=True)
+    assert f"{(tmp_path / 'b c' / 'x.py').as_uri()}#3\x1b" in links.link("x.py:3")
+    assert f"{(tmp_path / 'a' / 'y.py').as_uri()}\x1b" in links.link("y.py")
+    assert f"{(tmp_path / 'b c' / 'y.py').as_uri()}\x1b" in links.link("../b c/y.py")
+    assert ReferenceLinks(answer, enabled=False).link("x.py:3") == "x.py:3"
 
 
 def test_every_reference_of_a_finding_is_a_link_and_none_is_listed_twice(project: Path) -> None:

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
 from retinue.cli.main import main
-from retinue.cli.research_commands import answered
+from retinue.cli.research_commands import WORTH_AN_INDEX, ask_service, start_indexing
 from retinue.codebase import CodebaseView
 from retinue.codebase.index import is_kept
 from retinue.config import CHILD_TOKEN
@@ -140,7 +139,7 @@ async def test_only_a_large_tree_is_worth_an_index_of_a_command(
     small: Path, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def wants_index(root: Path, *, index: bool = True) -> bool:
-        _, wanted = await answered(
+        _, wanted = await ask_service(
             locate_in_codebase, ResearchRequest(question=QUESTION), (str(root),), index=index
         )
         return wanted
@@ -158,7 +157,7 @@ def test_a_large_tree_is_indexed_behind_the_answer_and_once(large: Path, own_fol
     assert first.exit_code == 0
     await_that(lambda: has_index(service) and can_index(service.settings))
     ask = ResearchRequest(question=QUESTION)
-    answer, wants_more = asyncio.run(answered(locate_in_codebase, ask, (str(large),), index=True))
+    answer, wants_more = asyncio.run(ask_service(locate_in_codebase, ask, (str(large),), index=True))
     assert not wants_more
     assert answer["references"] == json.loads(first.output)["references"]
 

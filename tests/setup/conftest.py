@@ -1,4 +1,4 @@
-"""A made-up machine with a home and a project of its own."""
+"""Fixtures: a fake machine with its own home and project folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.setup import Machine, ServerEntry
+from retinue.setup import DoctorCheck, Machine, ServerEntry
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def entry() -> ServerEntry:
 
 @pytest.fixture
 def bin_folder(machine: Machine) -> Path:
-    """The one folder of programs the made-up machine knows; real scripts can be put there."""
+    """The only folder on the fake machine's PATH. Tests put real scripts into it."""
     folder = machine.home.parent / "bin"
     folder.mkdir()
     return folder
@@ -33,13 +33,13 @@ def bin_folder(machine: Machine) -> Path:
 
 @pytest.fixture
 def equipped(machine: Machine, bin_folder: Path) -> Machine:
-    """The machine with a search path and with a secret in its environment."""
+    """The machine with a PATH and a secret in its environment."""
     return replace(machine, environment={"PATH": str(bin_folder), "API_TOKEN": "hunter2", "LANG": "C"})
 
 
 @pytest.fixture
 def program(bin_folder: Path) -> Callable[[str, str], Path]:
-    """Puts a program on the made-up machine, run by the system's own shell."""
+    """Returns a function that writes a shell script into the fake machine's PATH."""
 
     def write(name: str, body: str) -> Path:
         file = bin_folder / name
@@ -48,3 +48,9 @@ def program(bin_folder: Path) -> Callable[[str, str], Path]:
         return file
 
     return write
+
+
+def only(checks: list[DoctorCheck]) -> DoctorCheck:
+    """Return the only check in the list."""
+    assert len(checks) == 1, checks
+    return checks[0]

@@ -1,4 +1,4 @@
-"""Each host is told what it needs to start us, in its own words and its own file (P9)."""
+"""Each host gets an entry in its own format and its own file (P9)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from retinue.setup import (
     InstallScope,
     Machine,
     ServerEntry,
-    add_link,
-    host_named,
-    is_temporary,
-    own_command,
+    find_host,
+    install_link,
+    is_in_package_cache,
+    retinue_command,
 )
 from retinue.setup.hosts import Host
 from retinue.setup.machine import System
@@ -45,14 +45,14 @@ from retinue.setup.machine import System
         ("goose", "user", "windows", "home/AppData/Roaming/Block/goose/config/config.yaml"),
     ],
 )
-def test_file_is_looked_for_where_the_host_keeps_it(
+def test_file_is_where_the_host_keeps_it(
     machine: Machine, name: str, scope: InstallScope, system: System, path: str
 ) -> None:
     here = replace(machine, system=system)
-    assert host_named(name).file(scope, here) == machine.home.parent / path
+    assert find_host(name).file(scope, here) == machine.home.parent / path
 
 
-def test_folders_that_were_moved_are_followed(machine: Machine, tmp_path: Path) -> None:
+def test_moved_folders_are_found_through_their_variables(machine: Machine, tmp_path: Path) -> None:
     moved = replace(
         machine,
         environment={
@@ -61,51 +61,49 @@ def test_folders_that_were_moved_are_followed(machine: Machine, tmp_path: Path) 
             "APPDATA": "not/absolute",
         },
     )
-    assert host_named("goose").file("user", moved) == tmp_path / "cfg/goose/config.yaml"
-    assert host_named("claude").file("user", moved) == tmp_path / "claude/.claude.json"
+    assert find_host("goose").file("user", moved) == tmp_path / "cfg/goose/config.yaml"
+    assert find_host("claude").file("user", moved) == tmp_path / "claude/.claude.json"
     windows = replace(moved, system="windows")
-    assert host_named("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
+    assert find_host("vscode").file("user", windows) == machine.home / "AppData/Roaming/Code/User/mcp.json"
 
 
-def test_lmstudios_own_pointer_to_its_home_is_followed_if_it_leads_somewhere(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_lmstudio_home_pointer_is_followed_if_its_target_exists(machine: Machine, tmp_path: Path) -> None:
     pointer = machine.home / ".lmstudio-home-pointer"
     pointer.write_text(f"{tmp_path / 'gone'}\n")
-    assert host_named("lmstudio").file("user", machine) == machine.home / ".lmstudio/mcp.json"
+    assert find_host("lmstudio").file("user", machine) == machine.home / ".lmstudio/mcp.json"
     (tmp_path / "gone").mkdir()
-    assert host_named("lmstudio").file("user", machine) == tmp_path / "gone/mcp.json"
+    assert find_host("lmstudio").file("user", machine) == tmp_path / "gone/mcp.json"
     pointer.write_bytes(b"\xff\xfe")
-    assert host_named("lmstudio").file("user", machine) == machine.home / ".lmstudio/mcp.json"
+    assert find_host("lmstudio").file("user", machine) == machine.home / ".lmstudio/mcp.json"
 
 
 @pytest.mark.parametrize("name", ["lmstudio", "goose"])
-def test_project_scope_is_refused_where_the_host_has_none(machine: Machine, name: str) -> None:
-    with pytest.raises(InvalidInput, match="no file of its own in a project"):
-        host_named(name).file("project", machine)
+def test_project_scope_is_refused_for_hosts_without_project_files(machine: Machine, name: str) -> None:
+    with pytest.raises(InvalidInput, match="no configuration file for projects"):
+        find_host(name).file("project", machine)
 
 
-def test_unknown_host_is_refused_with_the_known_ones() -> None:
+def test_unknown_host_error_lists_the_known_hosts() -> None:
     with pytest.raises(InvalidInput) as refusal:
-        host_named("emacs")
+        find_host("emacs")
     assert "lmstudio, claude, cursor, vscode, goose" in str(refusal.value.hint)
 
 
 def test_paths_are_shown_without_the_users_name(machine: Machine) -> None:
-    assert machine.shown(machine.home / ".cursor/mcp.json") == "~/.cursor/mcp.json"
-    assert machine.shown(machine.project / ".mcp.json") == ".mcp.json"
-    assert machine.shown(Path("/etc/x.json")) == str(Path("/etc/x.json"))
+    assert machine.display_path(machine.home / ".cursor/mcp.json") == "~/.cursor/mcp.json"
+    assert machine.display_path(machine.project / ".mcp.json") == ".mcp.json"
+    assert machine.display_path(Path("/etc/x.json")) == str(Path("/etc/x.json"))
 
 
-def test_file_in_the_home_folder_is_never_taken_for_the_projects_own(machine: Machine) -> None:
+def test_display_path_uses_the_innermost_of_home_and_project(machine: Machine) -> None:
     for project in (machine.home, machine.home.parent):
         here = replace(machine, project=project)
-        assert here.shown(machine.home / ".cursor/mcp.json") == "~/.cursor/mcp.json"
+        assert here.display_path(machine.home / ".cursor/mcp.json") == "~/.cursor/mcp.json"
     inside = replace(machine, project=machine.home / "code")
-    assert inside.shown(machine.home / "code/.mcp.json") == ".mcp.json"
+    assert inside.display_path(machine.home / "code/.mcp.json") == ".mcp.json"
 
 
-def test_environment_never_shows_when_a_machine_is_printed(machine: Machine) -> None:
+def test_repr_of_a_machine_hides_the_environment(machine: Machine) -> None:
     """P6."""
     assert "hunter2" not in repr(replace(machine, environment={"TOKEN": "hunter2"}))
     assert "hunter2" not in repr(ServerEntry.serving(("x",), env={"TOKEN": "hunter2"}))
@@ -120,12 +118,12 @@ def test_environment_never_shows_when_a_machine_is_printed(machine: Machine) -> 
         ("vscode", {"type": "stdio", "command": "/r", "args": ["serve", "--root", "/code"]}),
     ],
 )
-def test_entry_has_the_hosts_own_shape(name: str, written: dict[str, object]) -> None:
-    assert host_named(name).filled(ServerEntry.serving(("/r",), [Path("/code")])) == written
+def test_entry_has_the_format_of_its_host(name: str, written: dict[str, object]) -> None:
+    assert find_host(name).build_entry(ServerEntry.serving(("/r",), [Path("/code")])) == written
 
 
-def test_gooses_entry_has_every_field_goose_requires() -> None:
-    written = host_named("goose").filled(ServerEntry.serving(("/r", "-m", "x"), env={"A": "b"}))
+def test_goose_entry_has_every_required_field() -> None:
+    written = find_host("goose").build_entry(ServerEntry.serving(("/r", "-m", "x"), env={"A": "b"}))
     assert written["cmd"] == "/r"
     assert written["args"] == ["-m", "x", "serve"]
     assert written["envs"] == {"A": "b"}
@@ -133,18 +131,18 @@ def test_gooses_entry_has_every_field_goose_requires() -> None:
     assert written["description"] and written["timeout"] == 600
 
 
-def test_variables_are_written_only_when_asked_for() -> None:
-    assert "env" not in host_named("claude").filled(ServerEntry.serving(("/r",)))
-    assert host_named("claude").filled(ServerEntry.serving(("/r",), env={"A": "b"}))["env"] == {"A": "b"}
+def test_env_key_is_written_only_if_there_are_variables() -> None:
+    assert "env" not in find_host("claude").build_entry(ServerEntry.serving(("/r",)))
+    assert find_host("claude").build_entry(ServerEntry.serving(("/r",), env={"A": "b"}))["env"] == {"A": "b"}
 
 
 @pytest.mark.parametrize("name", ["", "A B", "1A", "A=B"])
-def test_variable_with_an_impossible_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="not the name of a variable"):
+def test_invalid_variable_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="not a valid variable name"):
         ServerEntry.serving(("/r",), env={name: "x"})
 
 
-def test_path_that_is_not_text_is_refused_and_a_variables_value_not_repeated() -> None:
+def test_bytes_that_are_not_text_are_refused_without_showing_values() -> None:
     with pytest.raises(InvalidInput, match="cannot be written"):
         ServerEntry.serving(("/r",), [Path("/bad\udcff")])
     with pytest.raises(InvalidInput) as refusal:
@@ -153,13 +151,13 @@ def test_path_that_is_not_text_is_refused_and_a_variables_value_not_repeated() -
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
-def test_link_carries_the_same_entry_as_the_file(host: Host) -> None:
+def test_install_link_contains_the_same_entry_as_the_file(host: Host) -> None:
     entry = ServerEntry.serving(("/opt/ü/retinue",), [Path("/code & more/?")])
     if host.link is None:
-        with pytest.raises(InvalidInput, match="no add link"):
-            add_link(host, entry)
+        with pytest.raises(InvalidInput, match="no install link"):
+            install_link(host, entry)
         return
-    link = add_link(host, entry)
+    link = install_link(host, entry)
     assert link.isascii() and " " not in link
     assert link.startswith(host.link_base + "?")
     query = urlsplit(link).query
@@ -170,11 +168,11 @@ def test_link_carries_the_same_entry_as_the_file(host: Host) -> None:
         fields = parse_qs(query, strict_parsing=True)
         assert fields["name"] == ["retinue"]
         carried = json.loads(base64.b64decode(fields["config"][0]))
-    assert carried == host.filled(entry)
+    assert carried == host.build_entry(entry)
 
 
-def test_lmstudios_link_is_of_the_documented_form(entry: ServerEntry) -> None:
-    assert add_link(host_named("lmstudio"), entry).startswith("lmstudio://add_mcp?name=retinue&config=eyJ")
+def test_lmstudio_link_has_the_documented_form(entry: ServerEntry) -> None:
+    assert install_link(find_host("lmstudio"), entry).startswith("lmstudio://add_mcp?name=retinue&config=eyJ")
 
 
 def program(folder: Path, name: str) -> Path:
@@ -185,26 +183,26 @@ def program(folder: Path, name: str) -> Path:
     return file
 
 
-def test_command_is_the_running_program_by_its_absolute_path(
+def test_command_is_the_absolute_path_of_the_running_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = program(tmp_path / "bin", "retinue")
-    assert own_command(str(ours)) == (str(ours),)
+    assert retinue_command(str(ours)) == (str(ours),)
     monkeypatch.chdir(tmp_path)
-    assert own_command(os.path.join("bin", "retinue")) == (str(ours),)  # noqa: PTH118
-    assert own_command("retinue", search_path=str(tmp_path / "bin")) == (str(ours),)
+    assert retinue_command(os.path.join("bin", "retinue")) == (str(ours),)  # noqa: PTH118
+    assert retinue_command("retinue", search_path=str(tmp_path / "bin")) == (str(ours),)
 
 
-def test_command_keeps_the_link_an_installer_made(tmp_path: Path) -> None:
+def test_command_does_not_resolve_the_symlink_of_an_installer(tmp_path: Path) -> None:
     target = program(tmp_path / "tools/retinue-1.0", "retinue")
     link = tmp_path / "retinue"
     link.symlink_to(target)
-    assert own_command(str(link)) == (str(link),)
+    assert retinue_command(str(link)) == (str(link),)
 
 
 @pytest.mark.parametrize("invoked", ["/usr/lib/retinue/__main__.py", "-c", "/gone/retinue", "pytest"])
-def test_command_falls_back_to_this_very_interpreter(invoked: str) -> None:
-    assert own_command(invoked, search_path="", interpreter="/v/python") == ("/v/python", "-m", "retinue")
+def test_command_falls_back_to_this_interpreter(invoked: str) -> None:
+    assert retinue_command(invoked, search_path="", interpreter="/v/python") == ("/v/python", "-m", "retinue")
 
 
 @pytest.mark.parametrize(
@@ -217,5 +215,5 @@ def test_command_falls_back_to_this_very_interpreter(invoked: str) -> None:
         ("/home/u/archive-v0/retinue", False),
     ],
 )
-def test_program_in_a_cache_is_known_to_be_temporary(command: str, temporary: bool) -> None:
-    assert is_temporary(command) is temporary
+def test_program_in_the_uv_cache_is_recognised(command: str, temporary: bool) -> None:
+    assert is_in_package_cache(command) is temporary

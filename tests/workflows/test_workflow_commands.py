@@ -190,4 +190,4 @@ def test_check_tells_all_that_is_wrong_with_a_file() -> None:
     found = run("workflow", "check", "mine.yaml")
     assert found.exit_code == 1
     assert [line.split(":")[1] for line in found.stdout.splitlines()] == ["2", "3", "4"]
-    assert "3 wrong" in found.stderr
+    assert "3 problems found" in found.stderr

@@ -1,1 +1,4 @@
-"""The terminal surface. Translates between a command line and the service; holds no logic."""
+"""The `retinue` command line. Translates between arguments and the service; contains no logic of its own.
+
+`main.py` is the entry point and loads the module of a subcommand only when it is needed.
+"""

@@ -1,4 +1,4 @@
-"""`retinue agents` and `retinue agent`: who there is, whether their files are right, and asking one."""
+"""`retinue agents`, `agent` and `sessions`: list, check and run agents, and manage what they remember."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from retinue.cli.open_service import agent_service, cancel_runs_on_interrupt
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.cli.run_commands import exit_code, told, with_runs
-from retinue.core import InvalidInput, Unauthorized, strip_control_characters
+from retinue.cli.run_commands import read_task, result_text, run_with_runs, runs_exit_code
+from retinue.core import InvalidInput, Unauthorized, counted, strip_control_characters
 
 if TYPE_CHECKING:
-    from retinue.service import AgentService, RunService
+    from retinue.service import RunService
 
-
-def known() -> AgentService:
-    from retinue import wiring  # imported here because `--help` must not wait for it
-
-    return wiring.build_service(wiring.read_settings({})).agents
+USE_A_TERMINAL = "run the command in your own terminal"
 
 
 @click.group(invoke_without_command=True)
 @json_option
 @click.pass_context
 def agents(ctx: click.Context, as_json: bool) -> None:
-    """List the agents that can be given a task, or look at one of them.
+    """List the available agents, or inspect one of them.
 
     \b
     Examples:
@@ -38,7 +35,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    listed = known().everyone()
+    listed = agent_service().everyone()
     if as_json:
         print_json(listed)
         return
@@ -53,31 +50,31 @@ def agents(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show the effective agent: each field, its value, the line that it came from, and what a run starts.
+    """Show an agent's fields, where each value comes from, and what a run of it starts.
 
     \b
     Example:
       retinue agents show researcher
     """
-    shown = known().show(name)
+    shown = agent_service().show(name)
     if as_json:
         print_json(shown)
         return
     for key in ("name", "from", "file", "scope", "trusted", "available", "unavailable"):
         if shown.get(key) not in (None, ""):
-            click.echo(f"{key}: {_word(shown[key])}")
+            click.echo(f"{key}: {_format_value(shown[key])}")
     for key in shown.get("shadows", ()):
         click.echo(f"shadows: {key}")
     for row in shown.get("problems", ()):
-        click.echo(_problem(row))
+        click.echo(_format_problem(row))
     effective: dict[str, Any] = dict(shown.get("agent", {}))
     prompt = effective.pop("prompt", "")
-    said = {key: value for key, value in effective.items() if value not in (None, "", [], {})}
-    print_table([(key, _word(value), shown["origins"][key]) for key, value in said.items()])
+    fields = {key: value for key, value in effective.items() if value not in (None, "", [], {})}
+    print_table([(key, _format_value(value), shown["origins"][key]) for key, value in fields.items()])
     if "start" in shown:
         click.echo("\nWhat a run starts:")
         for key, value in shown["start"].items():
-            click.echo(f"  {key}: {_started(key, value)}")
+            click.echo(f"  {key}: {_format_start(key, value)}")
     if prompt:
         click.echo(f"\n{prompt}")
 
@@ -86,37 +83,37 @@ def show(name: str, as_json: bool) -> None:
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @json_option
 def check(files: tuple[Path, ...], as_json: bool) -> None:
-    """Say what is wrong with agents' files, by file and line. Without files: with all there are.
+    """Report errors in agent files, by file and line. Without FILES, check all agents.
 
-    Exits with 1 if one of them is broken; warnings alone are no failure.
+    The exit code is 1 if a file has an error. Warnings alone are no failure.
 
     \b
     Examples:
       retinue agents check
       retinue agents check agents/web-search/agent.md --json
     """
-    who = known()
-    found = who.check(files)
+    service = agent_service()
+    found = service.check(files)
     errors = sum(row["level"] == "error" for row in found)
     if as_json:
-        print_json({"files": who.checked(files), "errors": errors, "problems": found})
+        print_json({"files": service.checked(files), "errors": errors, "problems": found})
     else:
         for row in found:
-            click.echo(_problem(row))
-        click.echo(f"{who.checked(files)} checked, {errors} wrong", err=True)
+            click.echo(_format_problem(row))
+        click.echo(f"{counted(service.checked(files), 'file')} checked, {counted(errors, 'error')}", err=True)
     sys.exit(1 if errors else 0)
 
 
 @agents.command()
 @json_option
 def prompt(as_json: bool) -> None:
-    """Print the section about its subagents for a main agent's system prompt.
+    """Print a section about the available subagents, for a main agent's system prompt.
 
     \b
     Example:
       retinue agents prompt >> CLAUDE.md
     """
-    section = known().prompt()
+    section = agent_service().prompt()
     if as_json:
         print_json({"prompt": section})
     else:
@@ -125,13 +122,13 @@ def prompt(as_json: bool) -> None:
 
 @agents.command()
 @click.argument("folder", required=False, metavar="DIR")
-@click.option("--remove", is_flag=True, help="Trust it no longer.")
+@click.option("--remove", is_flag=True, help="Stop trusting the project.")
 @json_option
 def trust(folder: str | None, remove: bool, as_json: bool) -> None:
-    """Let the agents of a project start programs, use MCP servers and read variables, as their files say.
+    """Allow a project's agents to start programs, use MCP servers and read environment variables.
 
-    Without it they may only read, with Retinue's own tools. Read the files first. Without DIR: list what
-    is trusted.
+    Agents of other projects can only read files, with Retinue's own tools. Read the agent files before
+    you trust them. Without DIR, list the trusted projects.
 
     \b
     Examples:
@@ -141,9 +138,9 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
     from retinue import wiring
 
     if folder is not None and wiring.is_child():
-        raise Unauthorized("a run cannot decide whom you trust", hint="do it in a terminal of your own")
-    who = known()
-    paths = who.trusted.paths() if folder is None else who.trust(folder, remove=remove)["trusted"]
+        raise Unauthorized("a run cannot change which projects are trusted", hint=USE_A_TERMINAL)
+    service = agent_service()
+    paths = service.trusted.paths() if folder is None else service.trust(folder, remove=remove)["trusted"]
     if as_json:
         print_json({"trusted": paths})
     else:
@@ -153,12 +150,12 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
 @agents.command()
 @click.argument("name", required=False)
 @click.argument("rule", required=False)
-@click.option("--forget", is_flag=True, help="Ask again: for RULE, or for all that the agent was allowed.")
+@click.option("--forget", is_flag=True, help="Remove RULE, or all rules of the agent; it has to ask again.")
 @json_option
 def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> None:
-    """List what you allowed agents for good, by answering "always"; or ask for it again.
+    """List the permissions that you gave agents by answering "always", or remove them.
 
-    The rules are in permissions.toml in the data folder, a file that you may read and change.
+    The rules are stored in permissions.toml in the data folder. You can read and edit this file.
 
     \b
     Examples:
@@ -169,10 +166,10 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
     from retinue import wiring
 
     if forget and name is None:
-        raise InvalidInput("whose permissions are to be forgotten?", hint="name an agent")
+        raise InvalidInput("--forget needs the name of an agent", hint="see `retinue agents allowed`")
     if forget and wiring.is_child():
-        raise Unauthorized("a run cannot change what agents may do", hint="do it in a terminal of your own")
-    kept = known().kept
+        raise Unauthorized("a run cannot change what agents are allowed to do", hint=USE_A_TERMINAL)
+    kept = agent_service().kept
     if forget:
         done = kept.forbid(str(name), rule)
         rows = [("forgotten", done["agent"], each) for each in done["forgotten"]]
@@ -185,7 +182,7 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
     elif rows:
         print_table(rows)
     else:
-        click.echo("nothing was allowed for good")
+        click.echo("no permanent permissions")
 
 
 @click.command()
@@ -193,30 +190,27 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
 @click.argument("task")
 @json_option
 def agent(name: str, task: str, as_json: bool) -> None:
-    """Give an agent a task and wait for its result. Interrupting ends it.
+    """Give an agent a task and wait for its result. Ctrl-C ends the run.
 
-    Its output is shown on stderr as it comes, the result on stdout. A task of `-` is read from stdin.
+    The agent's output appears on stderr while it works, the result on stdout. If TASK is `-`, it is read
+    from stdin.
 
     \b
     Example:
       retinue agent reviewer "check hello.py"
     """
-    prompt = sys.stdin.read() if task == "-" else task
-    if not prompt.strip():
-        raise InvalidInput("the task is empty", hint="say what the agent is to do")
+    prompt = read_task(task)
 
     from retinue import wiring
 
-    # A run that types our command is still that run: its children are counted and its name is checked.
+    # If a run uses this command, the new run becomes its child: it counts and is checked as one.
     parent = wiring.own_run(wiring.read_settings({})).id if wiring.is_child() else None
 
     async def perform(runs: RunService) -> dict[str, Any]:
-        from retinue.cli.interrupting import ending_runs  # brings asyncio, which `--help` must not wait for
-
-        async with ending_runs(runs) as told_of:
+        async with cancel_runs_on_interrupt(runs) as register:
             await runs.agents.survey(name)
             run = await runs.start(name, prompt, parent=parent, person=parent is None)
-            told_of(run.id)
+            register(run.id)
             click.echo(f"run {run.id}", err=True)
             await follow(runs, run.id)
             return runs.outcome(run.id)
@@ -236,25 +230,76 @@ def agent(name: str, task: str, as_json: bool) -> None:
             if not more:
                 await runs.next_change(0.2)
 
-    done = with_runs(perform)
+    done = run_with_runs(perform)
     if as_json:
         print_json(done)
     else:
-        answer = strip_control_characters(told(done)) or done["status"]
+        answer = strip_control_characters(result_text(done)) or done["status"]
         click.echo(answer, nl=not answer.endswith("\n"))
-    sys.exit(exit_code([done]))
+    sys.exit(runs_exit_code([done]))
 
 
-def _problem(row: dict[str, Any]) -> str:
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def sessions(ctx: click.Context, as_json: bool) -> None:
+    """List the sessions of agents with `session: true`, most recently used first.
+
+    \b
+    Examples:
+      retinue sessions
+      retinue sessions forget reviewer
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    listed = agent_service().kept.sessions()
+    if as_json:
+        print_json(listed)
+        return
+    rows = [
+        (each["agent"], each["executor"], each["session_id"], each["used_at"], each["folder"] or "-")
+        for each in listed["sessions"]
+    ]
+    if rows:
+        print_table([("AGENT", "EXECUTOR", "SESSION", "LAST USED", "FOLDER"), *rows])
+    else:
+        click.echo("no agent has a session")
+
+
+@sessions.command()
+@click.argument("agent")
+@json_option
+def forget(agent: str, as_json: bool) -> None:
+    """Make an agent start a new session next time, in every folder. Files of its CLI stay on disk.
+
+    \b
+    Example:
+      retinue sessions forget reviewer
+    """
+    from retinue import wiring
+
+    if wiring.is_child():
+        raise Unauthorized("a run cannot forget sessions", hint=USE_A_TERMINAL)
+    done = agent_service().kept.forget_session(agent)
+    if as_json:
+        print_json(done)
+    else:
+        for each in done["forgotten"]:
+            folder = each["folder"] or "an unknown folder"
+            click.echo(f"forgotten: session {each['session_id']} of {each['agent']} in {folder}")
+
+
+def _format_problem(row: dict[str, Any]) -> str:
     hint = f"; {row['hint']}" if "hint" in row else ""
     return f"{row['file']}:{row['line']}: {row['level']}: {row['message']}{hint}"
 
 
-def _started(key: str, value: Any) -> str:
+def _format_start(key: str, value: Any) -> str:
+    """Format one line of "What a run starts"."""
     if key == "command":
         return shlex.join(value)
     return ", ".join(value) if key == "env" else "; ".join(value) if key == "notes" else value
 
 
-def _word(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,18 +1,16 @@
-"""`retinue handoff create` and `resume`: work that goes on elsewhere or later."""
+"""`retinue handoff create` and `resume`: hand work over to another session."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from retinue.cli.open_service import service_for_roots
 from retinue.cli.output import json_option, print_json
 from retinue.core import strip_control_characters
 
-if TYPE_CHECKING:
-    from retinue.service import Service
-
-TITLES = {
+HANDOFF_TITLES = {
     "found": "Found",
     "decided": "Decided",
     "changed": "Changed",
@@ -20,12 +18,12 @@ TITLES = {
     "notes": "Notes",
 }
 LISTS = ("found", "decided", "changed", "open")
-"""Those that `create` takes."""
+"""The lists that `create` accepts."""
 
 
 @click.group()
 def handoff() -> None:
-    """Write down where work stands, and take it up again.
+    """Write the state of your work to a file, and resume it later.
 
     \b
     Examples:
@@ -41,17 +39,19 @@ root_option = click.option(
 
 @handoff.command()
 @click.argument("question", default="")
-@click.option("--summary", default="", help="Where the work stands.")
-@click.option("--found", multiple=True, metavar="TEXT", help="Something that was found out. Repeatable.")
+@click.option("--summary", default="", help="The state of the work.")
+@click.option("--found", multiple=True, metavar="TEXT", help="A finding. Repeatable.")
 @click.option("--decided", multiple=True, metavar="TEXT", help="A decision. Repeatable.")
-@click.option("--changed", multiple=True, metavar="TEXT", help="Something that was changed. Repeatable.")
-@click.option("--open", multiple=True, metavar="TEXT", help="What is left to do. Repeatable.")
-@click.option("--reference", "references", multiple=True, metavar="PATH:LINE", help="A place. Repeatable.")
-@click.option("--report", metavar="ID", help="A report of `retinue research` to take in.")
+@click.option("--changed", multiple=True, metavar="TEXT", help="A change. Repeatable.")
+@click.option("--open", multiple=True, metavar="TEXT", help="An open point. Repeatable.")
+@click.option(
+    "--reference", "references", multiple=True, metavar="PATH:LINE", help="A place in the code. Repeatable."
+)
+@click.option("--report", metavar="ID", help="Include this report of `retinue research`.")
 @root_option
 @json_option
 def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    """Write a handoff into the artifact folder.
+    """Write a handoff document to the artifact folder.
 
     \b
     Example:
@@ -63,13 +63,13 @@ def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     lists = {name: given.pop(name) for name in LISTS}
     draft = Draft(lists=lists, **given)
-    made: dict[str, Any] = asyncio.run(create_handoff(service_for(roots), draft))
+    made: dict[str, Any] = asyncio.run(create_handoff(service_for_roots(roots), draft))
     if as_json:
         print_json(made)
     else:
         click.echo(made["path"])
         for dropped in made.get("dropped", ()):
-            click.echo(f"not in it, because it does not hold: {dropped}", err=True)
+            click.echo(f"left out, because the code does not match: {dropped}", err=True)
 
 
 @handoff.command()
@@ -77,7 +77,7 @@ def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
 @root_option
 @json_option
 def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
-    """Show a handoff, by default the newest, with what has become of its references.
+    """Show a handoff document, by default the newest, and whether its references are still correct.
 
     \b
     Example:
@@ -87,13 +87,13 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
 
     from retinue.service import resume_handoff
 
-    view: dict[str, Any] = asyncio.run(resume_handoff(service_for(roots), name))
+    view: dict[str, Any] = asyncio.run(resume_handoff(service_for_roots(roots), name))
     if as_json:
         print_json(view)
         return
     view = strip_control_characters(view)
     click.echo(f"{view['question']}\n\n{view['summary']}".rstrip())
-    for key, title in TITLES.items():
+    for key, title in HANDOFF_TITLES.items():
         if view.get(key):
             click.echo("\n".join(["", title, *(f"  - {item}" for item in view[key])]))
     if view["references"]:
@@ -103,11 +103,3 @@ def resume(name: str | None, roots: tuple[str, ...], as_json: bool) -> None:
     click.echo(f"\n{view['note']}")
     if "cut" in view:
         click.echo(view["cut"])
-
-
-def service_for(roots: tuple[str, ...]) -> Service:
-    """The current folder is the root of a command without one."""
-    from retinue.wiring import build_service, read_settings
-
-    loaded = read_settings({"roots": roots})
-    return build_service(loaded if loaded.settings.roots else read_settings({"roots": (".",)}))

@@ -1,6 +1,6 @@
-"""The `retinue` command: its subcommands, and how a failure ends.
+"""The `retinue` command: its subcommands, error output and exit codes.
 
-Subcommands import what they need when they run: `retinue --help` must not wait for a server's libraries.
+Subcommands import heavy modules when they run, so that `retinue --help` is fast.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ COMMANDS = {
     "wait": "retinue.cli.run_commands",
     "reply": "retinue.cli.run_commands",
     "cancel": "retinue.cli.run_commands",
-    "dashboard": "retinue.cli.dashboard_command",
-    "sessions": "retinue.cli.session_commands",
+    "dashboard": "retinue.cli.serve_commands",
+    "sessions": "retinue.cli.agent_commands",
     "workflow": "retinue.cli.workflow_commands",
-    "teams": "retinue.cli.team_commands",
-    "team": "retinue.cli.team_commands",
-    "answer": "retinue.cli.team_commands",
-    "schema": "retinue.cli.team_commands",
-    "config": "retinue.cli.config_commands",
+    "teams": "retinue.cli.workflow_commands",
+    "team": "retinue.cli.workflow_commands",
+    "answer": "retinue.cli.workflow_commands",
+    "schema": "retinue.cli.workflow_commands",
+    "config": "retinue.cli.setup_commands",
     "research": "retinue.cli.research_commands",
     "locate": "retinue.cli.research_commands",
     "analyze": "retinue.cli.research_commands",
     "patterns": "retinue.cli.research_commands",
-    "index": "retinue.cli.index_commands",
+    "index": "retinue.cli.research_commands",
     "handoff": "retinue.cli.handoff_commands",
     "install": "retinue.cli.setup_commands",
     "uninstall": "retinue.cli.setup_commands",
     "doctor": "retinue.cli.setup_commands",
 }
-"""Where each subcommand lives, in the order that `--help` lists them."""
+"""The module of each subcommand, in the order of `--help`."""
 
 EXIT_PROBLEM, EXIT_USAGE, EXIT_STOPPED = 1, 2, 3
 EXIT_INTERRUPTED = 130
-"""As shells say it of a program that Ctrl-C has ended."""
+"""The code that shells use for a program ended by Ctrl-C."""
 
 
-class Commands(click.Group):
-    """Loads a subcommand's module only when it is asked for."""
+class LazyCommands(click.Group):
+    """Loads the module of a subcommand when the subcommand is used, and prints errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -74,12 +74,12 @@ class Commands(click.Group):
             click.echo("interrupted", err=True)
             sys.exit(EXIT_INTERRUPTED)
         except (RetinueError, BaseExceptionGroup) as raised:
-            if (gone := within(raised, BrokenPipeError)) is not None:
-                raise gone from None  # `| head` has had enough; click ends quietly then
-            error = within(raised, RetinueError)
+            if (gone := find_error(raised, BrokenPipeError)) is not None:
+                raise gone from None  # the reader, such as `| head`, is done; click then exits silently
+            error = find_error(raised, RetinueError)
             if error is None:
                 raise
-            # Imported here because only a failure needs it: what was typed or set may hold a secret.
+            # Arguments and settings may contain secrets, so errors are redacted too.
             from retinue.wiring import redactor
 
             clean = redactor()
@@ -91,31 +91,33 @@ class Commands(click.Group):
             sys.exit(exit_code(error))
 
 
-def within(raised: BaseException, kind: type[E]) -> E | None:
-    """The error of that kind that was raised, or one that comes wrapped in the groups of tasks it passed."""
+def find_error(raised: BaseException, kind: type[E]) -> E | None:
+    """Return the error if it is of that kind, or the first such error inside an exception group."""
     if isinstance(raised, kind):
         return raised
     if isinstance(raised, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", raised).exceptions
-        return next((found for each in inside if (found := within(each, kind))), None)
+        return next((found for each in inside if (found := find_error(each, kind))), None)
     return None
 
 
 def exit_code(error: RetinueError) -> int:
-    """2 for what the user can correct in the call or the settings, 3 for work that was ended, 1 otherwise."""
+    """Return 2 for wrong arguments or settings, 3 for work that was stopped, otherwise 1."""
     if isinstance(error, ConfigInvalid | InvalidInput):
         return EXIT_USAGE
     return EXIT_STOPPED if isinstance(error, Stopped) else EXIT_PROBLEM
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="retinue")
 def main() -> None:
-    """A retinue of subagents for any MCP host: isolated, budgeted, watched, honest.
+    """Run subagents for any MCP host, or from the terminal: isolated and within budgets.
 
     \b
     Examples:
-      retinue serve --root ~/project        the server, on stdin and stdout
-      retinue config                        every setting and where it comes from
+      retinue serve --root ~/project        run the MCP server on stdin and stdout
+      retinue config                        show every setting and where it comes from
       retinue research "how are retries done?" --root ~/project
     """

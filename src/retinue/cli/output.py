@@ -1,11 +1,11 @@
-"""How results look on a terminal and as JSON."""
+"""Prints results as JSON or as tables, and detects what the terminal can display."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -14,10 +14,11 @@ from retinue.core import strip_control_characters
 
 T = TypeVar("T", bound=Callable[..., Any])
 JSON_WANTED = "retinue.json"
+"""Key in click's `ctx.meta` that says whether `--json` was given."""
 
 
 def json_option(command: T) -> T:
-    """`--json`: the result, and a failure too, as JSON on stdout."""
+    """Add `--json`, which prints the result, or the error, as JSON on stdout."""
 
     def remember(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
         ctx.meta[JSON_WANTED] = value
@@ -30,8 +31,8 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-class Screen:
-    """A table that is drawn over itself on a terminal, and written one after another elsewhere."""
+class LiveTable:
+    """A table that is redrawn in place on a terminal. Elsewhere, each version is printed below the last."""
 
     def __init__(self) -> None:
         self._lines = 0
@@ -44,7 +45,7 @@ class Screen:
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell; the last one runs free."""
+    """Print aligned columns. On a terminal, lines are cut at its width."""
     if not rows:
         return
     rows = strip_control_characters(rows)
@@ -53,3 +54,32 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         click.echo("  ".join(cells).rstrip()[:room])
+
+
+HYPERLINK_PROGRAMS = frozenset(("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby"))
+"""Values of TERM_PROGRAM for terminals that support hyperlinks."""
+HYPERLINK_VARIABLES = ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "DOMTERM", "ALACRITTY_WINDOW_ID")
+"""Variables set only by terminals that support hyperlinks."""
+HYPERLINK_TERMS = ("xterm-kitty", "alacritty", "foot", "xterm-ghostty", "wezterm", "contour")
+MIN_VTE_VERSION = 5000
+"""The first version of VTE, the library of GNOME's terminals, that supports hyperlinks."""
+
+
+def is_plain_terminal(environ: Mapping[str, str], *, is_tty: bool) -> bool:
+    """Return whether to print text without colours or control codes."""
+    return not is_tty or bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+
+
+def supports_hyperlinks(environ: Mapping[str, str], *, is_tty: bool) -> bool:
+    """Return whether the terminal is known to support hyperlinks (OSC 8), judged by its variables."""
+    if forced := environ.get("FORCE_HYPERLINK"):
+        return forced != "0"
+    if is_plain_terminal(environ, is_tty=is_tty):
+        return False
+    vte = environ.get("VTE_VERSION", "")
+    return (
+        environ.get("TERM_PROGRAM") in HYPERLINK_PROGRAMS
+        or any(name in environ for name in HYPERLINK_VARIABLES)
+        or environ.get("TERM", "").startswith(HYPERLINK_TERMS)
+        or (vte.isdigit() and int(vte) >= MIN_VTE_VERSION)
+    )

@@ -1,28 +1,40 @@
-"""`retinue research`, `locate`, `analyze` and `patterns`."""
+"""`retinue research`, `locate`, `analyze`, `patterns` and `index`: questions about a codebase."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from retinue.cli.index_commands import WORTH_AN_INDEX, start_indexing
+from retinue.cli.open_service import cancel_runs_on_interrupt, service_for_roots
 from retinue.cli.output import T, json_option, print_json
 from retinue.core import Unavailable
 
-if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
+if TYPE_CHECKING:  # imported inside the commands at run time, because `retinue --help` must not load it
     from retinue.service import ResearchRequest, Verb
+
+WORTH_AN_INDEX = 500
+"""Number of files from which an index pays off: scanning them takes about a quarter of a second."""
+MAX_INDEX_SECONDS = 1_800
+LOWEST_PRIORITY = 19
+_CREATION_FLAGS = (
+    subprocess.DETACHED_PROCESS | subprocess.IDLE_PRIORITY_CLASS if sys.platform == "win32" else 0
+)
 
 
 def question_options(command: T) -> T:
-    """What all four take."""
+    """Add the argument and options that all four question commands share."""
     for option in (
         json_option,
-        click.option("--no-index", is_flag=True, help="Answer from the files alone."),
-        click.option("--tokens", type=int, metavar="N", help="Tokens that the answer may have."),
-        click.option("--deadline-ms", type=int, metavar="N", help="Milliseconds that it may take."),
-        click.option("--limit", type=int, metavar="N", help="Most places to find."),
+        click.option("--no-index", is_flag=True, help="Search the files; do not use the index."),
+        click.option("--tokens", type=int, metavar="N", help="Maximum length of the answer in tokens."),
+        click.option("--deadline-ms", type=int, metavar="N", help="Maximum time in milliseconds."),
+        click.option("--limit", type=int, metavar="N", help="Maximum number of places to find."),
         click.option("--root", "roots", multiple=True, metavar="DIR", help="Where to look. Repeatable."),
         click.argument("question"),
     ):
@@ -32,10 +44,12 @@ def question_options(command: T) -> T:
 
 @click.command()
 @question_options
-@click.option("--artifact", is_flag=True, help="Also write a Markdown memo into the artifact folder.")
-@click.option("--previous", metavar="ID", help="Refine an earlier report; with an empty question, show it.")
+@click.option("--artifact", is_flag=True, help="Also write a Markdown memo to the artifact folder.")
+@click.option(
+    "--previous", metavar="ID", help="Refine an earlier report. With an empty question, show it again."
+)
 def research(artifact: bool, previous: str | None, **options: Any) -> None:
-    """Answer a question about a codebase with a short report whose references are checked.
+    """Answer a question about a codebase with a short report. Its references are checked.
 
     \b
     Examples:
@@ -44,13 +58,13 @@ def research(artifact: bool, previous: str | None, **options: Any) -> None:
     """
     from retinue.service import research_codebase as verb
 
-    run(verb, artifact=artifact, previous=previous, **options)
+    answer_and_print(verb, artifact=artifact, previous=previous, **options)
 
 
 @click.command()
 @question_options
 def locate(**options: Any) -> None:
-    """Find where something is: places in rank order, grouped by kind.
+    """Find where something is: the best matching places, grouped by kind.
 
     \b
     Example:
@@ -58,13 +72,13 @@ def locate(**options: Any) -> None:
     """
     from retinue.service import locate_in_codebase as verb
 
-    run(verb, **options)
+    answer_and_print(verb, **options)
 
 
 @click.command()
 @question_options
 def analyze(**options: Any) -> None:
-    """Trace how a component works: where it is defined, who uses it, what it calls and reads.
+    """Explain how a component works: where it is defined, who uses it, what it calls and reads.
 
     \b
     Example:
@@ -72,13 +86,13 @@ def analyze(**options: Any) -> None:
     """
     from retinue.service import analyze_component as verb
 
-    run(verb, **options)
+    answer_and_print(verb, **options)
 
 
 @click.command()
 @question_options
 def patterns(**options: Any) -> None:
-    """Show two to six distinct examples of how something is done.
+    """Show two to six different examples of how something is done.
 
     \b
     Example:
@@ -86,10 +100,10 @@ def patterns(**options: Any) -> None:
     """
     from retinue.service import find_patterns as verb
 
-    run(verb, **options)
+    answer_and_print(verb, **options)
 
 
-def run(
+def answer_and_print(
     verb: Verb,
     *,
     question: str,
@@ -101,38 +115,37 @@ def run(
     as_json: bool,
     **more: Any,
 ) -> None:
-    """Ask, and print the answer; the exit code tells whether there is one."""
+    """Ask the question, print the answer, and exit with a code that says whether there is one."""
     import asyncio
 
-    from retinue.cli.report_view import print_report
+    from retinue.cli.research_output import print_report
     from retinue.service import ResearchRequest
 
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
     given = {name: value for name, value in constraints.items() if value is not None}
     ask = ResearchRequest(question=question, constraints=given, limit=limit, **more)
-    answer, is_behind = asyncio.run(answered(verb, ask, roots, index=not no_index))
+    answer, needs_index = asyncio.run(ask_service(verb, ask, roots, index=not no_index))
     if as_json:
         print_json(answer)
     else:
         print_report(answer)
-    if is_behind:
+    if needs_index:
         start_indexing(roots)
-    if code := exit_code(answer):
+    if code := answer_exit_code(answer):
         raise SystemExit(code)
 
 
-async def answered(
+async def ask_service(
     verb: Verb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
 ) -> tuple[dict[str, Any], bool]:
-    """The answer, and whether an index should be made for the next one.
+    """Return the answer, and whether an index should be built for the next question.
 
-    Within a run. Where the data folder cannot be used there is an answer all the same (P10).
+    The question is recorded as a run. If the data folder is unavailable, it is answered anyway (P10).
     """
     from contextlib import AsyncExitStack
     from dataclasses import replace
 
-    from retinue.cli.interrupting import ending_runs
-    from retinue.cli.progress import showing_progress
+    from retinue.cli.research_output import show_progress
     from retinue.service import can_index
     from retinue.wiring import build_service, is_child, read_settings, recording
 
@@ -141,22 +154,68 @@ async def answered(
     if not loaded.settings.roots:
         loaded = read_settings({**flags, "roots": (".",)})
     service = replace(build_service(loaded), index_from=WORTH_AN_INDEX)
-    behind: list[Hashable] = []
+    outdated: list[Hashable] = []
     async with AsyncExitStack() as stack:
         try:
             service = await stack.enter_async_context(
-                recording(loaded, service, later=lambda key, _: behind.append(key))
+                recording(loaded, service, later=lambda key, _: outdated.append(key))
             )
         except Unavailable as error:
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
-        ends_with_us = await stack.enter_async_context(ending_runs(service.run_service))
-        is_shown = await stack.enter_async_context(showing_progress(service.run_service))
-        answer = await verb(service, ask, lambda run_id: (ends_with_us(run_id), is_shown(run_id)))
-    # What a run starts ends with it, and an index half made is none.
-    return answer, bool(behind) and not is_child() and can_index(loaded.settings)
+        register = await stack.enter_async_context(cancel_runs_on_interrupt(service.run_service))
+        show = await stack.enter_async_context(show_progress(service.run_service))
+        answer = await verb(service, ask, lambda run_id: (register(run_id), show(run_id)))
+    # Processes that a run starts end with it, and a half-built index is useless.
+    return answer, bool(outdated) and not is_child() and can_index(loaded.settings)
 
 
-def exit_code(answer: dict[str, Any]) -> int:
-    """0 with an answer, 3 if the deadline came first, 1 if the locator failed."""
+def answer_exit_code(answer: dict[str, Any]) -> int:
+    """Return 0 for an answer, 3 if the deadline passed first, 1 if the locator failed."""
     status = answer.get("status") or answer["locator"]["status"]
     return {"ok": 0, "timeout": 3, "canceled": 3}.get(status, 1)
+
+
+@click.command()
+@click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder to index. Repeatable.")
+@json_option
+def index(roots: tuple[str, ...], as_json: bool) -> None:
+    """Build or update the index of the roots, so that the next questions are answered faster.
+
+    Questions about large codebases do this by themselves, in the background.
+
+    \b
+    Example:
+      retinue index --root ~/project
+    """
+    from retinue.core import Stop
+    from retinue.service import make_indexes
+
+    started = time.monotonic()
+    folders = make_indexes(service_for_roots(roots), Stop(MAX_INDEX_SECONDS))
+    seconds = time.monotonic() - started
+    if as_json:
+        print_json({"indexed": folders, "elapsedMs": round(1000 * seconds)})
+    else:
+        click.echo(f"indexed {', '.join(folders)} in {seconds:.1f} s")
+
+
+def start_indexing(roots: Sequence[str]) -> None:
+    """Start `retinue index` as a detached process with low priority."""
+    # -P keeps Python from importing a project's file that has the name of a library.
+    command = [sys.executable, "-P", "-m", "retinue", "index", *(f"--root={root}" for root in roots)]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            creationflags=_CREATION_FLAGS,
+        )
+    except OSError:
+        return  # the answer is printed already, and the next question scans the files again
+    if sys.platform != "win32":
+        os.setpriority(os.PRIO_PROCESS, process.pid, LOWEST_PRIORITY)
+    process.returncode = 0  # keeps Popen from warning that a process which outlives us still runs
+    if sys.stderr.isatty():
+        click.echo(click.style("indexing in the background for the next questions", dim=True), err=True)

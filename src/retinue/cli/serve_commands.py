@@ -1,18 +1,24 @@
-"""`retinue serve` and `retinue token`."""
+"""`retinue serve`, `child`, `token` and `dashboard`: the servers that Retinue can run."""
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
 import click
 
+from retinue.cli.open_service import run_with_service
 from retinue.cli.output import json_option, print_json
+from retinue.core import Unauthorized
+
+if TYPE_CHECKING:
+    from retinue.service import Service
 
 
 @click.command()
-@click.option(
-    "--root", "roots", multiple=True, metavar="DIR", help="A directory that may be read. Repeatable."
-)
+@click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP here instead of stdin and stdout.")
-@click.option("--no-token", is_flag=True, help="With --http on loopback: let requests in without a token.")
+@click.option("--no-token", is_flag=True, help="With --http on loopback: accept requests without a token.")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
 def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: str | None) -> None:
     """Run the MCP server until its input closes.
@@ -25,14 +31,14 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     from retinue.server import disable_gc, freeze_gc
 
     disable_gc()
-    # Imported here because the MCP library takes a second that other commands should not wait.
+    # Imported here because the MCP library takes about a second to load.
     import anyio
 
     from retinue import wiring
     from retinue.server import BindAddress, build_server, serve_http, serve_stdio, start_logging
 
     if wiring.is_child():
-        # A run that finds this server in its user's configuration must not get more than a child may.
+        # A run may find this server in the user's configuration. It must not get more than a child may.
         return serve_child()
     loaded = wiring.read_settings({"roots": roots, "log_level": log_level})
     settings = loaded.settings
@@ -50,7 +56,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
 
 @click.command()
 def child() -> None:
-    """Serve the tools of a run's own processes: ask the parent, report. Started by those processes.
+    """Serve the tools for processes of a run, such as `ask_parent`. A run's program starts this itself.
 
     \b
     Example, in the MCP configuration of a program that a run starts:
@@ -76,10 +82,10 @@ def serve_child() -> None:
 
 
 @click.command()
-@click.option("--new", is_flag=True, help="Replace the token. Running servers keep the old one.")
+@click.option("--new", is_flag=True, help="Create a new token. Running servers keep the old one.")
 @json_option
 def token(new: bool, as_json: bool) -> None:
-    """Print the bearer token that `retinue serve --http` asks for.
+    """Print the bearer token that `retinue serve --http` requires.
 
     \b
     Example:
@@ -92,3 +98,49 @@ def token(new: bool, as_json: bool) -> None:
         print_json({"token": value})
     else:
         click.echo(value)
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="The port to listen on. By default, any free port.",
+)
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="DIR",
+    help="A folder that may be read. Repeatable. Workflows of the first one can continue here.",
+)
+@click.option("--no-open", is_flag=True, help="Only print the link; do not open a browser.")
+def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:
+    """Show all runs in the browser, and answer their questions there.
+
+    The page shows the runs of every server that uses this data folder. It is served on 127.0.0.1 only,
+    to browsers that open the printed link. Press Ctrl-C to stop.
+
+    \b
+    Examples:
+      retinue dashboard
+      retinue dashboard --port 8080 --no-open
+    """
+    from retinue import wiring
+
+    if wiring.is_child():
+        raise Unauthorized(
+            "a run cannot open the dashboard, because it could answer its own questions",
+            hint="ask the parent of the run with ask_parent",
+        )
+
+    async def serve(service: Service) -> None:
+        # Imported here because the web libraries are slow to load.
+        from retinue.dashboard import serve_dashboard
+        from retinue.server import start_logging
+
+        start_logging(service.settings.log_level, service.settings.log_format, service.redactor.redact)
+        await serve_dashboard(service, port, click.echo, opens_browser=not no_open and sys.stdout.isatty())
+
+    run_with_service(serve, {"roots": roots})

@@ -1,24 +1,29 @@
-"""`retinue workflow`: run, list, show, check and resume workflows, and confirm a project's checks."""
+"""`retinue workflow`, `teams`, `team`, `answer` and `schema`: run agents in phases."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from retinue.cli.following import about, follow, said, task_text, tell, with_workflows
+from retinue.cli.open_service import cancel_runs_on_interrupt, run_with_service
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.core import InvalidInput, strip_control_characters
+from retinue.cli.run_commands import read_task, runs_exit_code
+from retinue.core import InvalidInput, Unauthorized, counted, strip_control_characters
 
 if TYPE_CHECKING:
+    from retinue.core import RunId
     from retinue.service import WorkflowService
+
+T = TypeVar("T")
 
 
 @click.group()
 def workflow() -> None:
-    """Run work in phases: research, write, validate, side by side or one after another.
+    """Run work in phases, such as research, write and validate, in sequence or in parallel.
 
     \b
     Examples:
@@ -30,10 +35,12 @@ def workflow() -> None:
 
 @workflow.command()
 @click.argument("words", nargs=-1, required=True, metavar="[NAME] TASK")
-@click.option("--file", type=click.Path(path_type=Path), help="A workflow's file in place of a name.")
-@click.option("--spec-path", metavar="PATH", help="A specification that every phase is pointed to.")
-@click.option("--relevant", "files", multiple=True, metavar="PATH", help="A file to look at. Repeatable.")
-@click.option("--constraint", "constraints", multiple=True, help="What must be kept to. Repeatable.")
+@click.option(
+    "--file", type=click.Path(path_type=Path), help="Run the workflow in this file instead of a named one."
+)
+@click.option("--spec-path", metavar="PATH", help="A specification that every phase gets the path of.")
+@click.option("--relevant", "files", multiple=True, metavar="PATH", help="A relevant file. Repeatable.")
+@click.option("--constraint", "constraints", multiple=True, help="A constraint to respect. Repeatable.")
 @json_option
 def run(
     words: tuple[str, ...],
@@ -43,9 +50,9 @@ def run(
     constraints: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Run a workflow and wait for its result or its questions. Interrupting ends it.
+    """Run a workflow and wait for its result or its questions. Ctrl-C ends the workflow.
 
-    Its steps are shown on stderr as they come, the result on stdout. A task of `-` is read from stdin.
+    Its steps appear on stderr while it runs, the result on stdout. If TASK is `-`, it is read from stdin.
 
     \b
     Examples:
@@ -55,25 +62,25 @@ def run(
     from retinue.core import Assignment
 
     if len(words) != (2 if file is None else 1):
-        raise InvalidInput("give a workflow's name and a task", hint="or --file and a task; quote the task")
+        raise InvalidInput("a workflow needs a name and a task", hint="or --file and a task; quote the task")
     name = words[0] if file is None else None
     assignment = Assignment(
-        feature=task_text(words[-1]), spec_path=spec_path, relevant_files=files, constraints=constraints
+        feature=read_task(words[-1]), spec_path=spec_path, relevant_files=files, constraints=constraints
     )
-    spec = None if file is None else _text(file)
+    spec = None if file is None else _read_file(file)
 
     async def perform(flows: WorkflowService) -> dict[str, Any]:
         run = await flows.start(name, assignment, spec=spec, person=True)
-        return await follow(flows, run.id)
+        return await _follow_workflow(flows, run.id)
 
-    tell(with_workflows(perform), as_json)
+    _print_outcome(_run_with_workflows(perform), as_json)
 
 
 @workflow.command(name="list")
-@click.option("--runs", "only_runs", is_flag=True, help="The newest runs of workflows instead.")
+@click.option("--runs", "only_runs", is_flag=True, help="List the newest runs of workflows instead.")
 @json_option
-def list_them(only_runs: bool, as_json: bool) -> None:
-    """List the workflows that can be run, or their newest runs.
+def list_workflows(only_runs: bool, as_json: bool) -> None:
+    """List the available workflows, or their newest runs.
 
     \b
     Examples:
@@ -81,10 +88,10 @@ def list_them(only_runs: bool, as_json: bool) -> None:
       retinue workflow list --runs --json
     """
 
-    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
+    async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.newest() if only_runs else flows.listed("workflow")
 
-    listed = with_workflows(look)
+    listed = _run_with_workflows(fetch)
     if as_json:
         print_json({"runs" if only_runs else "workflows": listed})
     elif only_runs:
@@ -93,7 +100,7 @@ def list_them(only_runs: bool, as_json: bool) -> None:
         ]
         print_table([("RUN", "STATUS", "DECISION", "WORKFLOW"), *rows])
     else:
-        rows = [(each["name"], each["from"], about(each)) for each in listed]
+        rows = [(each["name"], each["from"], _description(each)) for each in listed]
         print_table([("WORKFLOW", "FROM", "DESCRIPTION"), *rows])
 
 
@@ -101,17 +108,17 @@ def list_them(only_runs: bool, as_json: bool) -> None:
 @click.argument("run_id")
 @json_option
 def show(run_id: str, as_json: bool) -> None:
-    """Draw a workflow's steps as a timeline, with what was decided and what isolation saved.
+    """Show the steps of a workflow as a timeline, with its decisions and the context that isolation saved.
 
     \b
     Example:
       retinue workflow show 1k09m8cp19a5a0m
     """
 
-    async def look(flows: WorkflowService) -> dict[str, Any]:
+    async def fetch(flows: WorkflowService) -> dict[str, Any]:
         return flows.show(run_id)
 
-    view = with_workflows(look)
+    view = _run_with_workflows(fetch)
     if as_json:
         print_json(view)
         return
@@ -130,15 +137,15 @@ def show(run_id: str, as_json: bool) -> None:
         if "savings" in result:
             click.echo()
             print_table(savings_table(result["savings"]))
-        click.echo(f"\n{result['decision']}: {said(result)}")
+        click.echo(f"\n{result['decision']}: {_outcome_text(result)}")
 
 
 @workflow.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--team", "teams", is_flag=True, help="The files are teams.")
+@click.option("--team", "teams", is_flag=True, help="Check team files.")
 @json_option
 def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
-    """Say what is wrong with workflows' files, by file and line. Without files: with all there are.
+    """Report errors in workflow files, by file and line. Without FILES, check all workflows.
 
     \b
     Examples:
@@ -146,17 +153,17 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
       retinue workflow check --team --json
     """
 
-    async def look(flows: WorkflowService) -> list[dict[str, Any]]:
+    async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.check("team" if teams else "workflow", files)
 
-    found = with_workflows(look)
+    found = _run_with_workflows(fetch)
     if as_json:
         print_json({"problems": found})
     else:
         for row in found:
             hint = f"; {row['hint']}" if "hint" in row else ""
             click.echo(f"{row['file']}:{row['line']}: {row['message']}{hint}")
-        click.echo(f"{len(found)} wrong", err=True)
+        click.echo(f"{counted(len(found), 'problem')} found", err=True)
     sys.exit(1 if found else 0)
 
 
@@ -164,48 +171,50 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
 @click.argument("run_id")
 @json_option
 def resume(run_id: str, as_json: bool) -> None:
-    """Go on with a workflow whose server or command is gone. Steps that finished do not run again.
+    """Continue a workflow whose server or command has ended. Finished steps do not run again.
 
     \b
     Example:
       retinue workflow resume 1k09m8cp19a5a0m
     """
 
-    async def go_on(flows: WorkflowService) -> dict[str, Any]:
+    async def resume_and_follow(flows: WorkflowService) -> dict[str, Any]:
         left = await flows.left_alone(run_id)
         if await flows.resume(left):
-            return await follow(flows, left)
+            return await _follow_workflow(flows, left)
         view = flows.outcome(run_id)
         if "questions" not in view:
-            click.echo("somebody performs it already", err=True)
+            click.echo("another process is already running this workflow", err=True)
         return view
 
-    tell(with_workflows(go_on), as_json)
+    _print_outcome(_run_with_workflows(resume_and_follow), as_json)
 
 
 @workflow.command()
-@click.option("--confirm", is_flag=True, help="Let the server run them from now on.")
-@click.option("--set", "given", multiple=True, metavar="NAME=COMMAND", help="Another command. Repeatable.")
+@click.option("--confirm", is_flag=True, help="Allow the server to run them.")
+@click.option(
+    "--set", "given", multiple=True, metavar="NAME=COMMAND", help="Use this command instead. Repeatable."
+)
 @json_option
 def checks(confirm: bool, given: tuple[str, ...], as_json: bool) -> None:
-    """Show the commands that check the project here (types, lint, tests, security), or confirm them.
+    """Show or confirm the commands that check the current project: types, lint, tests, security.
 
-    They are found in its Makefile, package.json and pyproject.toml. The server runs none that was not
-    confirmed.
+    Retinue finds them in the Makefile, package.json and pyproject.toml. The server runs only confirmed
+    commands.
 
     \b
     Examples:
       retinue workflow checks
       retinue workflow checks --confirm --set tests="pytest -q tests/unit"
     """
-    commands = dict(_pair(each) for each in given)
+    commands = dict(_parse_check(each) for each in given)
     if commands and not confirm:
-        raise InvalidInput("--set changes what is confirmed", hint="add --confirm")
+        raise InvalidInput("--set needs --confirm", hint="add --confirm")
 
-    async def look(flows: WorkflowService) -> dict[str, Any]:
+    async def fetch(flows: WorkflowService) -> dict[str, Any]:
         return flows.confirm_checks(commands) if confirm else flows.checks()
 
-    shown = with_workflows(look)
+    shown = _run_with_workflows(fetch)
     if as_json:
         print_json(shown)
         return
@@ -216,15 +225,181 @@ def checks(confirm: bool, given: tuple[str, ...], as_json: bool) -> None:
     print_table([("CHECK", "FOUND", "IN", "CONFIRMED"), *rows])
 
 
-def _text(file: Path) -> str:
+@click.command()
+@json_option
+def teams(as_json: bool) -> None:
+    """List the available teams.
+
+    \b
+    Example:
+      retinue teams --json
+    """
+
+    async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
+        return flows.listed("team")
+
+    listed = _run_with_workflows(fetch)
+    if as_json:
+        print_json({"teams": listed})
+    elif listed:
+        rows = [
+            (each["name"], " > ".join(each.get("agents", ())), each["from"], _description(each))
+            for each in listed
+        ]
+        print_table([("TEAM", "AGENTS", "FROM", "DESCRIPTION"), *rows])
+    else:
+        click.echo("no team is defined: create .retinue/teams/NAME.yaml with `agents: [one, another]`")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("task")
+@json_option
+def team(name: str, task: str, as_json: bool) -> None:
+    """Give a team a task. Its agents work in sequence, each on the output of the one before.
+
+    If TASK is `-`, it is read from stdin. Ctrl-C ends the team.
+
+    \b
+    Example:
+      retinue team review "check hello.py"
+    """
+    from retinue.core import Assignment
+
+    assignment = Assignment(feature=read_task(task))
+
+    async def perform(flows: WorkflowService) -> dict[str, Any]:
+        run = await flows.start(name, assignment, kind="team", person=True)
+        return await _follow_workflow(flows, run.id)
+
+    _print_outcome(_run_with_workflows(perform), as_json)
+
+
+@click.command()
+@click.argument("run_id")
+@click.argument("answers", nargs=-1, required=True)
+@json_option
+def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
+    """Answer the questions of a workflow, one answer for each, and wait until it ends or asks again.
+
+    \b
+    Example:
+      retinue answer 1k09m8cp19a5a0m "use the staging database"
+    """
+
+    async def answer_and_follow(flows: WorkflowService) -> dict[str, Any]:
+        answered = await flows.answer(run_id, answers)
+        return await _follow_workflow(flows, answered) if flows.is_here(answered) else flows.outcome(answered)
+
+    _print_outcome(_run_with_workflows(answer_and_follow), as_json)
+
+
+@click.command()
+@click.argument("name", type=click.Choice(["handoff"]))
+def schema(name: str) -> None:
+    """Print the JSON Schemas of the handoff protocol: request and response.
+
+    \b
+    Example:
+      retinue schema handoff
+    """
+    from retinue.core import handoff_schemas  # imported here because pydantic is slow to load
+
+    print_json(handoff_schemas())
+
+
+def _run_with_workflows(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
+    """Open the data folder and await `use` with the workflow service. Refused inside a run."""
+    from retinue import wiring
+
+    if wiring.is_child():
+        raise Unauthorized("a run cannot use workflows", hint="ask the parent of the run with ask_parent")
+    return run_with_service(lambda service: use(service.workflows))
+
+
+async def _follow_workflow(flows: WorkflowService, run_id: RunId) -> dict[str, Any]:
+    """Print the steps on stderr until the workflow ends or asks, and return its view.
+
+    Ctrl-C cancels the workflow.
+    """
+    async with cancel_runs_on_interrupt(flows.runs) as register:
+        register(run_id)
+        click.echo(f"run {run_id}", err=True)
+        cursor = 0
+        while True:
+            view = flows.outcome(run_id)
+            if sys.stderr.isatty():
+                cursor = _print_steps(flows, run_id, cursor)
+            if view["status"] not in ("queued", "running") or view.get("questions"):
+                return view
+            await flows.runs.next_change(0.2)
+
+
+def _print_steps(flows: WorkflowService, run_id: RunId, cursor: int) -> int:
+    """Print the steps that were logged after the cursor, and return the new cursor."""
+    more = True
+    while more:
+        page = flows.runs.logs(run_id, cursor=cursor)
+        cursor, more = page["cursor"], page["more"]
+        for line in page["log"].splitlines():
+            if line.startswith("stdout: step="):
+                click.echo(line.removeprefix("stdout: "), err=True)
+    return cursor
+
+
+def _print_outcome(view: dict[str, Any], as_json: bool) -> None:
+    """Print the result or the questions of a workflow, and exit with the code of its run."""
+    if as_json:
+        print_json(view)
+    else:
+        _print_result(strip_control_characters(view))
+    sys.exit(runs_exit_code([view]))
+
+
+def _print_result(view: dict[str, Any]) -> None:
+    if questions := view.get("questions"):
+        click.echo("\n".join(f"asks: {each}" for each in questions))
+        places = " ".join('"..."' for _ in questions)
+        click.echo(f"answer with: retinue answer {view['run_id']} {places}", err=True)
+        return
+    if view.get("output") and view["status"] == "success":
+        click.echo(view["output"])  # nothing else, so that another program can read it
+        return
+    click.echo(f"{view.get('decision', view['status'])}: {_outcome_text(view)}")
+    if "suggestion" in view:
+        click.echo(view["suggestion"])
+    for issue in view.get("issues", ()):
+        if issue != view.get("reason"):  # already printed above
+            click.echo(f"- {issue}")
+    if savings := view.get("savings"):
+        from retinue.service import savings_table
+
+        click.echo()
+        print_table(savings_table(savings))
+
+
+def _outcome_text(view: dict[str, Any]) -> str:
+    error: dict[str, str] = view.get("error") or {}
+    return view.get("reason") or view.get("summary") or error.get("message", "")
+
+
+def _description(row: dict[str, Any]) -> str:
+    """Return the description of a workflow or team, or why it is unavailable."""
+    return str(row["unavailable"]) if "unavailable" in row else row.get("description", "")
+
+
+def _read_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InvalidInput(f"{file} cannot be read: {reason}", hint="name a workflow's file") from None
+        raise InvalidInput(
+            f"{file} cannot be read: {reason}", hint="give the path of a workflow file"
+        ) from None
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_check(text: str) -> tuple[str, str]:
+    """Split NAME=COMMAND."""
     name, equals, command = text.partition("=")
     if not equals:
         raise InvalidInput(f"not NAME=COMMAND: {text!r}", hint='for example --set tests="pytest -q"')

@@ -1,6 +1,7 @@
-"""Who is let in: whoever came through the link, from this page itself, under this machine's own name (P6).
+"""Restricts the dashboard to browsers that opened the printed link (P6).
 
-Every request passes here, and every answer leaves with the headers that keep it in its place.
+Refuses requests for other host names and forms from other origins, and adds security headers to every
+response.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from retinue.dashboard.layout import stranger
+from retinue.dashboard.layout import bare_page
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -23,82 +24,86 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-WRONG_NAME = ("This is not the address of the dashboard.", "Open the link that it printed.")
-NO_LINK = (
-    "This page is for whoever holds its link.",
-    "Open the link that `retinue dashboard` printed. If you have just done so, reload this page.",
+WRONG_HOST = ("This is not the address of the dashboard.", "Open the link that `retinue dashboard` printed.")
+NO_TOKEN = (
+    "This page needs its secret link.",
+    "Open the link that `retinue dashboard` printed. If you just did, reload this page.",
 )
 STALE_LINK = (
-    "This link does not open this dashboard.",
-    "Each start has a link of its own: use the newest one.",
+    "This link is not valid.",
+    "Every start of the dashboard has a new link: use the newest one.",
 )
+FOREIGN_FORM = ("This form was not sent by the dashboard.", "Answer on the dashboard's own page.")
 
 
-class Keys:
-    """The token of the printed link, good until we end, and tickets, each good for one visit.
+class LinkTokens:
+    """The token of the printed link, which is valid until exit, and tickets, which are valid once.
 
-    A ticket is for a browser that we start ourselves: everybody on the machine can read its command line.
+    A browser that Retinue starts gets a ticket, because other users can read its command line.
     """
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(32)
         self._tickets: set[str] = set()
 
-    def ticket(self) -> str:
+    def new_ticket(self) -> str:
         ticket = secrets.token_urlsafe(32)
         self._tickets.add(ticket)
         return ticket
 
-    def opens(self, given: str) -> bool:
-        """Whether the token of a link is ours; a ticket is used up by this."""
-        used = {ticket for ticket in self._tickets if _same(given, ticket)}
+    def accept(self, given: str) -> bool:
+        """Return whether a link's token or ticket is valid. A ticket is used up by this."""
+        used = {ticket for ticket in self._tickets if _equal(given, ticket)}
         self._tickets -= used
         return bool(used) or self.is_token(given)
 
     def is_token(self, given: str) -> bool:
-        return _same(given, self.token)
+        """Return whether this is the token of the printed link, compared in constant time."""
+        return _equal(given, self.token)
 
 
-def _same(one: str, other: str) -> bool:
+def _equal(one: str, other: str) -> bool:
     return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
-class Guard:
-    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
+class AccessMiddleware:
+    """ASGI middleware that lets only authorised requests through to the app."""
+
+    def __init__(self, app: ASGIApp, tokens: LinkTokens, port: int) -> None:
         self._app = app
-        self._keys = keys
+        self._tokens = tokens
         names = ("127.0.0.1", "localhost")
         self._hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set[str]())
         self._cookie = f"retinue-{port}"
-        """Cookies know no ports: two dashboards must not overwrite each other's."""
+        """Contains the port, because browsers share cookies between the ports of a host."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._refused(Request(scope)) or self._app
+        responder = self._refuse(Request(scope)) or self._app
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        await answer(scope, receive, send_guarded)
+        await responder(scope, receive, send_with_headers)
 
-    def _refused(self, request: Request) -> Response | None:
-        """What to answer instead of the page; None for those who may see it."""
+    def _refuse(self, request: Request) -> Response | None:
+        """Return the response for a request that is not let through, or None if it is."""
         host = request.headers.get("host", "")
-        if host not in self._hosts:  # another name that leads here is somebody's trick
-            return stranger(421, *WRONG_NAME)
+        if host not in self._hosts:  # DNS rebinding: another name that resolves to this machine
+            return bare_page(421, *WRONG_HOST)
         if "token" in request.query_params:
-            return self._enter(request)
-        if not self._keys.is_token(request.cookies.get(self._cookie, "")):
-            return stranger(403, *NO_LINK)
+            return self._log_in(request)
+        if not self._tokens.is_token(request.cookies.get(self._cookie, "")):
+            return bare_page(403, *NO_TOKEN)
         if request.method not in ("GET", "HEAD") and request.headers.get("origin") != f"http://{host}":
-            return stranger(403, "This did not come from the dashboard's own page.", "Answer on the page.")
+            return bare_page(403, *FOREIGN_FORM)
         return None
 
-    def _enter(self, request: Request) -> Response:
-        """The token goes into a cookie and out of the address, so that no history keeps it."""
-        if request.method != "GET" or not self._keys.opens(request.query_params["token"]):
-            return stranger(403, *STALE_LINK)
+    def _log_in(self, request: Request) -> Response:
+        """Move the token from the URL into a cookie, so that it stays out of the browser's history."""
+        if request.method != "GET" or not self._tokens.accept(request.query_params["token"]):
+            return bare_page(403, *STALE_LINK)
         response = RedirectResponse("/", 303)
-        response.set_cookie(self._cookie, self._keys.token, httponly=True, samesite="strict")
+        response.set_cookie(self._cookie, self._tokens.token, httponly=True, samesite="strict")
         return response

@@ -1,6 +1,6 @@
-"""Markup that is safe by its type: a plain text is always escaped, only `tag` makes what is not.
+"""Builds HTML that is safe by construction: plain strings are always escaped, only `tag` returns markup.
 
-Knows no page. What runs say is hostile until it has passed here.
+The output of runs is untrusted until it has been escaped here. Knows nothing of the pages.
 """
 
 from __future__ import annotations
@@ -11,43 +11,46 @@ from typing import TypeAlias
 
 from retinue.core import strip_control_characters
 
-VOID = frozenset({"input", "link", "meta"})
+VOID_ELEMENTS = frozenset({"input", "link", "meta"})
 
 
 class Html(str):
-    """Markup of our own making."""
+    """Trusted markup. Concatenating it with a string gives a plain string, which is escaped again."""
 
     __slots__ = ()
 
 
-Inside: TypeAlias = "str | Iterable[Html] | None"
-Attribute: TypeAlias = "str | float | bool | None"
+HtmlContent: TypeAlias = "str | Iterable[Html] | None"
+HtmlAttribute: TypeAlias = "str | float | bool | None"
 
 
-def tag(name: str, /, *inside: Inside, **attributes: Attribute) -> Html:
-    """`tag("a", "here", href="/")`. Attributes that Python reserves end in `_`; false ones are left out."""
-    opening = f"<{name}{''.join(map(_attribute, attributes, attributes.values()))}>"
-    return Html(opening if name in VOID else f"{opening}{joined(*inside)}</{name}>")
+def tag(name: str, /, *content: HtmlContent, **attributes: HtmlAttribute) -> Html:
+    """Build an element, such as `tag("a", "here", href="/")`.
+
+    Append `_` to attribute names that Python reserves. Attributes that are False or None are left out.
+    """
+    opening = f"<{name}{''.join(map(_to_attribute, attributes, attributes.values()))}>"
+    return Html(opening if name in VOID_ELEMENTS else f"{opening}{join_markup(*content)}</{name}>")
 
 
-def joined(*inside: Inside) -> Html:
-    return Html("".join(map(_markup, inside)))
+def join_markup(*content: HtmlContent) -> Html:
+    return Html("".join(map(_to_markup, content)))
 
 
-def _markup(inside: Inside) -> str:
-    if inside is None:
+def _to_markup(content: HtmlContent) -> str:
+    if content is None:
         return ""
-    if isinstance(inside, Html):
-        return inside
-    return _escaped(inside) if isinstance(inside, str) else "".join(inside)
+    if isinstance(content, Html):
+        return content
+    return _escape(content) if isinstance(content, str) else "".join(content)
 
 
-def _attribute(name: str, value: Attribute) -> str:
+def _to_attribute(name: str, value: HtmlAttribute) -> str:
     if value is None or value is False:
         return ""
-    written = name.rstrip("_").replace("_", "-")
-    return f" {written}" if value is True else f' {written}="{_escaped(str(value))}"'
+    html_name = name.rstrip("_").replace("_", "-")
+    return f" {html_name}" if value is True else f' {html_name}="{_escape(str(value))}"'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(strip_control_characters(text), quote=True).encode("utf-8", "replace").decode("utf-8")

@@ -1,14 +1,23 @@
-"""What all pages have in common, and the plain page for what cannot be shown or done."""
+"""What all pages share: the page frame, sections, tables of runs, and formatting of numbers and times."""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
 from starlette.responses import HTMLResponse
 
-from retinue.dashboard.html import Html, Inside, joined, tag
+from retinue.dashboard.html import Html, HtmlContent, join_markup, tag
+
+STATUS_LABELS = {"waiting_parent_reply": "waiting for an answer"}
+"""Labels for statuses whose stored name is unsuitable for display."""
 
 
-def page(title: str, *main: Inside, live: str | None = None, status: int = 200) -> HTMLResponse:
-    """A whole page; `live` is where its script hears of changes."""
+def page(title: str, *main: HtmlContent, live: str | None = None, status: int = 200) -> HTMLResponse:
+    """Build a whole page. `live` is the URL of the event stream that keeps it up to date."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -22,22 +31,93 @@ def page(title: str, *main: Inside, live: str | None = None, status: int = 200) 
         "body",
         tag("header", tag("a", "Retinue", href="/"), tag("p", id="line", role="status")),
         tag("main", *main, id="main", data_live=True),
-        tag("noscript", tag("p", "Reload the page to see what has changed.")) if live else None,
+        tag("noscript", tag("p", "Reload the page to see changes.")) if live else None,
         data_stream=live,
     )
     return _document(head, body, status)
 
 
-def stranger(status: int, message: str, hint: str) -> HTMLResponse:
-    """For whoever may see nothing of ours, not even a style sheet."""
+def bare_page(status: int, message: str, hint: str) -> HTMLResponse:
+    """Build a page for visitors without access. It has no style sheet, because they may not load it."""
     head = tag("head", tag("meta", charset="utf-8"), tag("title", message))
     body = tag("body", tag("h1", message), tag("p", hint))
     return _document(head, body, status)
 
 
-def refusal(status: int, message: str, hint: str | None = None, *more: Inside) -> HTMLResponse:
-    return page(message, tag("h1", message), tag("p", hint) if hint else None, joined(*more), status=status)
+def error_page(status: int, message: str, hint: str | None = None, *more: HtmlContent) -> HTMLResponse:
+    return page(
+        message, tag("h1", message), tag("p", hint) if hint else None, join_markup(*more), status=status
+    )
 
 
 def _document(head: Html, body: Html, status: int) -> HTMLResponse:
-    return HTMLResponse(joined(Html("<!doctype html>\n"), tag("html", head, body, lang="en")), status)
+    return HTMLResponse(join_markup(Html("<!doctype html>\n"), tag("html", head, body, lang="en")), status)
+
+
+def section(name: str, title: str, items: Sequence[Html], empty: str) -> Html:
+    """Build a section. The page's script updates its items one by one, to keep text that is being typed."""
+    heading = tag("h2", title, id=f"{name}-title")
+    content = items or [tag("p", empty, class_="about", id=f"no-{name}")]
+    return tag("section", heading, content, id=name, data_live=True, aria_labelledby=f"{name}-title")
+
+
+def run_table(name: str, title: str, runs: Sequence[Mapping[str, Any]], empty: str) -> Html:
+    if not runs:
+        return section(name, title, [], empty)
+    head = tag("tr", [tag("th", each, scope="col") for each in ("Agent", "Status", "Time", "Spent", "Task")])
+    body = tag("tbody", [_run_row(run) for run in runs], id=f"{name}-runs", data_live=True)
+    table = tag("table", tag("thead", head, id=f"{name}-head"), body, id=f"{name}-table", data_live=True)
+    return section(name, title, [table], empty)
+
+
+def _run_row(run: Mapping[str, Any]) -> Html:
+    link = tag("a", run["agent"], href=f"/runs/{run['run_id']}", id=f"see-{run['run_id']}")
+    return tag(
+        "tr",
+        tag("th", link, scope="row"),
+        tag("td", status_badge(run["status"])),
+        tag("td", elapsed_time(run)),
+        tag("td", format_usage(run["usage"])),
+        tag("td", run["task"], class_="task"),
+        id=f"run-{run['run_id']}",
+    )
+
+
+def status_badge(status: str) -> Html:
+    return tag("span", status_label(status), class_=f"status {status}")
+
+
+def elapsed_time(run: Mapping[str, Any]) -> Html:
+    """Show how long a run took, or how long it has been running."""
+    ended: float | None = run["ended_at"]
+    seconds = format_duration((ended or time.time()) - run["began_at"])
+    return tag("time", seconds, data_since=None if ended else run["began_at"])
+
+
+def format_duration(seconds: float) -> str:
+    """Format a duration. `static/live.js` has the same function."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, hours = whole // 60, whole // 3600
+    return f"{minutes} min {whole % 60} s" if minutes < 60 else f"{hours} h {minutes % 60} min"
+
+
+def format_usage(usage: Mapping[str, int]) -> str:
+    """Format tokens and cost. Unknown values are left out."""
+    parts = [f"{usage['tokens']:,} tokens"] if usage.get("tokens") else []
+    if cost := usage.get("cost_micros"):
+        parts.append(f"${cost / 1_000_000:.4f}")
+    return ", ".join(parts)
+
+
+def format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def status_label(status: str) -> str:
+    return STATUS_LABELS.get(status, status)
+
+
+def format_value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

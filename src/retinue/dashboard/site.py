@@ -1,9 +1,15 @@
-"""The addresses of the dashboard, and how a failure looks on it. Asks the service, and decides nothing."""
+"""The routes of the dashboard: pages, forms, the event stream and error pages.
+
+Every route calls the service; this module contains no logic of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,17 +28,16 @@ from retinue.core import (
     RunUnknown,
     Unavailable,
 )
-from retinue.dashboard import home_page, run_page
-from retinue.dashboard.access import Guard, Keys
-from retinue.dashboard.forms import answer_in, required, sent_form
-from retinue.dashboard.html import Inside, tag
-from retinue.dashboard.layout import refusal
-from retinue.dashboard.live import stream
-from retinue.service import Service, answer_run, run_overview, runs_overview
+from retinue.dashboard.access import AccessMiddleware, LinkTokens
+from retinue.dashboard.html import HtmlContent, tag
+from retinue.dashboard.layout import error_page
+from retinue.dashboard.pages import home_page, run_page
+from retinue.dashboard.question_cards import VERDICTS
+from retinue.service import RunService, Service, answer_run, run_news, run_overview, runs_overview
 
 STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {"style.css": "text/css", "live.js": "text/javascript"}
-STATUS: Mapping[type[RetinueError], int] = {
+HTTP_STATUS: Mapping[type[RetinueError], int] = {
     InvalidInput: 400,
     RunUnknown: 404,
     Conflict: 409,
@@ -40,19 +45,28 @@ STATUS: Mapping[type[RetinueError], int] = {
     Unavailable: 503,
 }
 CANCEL_WAIT_S = 1.0
-"""For the run's end, so that the next page tells it; one that takes longer is told as being ended."""
+"""How long to wait for a canceled run to end. After that, its page says that it is being ended."""
+EVENT_INTERVAL_S = 0.5
+"""Longest time between two looks for changes, and shortest time between two events."""
+KEEPALIVE_S = 15.0
+"""Time without changes after which a comment is sent, which reveals pages that are closed."""
+MAX_FORM_BYTES = 1_000_000
+"""Limit for a whole form. The service has its own limit for an answer."""
+FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 
 
-class Site:
+class DashboardSite:
+    """The dashboard as a Starlette application."""
+
     def __init__(self, service: Service) -> None:
         self._service = service
         self._is_ending = False
 
     def end(self) -> None:
-        """Open pages are told, and wait for us no longer."""
+        """End the event streams of open pages."""
         self._is_ending = True
 
-    def app(self, keys: Keys, port: int) -> ASGIApp:
+    def app(self, tokens: LinkTokens, port: int) -> ASGIApp:
         routes = [
             Route("/", self.home),
             Route("/live", self.live),
@@ -61,35 +75,37 @@ class Site:
             Route("/runs/{run_id}/cancel", self.cancel, methods=["POST"]),
             Route("/static/{name}", self.static),
         ]
-        handlers = dict.fromkeys((RetinueError, HTTPException, Exception), self.failed)
-        return Guard(Starlette(routes=routes, exception_handlers=handlers), keys, port)
+        handlers = dict.fromkeys((RetinueError, HTTPException, Exception), self.show_error)
+        return AccessMiddleware(Starlette(routes=routes, exception_handlers=handlers), tokens, port)
 
     async def home(self, request: Request) -> Response:
-        return home_page.home(runs_overview(self._service.runs))
+        return home_page(runs_overview(self._service.runs))
 
     async def run(self, request: Request) -> Response:
-        return run_page.one(run_overview(self._service.runs, request.path_params["run_id"]))
+        return run_page(run_overview(self._service.runs, request.path_params["run_id"]))
 
     async def live(self, request: Request) -> Response:
         run_id = request.query_params.get("run")
         if run_id is not None:
-            self._service.runs.has_ended(run_id)  # an unknown one is told before the stream begins
-        told = stream(self._service.runs, run_id, lambda: self._is_ending)
-        return StreamingResponse(told, media_type="text/event-stream")
+            self._service.runs.has_ended(run_id)  # raises for an unknown run before the stream starts
+        events = change_events(self._service.runs, run_id, lambda: self._is_ending)
+        return StreamingResponse(events, media_type="text/event-stream")
 
     async def answer(self, request: Request) -> Response:
-        run_id, fields = RunId.parse(request.path_params["run_id"]), await sent_form(request)
-        text = answer_in(fields)
+        run_id, fields = RunId.parse(request.path_params["run_id"]), await read_form(request)
+        text = answer_from_form(fields)
         try:
-            await answer_run(self._service, run_id, required(fields, "message"), text)
+            await answer_run(self._service, run_id, required_field(fields, "message"), text)
         except (Conflict, InvalidInput) as error:
-            kept = self._service.redactor.redact(text)
-            return self._told(error, tag("h2", "What you wrote"), tag("pre", kept, tabindex="0"))
+            redacted = self._service.redactor.redact(text)
+            return self._error_response(
+                error, tag("h2", "What you wrote"), tag("pre", redacted, tabindex="0")
+            )
         return RedirectResponse(f"/runs/{run_id}" if fields.get("back") == "run" else "/", 303)
 
     async def cancel(self, request: Request) -> Response:
         run_id = RunId.parse(request.path_params["run_id"])
-        await sent_form(request)
+        await read_form(request)
         await self._service.runs.cancel_and_wait(run_id, CANCEL_WAIT_S)
         return RedirectResponse(f"/runs/{run_id}", 303)
 
@@ -99,22 +115,90 @@ class Site:
             raise HTTPException(404)
         return Response((STATIC / name).read_bytes(), media_type=MEDIA_TYPES[name])
 
-    def failed(self, request: Request, error: Exception) -> Response:
+    def show_error(self, request: Request, error: Exception) -> Response:
         match error:
             case RetinueError():
-                return self._told(error)
+                return self._error_response(error)
             case HTTPException():
-                response = refusal(error.status_code, f"{error.detail}.", None, _home())
+                response = error_page(error.status_code, f"{error.detail}.", None, _home_link())
                 response.headers.update(error.headers or {})
                 return response
             case _:
-                return self._told(InternalError("the page could not be made", hint="the log says why"))
+                return self._error_response(
+                    InternalError("the page could not be created", hint="see the log")
+                )
 
-    def _told(self, error: RetinueError, *more: Inside) -> Response:
-        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-        clean = self._service.redactor.redact
-        return refusal(status, clean(error.message), clean(error.hint or ""), *more, _home())
+    def _error_response(self, error: RetinueError, *more: HtmlContent) -> Response:
+        status = next((code for kind, code in HTTP_STATUS.items() if isinstance(error, kind)), 500)
+        redact = self._service.redactor.redact
+        return error_page(status, redact(error.message), redact(error.hint or ""), *more, _home_link())
 
 
-def _home() -> Inside:
+def _home_link() -> HtmlContent:
     return tag("p", tag("a", "All runs", href="/"))
+
+
+async def change_events(
+    runs: RunService,
+    run_id: str | None,
+    is_ending: Callable[[], bool],
+    *,
+    interval_s: float = EVENT_INTERVAL_S,
+    keepalive_s: float = KEEPALIVE_S,
+) -> AsyncGenerator[str]:
+    """Yield server-sent events that tell an open page to reload its content.
+
+    Ends if the reader goes away, the dashboard ends, or the watched run is deleted.
+    """
+    quiet_s = 0.0
+    yield "retry: 2000\n\n"
+    try:
+        async with aclosing(run_news(runs, run_id, interval_s)) as news:
+            async for changed in news:
+                if is_ending():
+                    break
+                quiet_s = 0.0 if changed else quiet_s + interval_s
+                if changed:
+                    yield "event: change\ndata:\n\n"
+                    await asyncio.sleep(interval_s)
+                elif quiet_s >= keepalive_s:
+                    quiet_s = 0.0
+                    yield ": still there\n\n"
+    except RunUnknown:
+        pass
+    yield "event: end\ndata:\n\n"
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Read the fields of a submitted form, up to `MAX_FORM_BYTES`."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_MEDIA_TYPE:
+        raise InvalidInput("the request is not a form of this page", hint=f"send {FORM_MEDIA_TYPE}")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            raise LimitExceeded("bytes of a form", len(body), MAX_FORM_BYTES, hint="write a shorter answer")
+    try:
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
+    except ValueError:
+        raise InvalidInput("the form cannot be read", hint="go back and send it again") from None
+    return dict(fields)
+
+
+def answer_from_form(fields: Mapping[str, str]) -> str:
+    """Return the text of an answer, or the verdict of a permission button, with the reason of a denial."""
+    verdict = fields.get("verdict")
+    if verdict is None:
+        return required_field(fields, "answer").replace("\r\n", "\n")
+    if verdict not in VERDICTS:
+        raise InvalidInput(f"unknown decision: {verdict[:40]!r}", hint=f"use one of: {', '.join(VERDICTS)}")
+    reason = fields.get("reason", "").strip()
+    return f"deny: {reason}" if verdict == "deny" and reason else verdict
+
+
+def required_field(fields: Mapping[str, str], name: str) -> str:
+    if name not in fields:
+        raise InvalidInput(
+            f"the form has no field {name!r}", hint="go back, reload the page and send it again"
+        )
+    return fields[name]

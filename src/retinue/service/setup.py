@@ -33,13 +33,13 @@ from retinue.setup import (
     InstallScope,
     Machine,
     ServerEntry,
-    add_link,
     apply_change,
-    host_named,
-    is_temporary,
-    own_command,
+    find_host,
+    install_link,
+    is_in_package_cache,
     plan_install,
     plan_uninstall,
+    retinue_command,
     run_doctor,
 )
 
@@ -64,22 +64,23 @@ class InstallOutcome:
 
 def server_entry(roots: Sequence[str], env: Mapping[str, str]) -> ServerEntry:
     """What a host is told to start; roots that do not exist are refused."""
-    return ServerEntry.serving(own_command(), [Root.at(root).path for root in roots], env)
+    return ServerEntry.serving(retinue_command(), [Root.at(root).path for root in roots], env)
 
 
 def install_host(
     host: str, entry: ServerEntry, scope: InstallScope = "user", *, dry_run: bool = False
 ) -> InstallOutcome:
     """Add Retinue to the host's file, or bring its entry up to date."""
-    machine = Machine.here()
-    change = plan_install(host_named(host), entry, scope, machine)
+    machine = Machine.current()
+    change = plan_install(find_host(host), entry, scope, machine)
     notes: list[str] = []
-    if is_temporary(entry.command):
+    if is_in_package_cache(entry.command):
         notes.append(
             "This program lies in a cache that may be cleared: `uv tool install retinue`, then install again."
         )
     if scope == "user" and not change.path.parent.exists():
-        notes.append(f"{change.host.title} has left no trace on this machine; is it installed?")
+        folder = machine.display_path(change.path.parent)
+        notes.append(f"{change.host.title} is not installed (no {folder} folder found).")
     if change.action != "none" and not dry_run:
         notes.append(change.host.after_install)
     return _carried_out(change, machine, dry_run, notes)
@@ -92,10 +93,10 @@ def uninstall_host(
 
     A file that cannot be edited does not keep it in the others.
     """
-    machine = Machine.here()
+    machine = Machine.current()
     outcomes: list[InstallOutcome] = []
     errors: list[RetinueError] = []
-    chosen = HOSTS if host is None else (host_named(host),)
+    chosen = HOSTS if host is None else (find_host(host),)
     if host is not None and scope is not None:
         chosen[0].file(scope, machine)  # refuses a scope that the host does not have
     for each in chosen:
@@ -111,8 +112,8 @@ def uninstall_host(
 
 def host_snippet(host: str, entry: ServerEntry) -> str:
     """The host's file as it would be with nothing but our entry in it."""
-    chosen = host_named(host)
-    whole = {chosen.servers_key: {SERVER_NAME: chosen.filled(entry)}}
+    chosen = find_host(host)
+    whole = {chosen.servers_key: {SERVER_NAME: chosen.build_entry(entry)}}
     if chosen.format == "yaml":
         return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=sys.maxsize)
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
@@ -120,13 +121,13 @@ def host_snippet(host: str, entry: ServerEntry) -> str:
 
 def host_file(host: str, scope: InstallScope = "user") -> str:
     """Where the host's file lies, as a person writes it."""
-    machine = Machine.here()
-    return machine.shown(host_named(host).file(scope, machine))
+    machine = Machine.current()
+    return machine.display_path(find_host(host).file(scope, machine))
 
 
 def host_link(host: str, entry: ServerEntry) -> str:
     """The link that makes the host offer to add Retinue."""
-    return add_link(host_named(host), entry)
+    return install_link(find_host(host), entry)
 
 
 def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
@@ -138,7 +139,7 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
         settings, problems = Settings(roots=tuple(map(Path, roots))), (error,)
     return run_doctor(
         DoctorSubject(
-            machine=Machine.here(),
+            machine=Machine.current(),
             data_dir=settings.data_dir,
             find_ripgrep=_find_ripgrep,
             roots=settings.roots,
@@ -154,11 +155,11 @@ def _carried_out(change: HostFileChange, machine: Machine, dry_run: bool, notes:
         host=change.host.name,
         title=change.host.title,
         scope=change.scope,
-        file=change.shown,
+        file=change.display_path,
         action=change.action,
         applied=not dry_run and change.action != "none",
         diff=change.diff(),
-        backup=None if backup is None else machine.shown(backup),
+        backup=None if backup is None else machine.display_path(backup),
         notes=tuple(notes),
     )
 

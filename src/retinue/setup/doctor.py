@@ -1,6 +1,6 @@
-"""The doctor: everything that could keep Retinue from working, and how to mend it.
+"""`retinue doctor`: finds everything that could keep Retinue from working, and says how to fix it.
 
-Bounded in time, changes nothing that stays, and speaks to this machine alone.
+Takes a bounded time, leaves nothing behind, and contacts only this machine.
 """
 
 from __future__ import annotations
@@ -12,18 +12,25 @@ from pathlib import Path
 
 from retinue.core import RetinueError
 from retinue.models import ModelPlan
-from retinue.setup.checks import basics, data_folder, endpoints, installed, programs, sandbox
-from retinue.setup.checks.check import DoctorCheck
-from retinue.setup.checks.together import Failure, together
+from retinue.setup.check import DoctorCheck, TaskFailure, run_in_parallel
+from retinue.setup.environment_checks import (
+    check_configuration,
+    check_data_folder,
+    check_database,
+    check_python,
+    check_roots,
+)
 from retinue.setup.machine import Machine
+from retinue.setup.model_checks import check_model_endpoints
+from retinue.setup.program_checks import check_coding_clis, check_hosts, check_ripgrep, check_sandbox
 
 MAX_SECONDS = 5.9
-"""The longest the whole examination takes; a program asked for its version is given up a little earlier."""
+"""Time limit for all checks together. The limits for single programs are a little shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorSubject:
-    """What is to be examined, as the configuration gives it."""
+    """What the doctor examines, as the configuration describes it."""
 
     machine: Machine
     data_dir: Path
@@ -33,28 +40,31 @@ class DoctorSubject:
     config_problems: tuple[RetinueError, ...] = ()
 
 
-def run_doctor(patient: DoctorSubject, seconds: float = MAX_SECONDS) -> list[DoctorCheck]:
-    """Every check at once, in a fixed order. Never raises: a check that fails is itself a finding."""
-    machine = patient.machine
-    examinations: dict[str, Callable[[], list[DoctorCheck]]] = {
-        "python": basics.python,
-        "configuration": partial(basics.configuration, patient.config_problems),
-        "roots": partial(basics.roots, patient.roots, machine),
-        "ripgrep": partial(programs.ripgrep, patient.find_ripgrep, machine),
-        "data folder": partial(data_folder.data_folder, patient.data_dir, machine),
-        "database": partial(data_folder.database, patient.data_dir),
-        "model endpoint": partial(endpoints.endpoints, patient.models, machine.environment),
-        "CLIs": partial(programs.clis, machine),
-        "sandbox": partial(sandbox.sandbox, machine),
-        "hosts": partial(installed.hosts, machine),
+def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[DoctorCheck]:
+    """Run all checks in parallel and return their results in a fixed order.
+
+    Never raises: a check that fails is reported as a warning.
+    """
+    machine = subject.machine
+    checks: dict[str, Callable[[], list[DoctorCheck]]] = {
+        "python": check_python,
+        "configuration": partial(check_configuration, subject.config_problems),
+        "roots": partial(check_roots, subject.roots, machine),
+        "ripgrep": partial(check_ripgrep, subject.find_ripgrep, machine),
+        "data folder": partial(check_data_folder, subject.data_dir, machine),
+        "database": partial(check_database, subject.data_dir),
+        "model endpoint": partial(check_model_endpoints, subject.models, machine.environment),
+        "CLIs": partial(check_coding_clis, machine),
+        "sandbox": partial(check_sandbox, machine),
+        "hosts": partial(check_hosts, machine),
     }
-    results = together(list(examinations.values()), seconds)
+    results = run_in_parallel(list(checks.values()), seconds)
     return [
         check
-        for name, result in zip(examinations, results, strict=True)
-        for check in (_unfinished(name, result) if isinstance(result, Failure) else result)
+        for name, result in zip(checks, results, strict=True)
+        for check in (_failed_check(name, result) if isinstance(result, TaskFailure) else result)
     ]
 
 
-def _unfinished(name: str, failure: Failure) -> list[DoctorCheck]:
+def _failed_check(name: str, failure: TaskFailure) -> list[DoctorCheck]:
     return [DoctorCheck(name, "warning", f"the check {failure.reason}", "run `retinue doctor` again")]

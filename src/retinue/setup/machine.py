@@ -1,4 +1,4 @@
-"""The machine as far as finding other programs' files goes. Knows nothing of what stands in them."""
+"""Resolves the paths of other programs' files on this machine. Knows nothing of their content."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ DEFAULT_FOLDERS = {
     "CLAUDE_CONFIG_DIR": "~",
     "LMSTUDIO_HOME": "~/.lmstudio",
 }
-"""The folders a path may begin with, and where each is unless its program says otherwise."""
+"""The folders that a path template may start with, and their defaults."""
 
 LMSTUDIO_POINTER = ".lmstudio-home-pointer"
-"""LM Studio writes the place of a moved home folder into this file, not into a variable."""
+"""LM Studio stores the location of a moved home folder in this file, not in an environment variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
+    """The operating system, home folder, project folder and environment to work with."""
+
     system: System
     home: Path
     project: Path
-    """The folder that project-scoped files lie in."""
+    """The folder that contains project-scoped files."""
     environment: Mapping[str, str] = field(repr=False)
-    """Only looked into for folders and for programs' search path; never shown."""
+    """Used only to find folders and programs. Never shown."""
 
     @classmethod
-    def here(cls, project: Path | None = None) -> Machine:
+    def current(cls, project: Path | None = None) -> Machine:
         systems: dict[str, System] = {"darwin": "macos", "win32": "windows"}
         return cls(
             system=systems.get(sys.platform, "linux"),
@@ -42,29 +44,30 @@ class Machine:
             environment=dict(os.environ),
         )
 
-    def locate(self, template: str) -> Path:
-        """The path for `~/x`, `$FOLDER/x` or, in the project, `x`."""
+    def expand(self, template: str) -> Path:
+        """Expand `~/x` and `$FOLDER/x`. Any other path is relative to the project folder."""
         first, _, rest = template.partition("/")
         if first == "~":
             return self.home / rest
         if first.startswith("$"):
-            return self._folder(first[1:]) / rest
+            return self._base_folder(first[1:]) / rest
         return self.project / template
 
-    def shown(self, path: Path) -> str:
-        """The path as a person writes it; a user's name is not in it where that can be helped."""
+    def display_path(self, path: Path) -> str:
+        """Shorten a path to `~/x` or a project-relative path, which also hides the user's name."""
         bases = [(self.home, "~/"), (self.project, "")]
         for base, prefix in sorted(bases, key=lambda each: len(each[0].parts), reverse=True):
             if path.is_relative_to(base) and path != base:
                 return prefix + path.relative_to(base).as_posix()
         return str(path)
 
-    def _folder(self, name: str) -> Path:
+    def _base_folder(self, name: str) -> Path:
+        """Return the folder that the variable or pointer file names, or its default."""
         moved = self._lmstudio_home() if name == "LMSTUDIO_HOME" else self.environment.get(name, "")
-        # A relative value means something else to each program that reads it: only an absolute one counts.
+        # Programs disagree on what a relative value means, so only an absolute one counts.
         if moved and Path(moved).is_absolute():
             return Path(moved)
-        return self.locate(DEFAULT_FOLDERS[name])
+        return self.expand(DEFAULT_FOLDERS[name])
 
     def _lmstudio_home(self) -> str:
         try:

@@ -1,13 +1,13 @@
-// Keeps an open page up to date without losing what is being written on it.
+// Keeps an open page up to date without losing text that the user is typing.
 "use strict";
 (() => {
   const line = document.getElementById("line");
-  const TRIES = 3;
+  const MAX_FAILURES = 3;
   let source = null;
   let failures = 0;
-  let over = false;
-  let looking = false;
-  let lookAgain = false;
+  let hasEnded = false;
+  let isRefreshing = false;
+  let refreshAgain = false;
 
   const isField = (node) => node instanceof Element && node.matches("textarea, input");
   const isDirty = (field) => field.type !== "hidden" && field.value !== field.defaultValue;
@@ -15,7 +15,7 @@
     (isField(document.activeElement) && node.contains(document.activeElement)) ||
     [...node.querySelectorAll("textarea, input")].some(isDirty);
 
-  // A container's parts are known by their ids; whatever else is replaced as a whole.
+  // Updates the children of [data-live] containers one by one, matched by id. Replaces all other elements as a whole.
   function merge(old, fresh) {
     if (old.isEqualNode(fresh)) return;
     if (old.hasAttribute("data-live") && fresh.hasAttribute("data-live")) return mergeParts(old, fresh);
@@ -28,7 +28,7 @@
     const known = new Map([...old.children].map((part) => [part.id, part]));
     let place = old.firstElementChild;
     for (const part of [...fresh.children]) {
-      while (place && !wanted.has(place.id)) place = place.nextElementSibling; // dropped, but in use
+      while (place && !wanted.has(place.id)) place = place.nextElementSibling; // to be removed, but in use
       const before = known.get(part.id);
       if (before === undefined) {
         old.insertBefore(document.adoptNode(part), place);
@@ -53,7 +53,7 @@
 
   const isAtEnd = (node) => node.scrollTop + node.clientHeight >= node.scrollHeight - 4;
 
-  // A question that somebody else has answered goes, but not the words that a person has begun.
+  // Removes an answered question. If the user is typing an answer, disables its form instead.
   function drop(part) {
     if (!isInUse(part)) return part.remove();
     if (part.hasAttribute("data-live")) return [...part.children].forEach(drop);
@@ -62,13 +62,13 @@
     for (const button of part.querySelectorAll("button")) button.disabled = true;
     const note = document.createElement("p");
     note.className = "warning";
-    note.textContent = "This is not open any more. What you wrote is still here.";
+    note.textContent = "This question is no longer open. Your text is still here.";
     part.append(note);
   }
 
-  async function look() {
-    if (looking) return void (lookAgain = true);
-    looking = true;
+  async function refresh() {
+    if (isRefreshing) return void (refreshAgain = true);
+    isRefreshing = true;
     try {
       const answer = await fetch(location.href, { cache: "no-store" });
       if (answer.ok) {
@@ -82,16 +82,16 @@
         tick();
       }
     } catch {
-      // The stream tells when the dashboard has gone.
+      // The event stream notices when the dashboard has ended.
     }
-    looking = false;
-    if (lookAgain) {
-      lookAgain = false;
-      look();
+    isRefreshing = false;
+    if (refreshAgain) {
+      refreshAgain = false;
+      refresh();
     }
   }
 
-  // As dashboard/words.py says it.
+  // The same as `format_duration` in layout.py.
   function duration(seconds) {
     const whole = Math.max(0, Math.round(seconds));
     const minutes = Math.floor(whole / 60);
@@ -106,19 +106,19 @@
   }
 
   function open() {
-    if (source !== null || over || document.hidden) return;
+    if (source !== null || hasEnded || document.hidden) return;
     source = new EventSource(document.body.dataset.stream);
     source.onopen = () => {
       failures = 0;
       line.textContent = "";
-      look();
+      refresh();
     };
-    source.addEventListener("change", look);
+    source.addEventListener("change", refresh);
     source.addEventListener("end", end);
     source.onerror = () => {
       failures += 1;
-      if (failures >= TRIES || source.readyState === EventSource.CLOSED) end();
-      else line.textContent = "Connecting again…";
+      if (failures >= MAX_FAILURES || source.readyState === EventSource.CLOSED) end();
+      else line.textContent = "Reconnecting…";
     };
   }
 
@@ -128,14 +128,14 @@
   }
 
   function end() {
-    over = true;
+    hasEnded = true;
     close();
     clearInterval(ticking);
-    line.textContent = `The dashboard has ended. This is how things stood at ${new Date().toLocaleTimeString()}.`;
+    line.textContent = `The dashboard has ended. This page shows the state at ${new Date().toLocaleTimeString()}.`;
   }
 
   const ticking = setInterval(tick, 1000);
-  // A browser has few connections to one place: pages that nobody sees give theirs back.
+  // Browsers limit the connections per host, so hidden pages close theirs.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   for (const each of document.querySelectorAll("pre[data-follow]")) each.scrollTop = each.scrollHeight;
   open();

@@ -1,0 +1,76 @@
+"""Builds and opens the service for one command, and cancels its runs if the user interrupts it.
+
+`asyncio` and the service are imported inside the functions, because `retinue --help` must not load them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from retinue.core import RetinueError
+
+if TYPE_CHECKING:
+    from retinue.core import RunId
+    from retinue.service import AgentService, RunService, Service
+
+T = TypeVar("T")
+
+
+def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str, Any] | None = None) -> T:
+    """Open the data folder, await `use(service)`, and close the folder again.
+
+    `flags` are the settings given on the command line.
+    """
+    import asyncio
+
+    from retinue import wiring
+
+    async def open_and_use() -> T | RetinueError:
+        loaded = wiring.read_settings(flags or {})
+        async with wiring.running(
+            loaded, wiring.build_service(loaded, at_hand=not wiring.is_child())
+        ) as service:
+            try:
+                return await use(service)
+            except RetinueError as error:
+                return error  # if raised here, the task groups would wrap it in exception groups
+
+    result = asyncio.run(open_and_use())
+    if isinstance(result, RetinueError):
+        raise result
+    return result
+
+
+def service_for_roots(roots: tuple[str, ...]) -> Service:
+    """Build the service for these roots, or for the current folder if no root is given or configured."""
+    from retinue.wiring import build_service, read_settings
+
+    loaded = read_settings({"roots": roots})
+    return build_service(loaded if loaded.settings.roots else read_settings({"roots": (".",)}))
+
+
+def agent_service() -> AgentService:
+    """Build the service for commands that only look at agents, without opening the data folder."""
+    from retinue import wiring
+
+    return wiring.build_service(wiring.read_settings({})).agents
+
+
+@asynccontextmanager
+async def cancel_runs_on_interrupt(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
+    """Yield a function that registers a run. Ctrl-C inside the block cancels the registered runs.
+
+    Without this they would end as `interrupted`, the status of runs whose server went away.
+    """
+    import asyncio
+
+    registered: list[RunId] = []
+    try:
+        yield registered.append
+    except asyncio.CancelledError:
+        for run_id in registered:
+            if runs is not None:
+                await runs.cancel_and_wait(run_id)
+        raise

@@ -1,0 +1,177 @@
+"""How a research question looks on a terminal: a progress line while it runs, then the report.
+
+References in the report are hyperlinks if the terminal supports them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from retinue.cli.output import is_plain_terminal, supports_hyperlinks
+from retinue.core import Reference, counted, strip_control_characters
+
+if TYPE_CHECKING:
+    from retinue.core import RunId
+    from retinue.service import RunService
+
+TITLES = {
+    "locator": "Where to look",
+    "analyzer": "How it works",
+    "patterns": "Examples",
+    "thoughtsLocator": "Historical documents",
+    "thoughtsAnalyzer": "What they say",
+}
+
+PROGRESS_DELAY_S = 0.3
+"""A question that is answered sooner shows no progress line, which would only flicker."""
+PROGRESS_INTERVAL_S = 0.5
+CLEAR_LINE = "\r\x1b[K"
+
+
+@asynccontextmanager
+async def show_progress(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
+    """Show the progress of a run on one line of stderr, and clear the line at the end of the block.
+
+    Yields a function that takes the id of the run. Does nothing if stderr is not a terminal.
+    """
+    run: asyncio.Future[RunId] = asyncio.get_running_loop().create_future()
+
+    def set_run(run_id: RunId) -> None:
+        if not run.done():
+            run.set_result(run_id)
+
+    if runs is None or is_plain_terminal(os.environ, is_tty=sys.stderr.isatty()):
+        yield set_run
+        return
+    drawing = asyncio.create_task(_draw_progress(runs, run))
+    try:
+        yield set_run
+    finally:
+        drawing.cancel()
+        await asyncio.gather(drawing, return_exceptions=True)
+        click.echo(CLEAR_LINE, nl=False, err=True)
+
+
+async def _draw_progress(runs: RunService, run: asyncio.Future[RunId]) -> None:
+    run_id = await run
+    await asyncio.sleep(PROGRESS_DELAY_S)
+    while True:
+        width = shutil.get_terminal_size().columns - 1
+        click.echo(CLEAR_LINE + progress_line(runs.progress(run_id))[:width], nl=False, err=True)
+        await runs.next_change(PROGRESS_INTERVAL_S)
+
+
+def progress_line(roles: Sequence[Mapping[str, Any]]) -> str:
+    """Return the state of all roles, such as `locator: 15 places in 0.4 s; analyzer: 1.2 s`."""
+    return "; ".join(map(_role_progress, roles))
+
+
+def _role_progress(role: Mapping[str, Any]) -> str:
+    seconds = f"{role['elapsed_ms'] / 1000:.1f} s"
+    if role["status"] in ("queued", "running"):
+        return f"{role['agent']}: {seconds}"
+    if "places" in role:
+        return f"{role['agent']}: {counted(role['places'], 'place')} in {seconds}"
+    return f"{role['agent']}: {role['status']} after {seconds}"
+
+
+def print_report(answer: dict[str, Any]) -> None:
+    """Print a whole report, or the result of a single role."""
+    answer = strip_control_characters(answer)
+    is_tty = sys.stdout.isatty()
+    links = ReferenceLinks(answer, enabled=supports_hyperlinks(os.environ, is_tty=is_tty))
+    if "status" in answer:
+        lines = [*_single_role_lines(answer, links), *_note_lines([answer.get("notes")])]
+    else:
+        lines = [answer["summary"]]
+        for role, title in TITLES.items():
+            outcome = answer.get(role)
+            if outcome and (role_lines := list(_role_lines(outcome, outcome.get("value", {}), links))):
+                lines += ["", click.style(title, bold=True), *role_lines]
+        lines += _note_lines([*answer.get("notes", ()), *_role_notes(answer)])
+        if "artifactPath" in answer:
+            lines += ["", f"Memo: {answer['artifactPath']}"]
+        lines += ["", click.style(_footer(answer), dim=True)]
+    click.echo("\n".join(lines), color=not is_plain_terminal(os.environ, is_tty=is_tty))
+
+
+class ReferenceLinks:
+    """Turns the references of an answer into hyperlinks (OSC 8), if the terminal supports them."""
+
+    def __init__(self, answer: dict[str, Any], *, enabled: bool) -> None:
+        self._roots: list[str] = answer["rootsSearched"]
+        self._root_of: dict[str, int] = answer.get("rootOf", {})
+        self._enabled = enabled
+        values = [answer, *(answer[role].get("value", {}) for role in TITLES if role in answer)]
+        # The references of all roles, because a finding of one role may mention a reference of another.
+        known = {one for value in values for one in value.get("references", ())}
+        either = "|".join(map(re.escape, sorted(known)))
+        self._known = re.compile(rf"(?<![\w/.-])(?:{either})(?!:?\d)" if known else r"(?!)")
+
+    def find_all(self, text: str) -> list[str]:
+        """Return the references that the text mentions."""
+        return self._known.findall(text)
+
+    def link_all(self, text: str) -> str:
+        """Return the text with its references as links."""
+        return self._known.sub(lambda found: self.link(found[0]), text)
+
+    def link(self, reference: str) -> str:
+        if not self._enabled:
+            return reference
+        place = Reference.parse(reference)
+        path = os.path.normpath(Path(self._roots[self._root_of.get(reference, 0)]) / place.path)
+        line = f"#{place.line}" if place.line else ""
+        return f"\x1b]8;;{Path(path).as_uri()}{line}\x1b\\{reference}\x1b]8;;\x1b\\"
+
+
+def _single_role_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:
+    """Yield the summary of a role that was asked alone, then its findings."""
+    if "error" not in answer:
+        confidence = f"{answer['confidence']} confidence"
+        summary = answer["summary"]
+        yield summary if confidence in summary else f"{summary} ({confidence})"
+    yield from _role_lines(answer, answer, links)
+
+
+def _role_lines(outcome: dict[str, Any], value: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:
+    """Yield the findings of a role, then the references that no finding mentions."""
+    if "error" in outcome:
+        yield f"  {outcome['status']}: {outcome['error']['message']}"
+        return
+    mentioned: set[str] = set()
+    for finding in value["key_findings"]:
+        first, *more = finding.split("\n")
+        mentioned |= set(links.find_all(first))
+        yield f"  - {links.link_all(first)}"
+        yield from (f"      {line}" for line in more)
+    yield from (f"  {links.link(one)}" for one in value["references"] if one not in mentioned)
+
+
+def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:
+    return (answer[role].get("value", {}).get("notes") for role in TITLES if role in answer)
+
+
+def _note_lines(notes: Iterable[str | None]) -> list[str]:
+    """Return a line for each note, without duplicates."""
+    lines = [f"Note: {note}" for note in dict.fromkeys(notes) if note]
+    return ["", *lines] if lines else []
+
+
+def _footer(answer: dict[str, Any]) -> str:
+    progress = answer.get("progress")
+    if progress is None:
+        return f"report {answer['id']}"
+    words = [f"searched for {', '.join(progress['keywords'])}"] if progress["keywords"] else []
+    done = f"{counted(progress['filesRead'], 'file')} read in {progress['elapsedMs']} ms"
+    return "; ".join((done, *words, f"report {answer['id']}"))

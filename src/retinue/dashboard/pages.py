@@ -1,0 +1,169 @@
+"""The two pages of the dashboard: all runs, and one run with its answer, log and events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from starlette.responses import HTMLResponse
+
+from retinue.core import counted
+from retinue.dashboard.html import Html, join_markup, tag
+from retinue.dashboard.layout import (
+    elapsed_time,
+    format_time,
+    format_value,
+    page,
+    run_table,
+    section,
+    status_badge,
+    status_label,
+)
+from retinue.dashboard.question_cards import question_card
+
+ENDED = ("success", "error", "timeout", "canceled", "interrupted")
+FACTS = ("caller", "executor", "model", "tools", "exit_code", "limits", "usage")
+"""The fields of a run that its page lists under \"About the run\", if they have a value."""
+
+
+def home_page(view: Mapping[str, Any]) -> HTMLResponse:
+    """List what waits for the user, then the active runs, then those that ended recently."""
+    asked = view["asked"]
+    title = f"({len(asked)}) Retinue" if asked else "Retinue"
+    return page(
+        title,
+        tag("h1", "Runs", id="title"),
+        section(
+            "asked",
+            "Waiting for you",
+            [question_card(each, "home") for each in asked],
+            "No run is waiting for you.",
+        ),
+        run_table("active", "Active", view["active"], "No run is active."),
+        tag("p", "More runs are active than this page lists: `retinue runs --active`", id="more")
+        if view["more_active"]
+        else None,
+        run_table("recent", "Recently ended", view["recent"], "No run has ended yet."),
+        live="/live",
+    )
+
+
+def run_page(run: Mapping[str, Any]) -> HTMLResponse:
+    """Show everything about one run, with a button to cancel it."""
+    run_id = run["run_id"]
+    asked = [question_card(each, "run") for each in run["asked"]]
+    return page(
+        f"{run['agent']}: {status_label(run['status'])}",
+        tag("h1", run["agent"], " ", status_badge(run["status"]), " ", elapsed_time(run), id="title"),
+        section("asked", "Waiting for you", asked, "") if asked else None,
+        _task_section(run),
+        _outcome_section(run),
+        _facts_section(run),
+        run_table("children", "Runs it started", run["children"], "") if run["children"] else None,
+        _answers_section(run),
+        _log_section(run["log"]),
+        _events_section(run),
+        tag("p", "Some texts above are shortened: ", run["cut"], class_="warning", id="cut")
+        if "cut" in run
+        else None,
+        _cancel_form(run),
+        live=f"/live?run={run_id}",
+    )
+
+
+def _task_section(run: Mapping[str, Any]) -> Html:
+    left_out = run["task_letters"] - len(run["task"])
+    more = f"{counted(left_out, 'more character')} not shown." if left_out > 0 else None
+    return _plain_section(
+        "task", "Task", tag("pre", run["task"], tabindex="0"), tag("p", more) if more else None
+    )
+
+
+def _outcome_section(run: Mapping[str, Any]) -> Html | None:
+    error: Mapping[str, Any] = run["error"] or {}
+    if error:
+        hint = tag("p", error["hint"]) if error.get("hint") else None
+        message = tag("p", tag("code", error["code"]), ": ", error["message"])
+        last = tag("pre", run["summary"], tabindex="0") if run["summary"] else None
+        return _plain_section("outcome", "What went wrong", message, hint, last)
+    if run["answer"] is not None:
+        return _plain_section("outcome", "Answer", tag("pre", format_value(run["answer"]), tabindex="0"))
+    return _plain_section("outcome", "Latest status", tag("p", run["summary"])) if run["summary"] else None
+
+
+def _facts_section(run: Mapping[str, Any]) -> Html:
+    """Show the facts about a run: isolation, denied permissions, notes, limits and usage."""
+    rows = dict(run["facts"]) | {name: run[name] for name in FACTS if run[name] not in (None, [], {})}
+    rows = {"run": run["run_id"], "began": format_time(run["began_at"])} | rows
+    parent = run.get("parent")
+    above = tag("a", parent, href=f"/runs/{parent}") if parent else None
+    return _plain_section(
+        "about",
+        "About the run",
+        tag(
+            "dl",
+            [
+                join_markup(tag("dt", name.replace("_", " ")), tag("dd", _fact_markup(rows[name])))
+                for name in rows
+            ],
+            join_markup(tag("dt", "started by run"), tag("dd", above)) if above else None,
+        ),
+    )
+
+
+def _fact_markup(value: Any) -> Html:
+    """Format a list with one line per item, a flat table on one line, and everything else as JSON."""
+    if isinstance(value, list):
+        return join_markup([tag("div", format_value(each)) for each in cast("list[Any]", value)])
+    pairs = cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
+    if pairs and not any(isinstance(each, dict | list) for _, each in pairs):
+        return join_markup(", ".join(f"{key}: {each}" for key, each in pairs if each is not None))
+    return join_markup(format_value(value))
+
+
+def _answers_section(run: Mapping[str, Any]) -> Html | None:
+    if not run["answered"]:
+        return None
+    pairs = [
+        join_markup(tag("dt", tag("pre", each["question"])), tag("dd", each["answer"]))
+        for each in run["answered"]
+    ]
+    return _plain_section("answered", "Questions and answers", tag("dl", pairs))
+
+
+def _log_section(log: Mapping[str, Any]) -> Html:
+    cut = tag("p", log["cut"], class_="about", id="log-cut") if "cut" in log else None
+    shown = tag("pre", log["log"] or "The log is empty.", id="log-end", tabindex="0", data_follow=True)
+    return _plain_section("log", "End of the log", cut, shown)
+
+
+def _events_section(run: Mapping[str, Any]) -> Html:
+    rows = [
+        tag(
+            "li",
+            tag("time", format_time(each["at"])),
+            " ",
+            tag("strong", each["kind"]),
+            " ",
+            ", ".join(f"{key}: {value}" for key, value in each["data"].items()),
+        )
+        for each in run["events"]
+    ]
+    return _plain_section("events", "Events", tag("ol", rows))
+
+
+def _cancel_form(run: Mapping[str, Any]) -> Html | None:
+    """Build the cancel button. It takes two clicks, because canceling cannot be undone."""
+    if run["status"] in ENDED:
+        return None
+    if run["cancel_requested"]:
+        return tag("p", "This run is being ended.", id="cancel")
+    button = tag("button", "End this run and everything it started", id="cancel-now")
+    form = tag("form", button, method="post", action=f"/runs/{run['run_id']}/cancel")
+    return tag("details", tag("summary", "Cancel…", id="cancel-ask"), form, id="cancel")
+
+
+def _plain_section(name: str, title: str, *content: Html | None) -> Html:
+    """Build a section that the page's script replaces as a whole."""
+    heading = tag("h2", title, id=f"{name}-title")
+    return tag("section", heading, join_markup(*content), id=name, aria_labelledby=f"{name}-title")

@@ -1,0 +1,86 @@
+"""Runs the dashboard's web server on 127.0.0.1 until it is interrupted. Knows nothing of the pages."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+import uvicorn
+
+from retinue.core import Unavailable
+from retinue.dashboard.access import LinkTokens
+from retinue.dashboard.site import DashboardSite
+from retinue.service import Service
+
+HOST = "127.0.0.1"
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+TERMINAL_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
+"""Browsers of the `webbrowser` module that would take over the terminal."""
+
+
+class _DashboardServer(uvicorn.Server):
+    """Tells open pages when the server is about to end."""
+
+    def __init__(self, config: uvicorn.Config, site: DashboardSite) -> None:
+        super().__init__(config)
+        self._site = site
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._site.end()
+        super().handle_exit(sig, frame)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Treat the signals as a normal end. Uvicorn would raise them again and cut the shutdown short."""
+        before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+async def serve_dashboard(
+    service: Service, port: int, print_link: Callable[[str], None], *, opens_browser: bool
+) -> None:
+    """Serve until interrupted. Calls `print_link` as soon as the server accepts connections."""
+    listener, tokens = _listen(port), LinkTokens()
+    with listener:
+        site, bound = DashboardSite(service), listener.getsockname()[1]
+        config = uvicorn.Config(
+            site.app(tokens, bound),
+            log_config=None,
+            access_log=False,  # it would contain the token
+            lifespan="off",
+            ws="none",
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        link = f"http://{HOST}:{bound}/?token="
+        print_link(link + tokens.token)
+        if opens_browser:  # in a daemon thread, because some browsers block until they are closed
+            threading.Thread(target=_open_browser, args=(link + tokens.new_ticket(),), daemon=True).start()
+        await _DashboardServer(config, site).serve(sockets=[listener])
+
+
+def _open_browser(link: str) -> None:
+    with suppress(webbrowser.Error):  # the link is printed anyway
+        browser = webbrowser.get()
+        if getattr(browser, "name", "") not in TERMINAL_BROWSERS:
+            browser.open(link)
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise Unavailable(
+            f"cannot listen on {HOST}:{port}: {error.strerror}",
+            hint="another program may use the port; choose another one, or leave out --port",
+        ) from None

@@ -1,1 +1,0 @@
-"""What the doctor looks at, one subject in each file."""

@@ -1,0 +1,168 @@
+"""Doctor check of the model endpoints: whether they answer, and which models they have.
+
+Contacts only servers on this machine, and sends no prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from retinue.core import ConfigInvalid, RetinueError, Unavailable, counted
+from retinue.models import TIERS, EndpointAddress, EndpointPlan, ModelPlan, display_name, endpoint_key
+from retinue.setup.check import CheckStatus, DoctorCheck
+
+WELL_KNOWN_PORTS = (1234, 11434, 8080, 8000)
+"""The default ports of LM Studio, Ollama, llama.cpp and vLLM."""
+
+START_A_SERVER = (
+    "`lms server start` (LM Studio), `ollama serve` (Ollama) or `llama-server -m FILE` (llama.cpp)"
+)
+START_OR_CORRECT = f"start it: {START_A_SERVER}; or correct the URL"
+CHECK_NAME = "model endpoint"
+MAX_NAMES = 3
+COMFORTABLE_CONTEXT = 8_192
+"""Tokens. Agents get 30 % of the context; with less than this, that is hardly a page."""
+
+
+def check_model_endpoints(
+    plan: ModelPlan, environment: Mapping[str, str], seconds: float = 4.0
+) -> list[DoctorCheck]:
+    """Check every configured endpoint. If there is none, look for servers on the well-known ports."""
+    try:
+        endpoints = plan.servers()
+        wanted = _wanted_models(plan)
+    except ConfigInvalid as error:
+        return [DoctorCheck(CHECK_NAME, "problem", error.message, error.hint or "")]
+    if not endpoints:
+        return [asyncio.run(_scan_well_known_ports(min(seconds, 0.8)))]
+
+    async def check_all() -> list[DoctorCheck]:
+        return await asyncio.gather(
+            *(
+                _check_endpoint(_title(name), endpoint, wanted.get(endpoint, [None]), environment, seconds)
+                for name, endpoint in endpoints.items()
+            )
+        )
+
+    return asyncio.run(check_all())
+
+
+def _wanted_models(plan: ModelPlan) -> dict[EndpointPlan, list[str | None]]:
+    """Return the models that the tiers use on each endpoint."""
+    found: dict[EndpointPlan, list[str | None]] = {}
+    for tier in TIERS:
+        try:
+            endpoint, model = plan.choose(tier)
+        except Unavailable:
+            continue
+        models = found.setdefault(endpoint, [])
+        if model not in models:
+            models.append(model)
+    return found
+
+
+def _title(name: str) -> str:
+    """Return the title of an endpoint's check. Endpoints without a name are named by their URL."""
+    return CHECK_NAME if "://" in name else f"{CHECK_NAME} {name}"
+
+
+async def _check_endpoint(
+    title: str,
+    endpoint: EndpointPlan,
+    models: list[str | None],
+    environment: Mapping[str, str],
+    seconds: float,
+) -> DoctorCheck:
+    try:
+        address = EndpointAddress.parse(endpoint.url)
+        if not address.loopback:
+            finding = f"{address.base} is not on this machine and was not contacted"
+            return DoctorCheck(title, "warning", finding, f"try it yourself: curl {address.base}/models")
+        async with asyncio.timeout(seconds):
+            return await _query_endpoint(title, address, endpoint, models, environment)
+    except TimeoutError:
+        return DoctorCheck(title, "problem", f"{endpoint.url} did not answer in time", START_OR_CORRECT)
+    except RetinueError as error:
+        return DoctorCheck(title, "problem", error.message, error.hint or START_OR_CORRECT)
+
+
+async def _query_endpoint(
+    title: str,
+    address: EndpointAddress,
+    endpoint: EndpointPlan,
+    models: list[str | None],
+    environment: Mapping[str, str],
+) -> DoctorCheck:
+    """Check that the server has each of the models, and report their context, slots and tool support."""
+    # Imported here because only a configured endpoint needs the HTTP client.
+    from retinue.models import ConnectionLost, ModelServer, ServerConnection
+
+    connection = ServerConnection(address, endpoint_key(endpoint, environment))
+    try:
+        server = ModelServer(connection, slots=endpoint.slots, context=endpoint.context)
+        survey = await server.survey()
+        available = _join_names([offer.name for offer in survey.offers])
+        if not survey.offers:
+            finding = f"{address.base} answers ({survey.kind.title}), but has no model"
+            return DoctorCheck(title, "problem", finding, "download or load a model there")
+        status: CheckStatus = "ok"
+        found: list[str] = []
+        fix = ""
+        for model in models:
+            if model is not None and not survey.has(model):
+                if not survey.kind.any_name:
+                    finding = f"{address.base} ({survey.kind.title}) does not have {model}"
+                    advice = f"load or download it, or name one that it has: {available}"
+                    return DoctorCheck(title, "problem", finding, advice)
+                status = "warning"
+                fix = f"this server ignores the model name and uses what it has: {available}"
+            served = await server.served(model)
+            facts = served.facts
+            tools = "supports tools" if facts.tools else "no tool support"
+            context = f"{facts.context:,} tokens of context"
+            if not served.certain:
+                context = f"not loaded yet, {context} assumed"
+            found.append(f"{facts.model} ({context}, {counted(facts.slots, 'slot')}, {tools})")
+            if facts.context < COMFORTABLE_CONTEXT:
+                fix = fix or (
+                    f"load it with a context of {COMFORTABLE_CONTEXT:,} tokens or more: agents get 30 % of it"
+                )
+        finding = f"{address.base} is {survey.kind.title} with {', '.join(found)}"
+        return DoctorCheck(title, status, finding, fix)
+    except ConnectionLost as error:
+        return DoctorCheck(title, "problem", error.message, START_OR_CORRECT)
+    finally:
+        await connection.aclose()
+
+
+async def _scan_well_known_ports(seconds: float) -> DoctorCheck:
+    addresses = [EndpointAddress.parse(f"http://127.0.0.1:{port}") for port in WELL_KNOWN_PORTS]
+    answers = await asyncio.gather(*(_describe_server(address, seconds) for address in addresses))
+    found = [answer for answer in answers if answer]
+    if found:
+        fix = "to let agents use it, set models.endpoint; `retinue config` shows the settings"
+        return DoctorCheck(CHECK_NAME, "ok", f"none is configured; {'; '.join(found)}", fix)
+    finding = "none is configured and none was found; research works without one"
+    return DoctorCheck(CHECK_NAME, "ok", finding, f"to start one: {START_A_SERVER}")
+
+
+async def _describe_server(address: EndpointAddress, seconds: float) -> str:
+    """Return which server answers at the address and its models. Empty if none does."""
+    from retinue.models import ModelServer, ServerConnection
+
+    connection = ServerConnection(address)
+    try:
+        async with asyncio.timeout(seconds):
+            survey = await ModelServer(connection).survey()
+    except (TimeoutError, RetinueError):
+        return ""
+    finally:
+        await connection.aclose()
+    available = _join_names([offer.name for offer in survey.offers])
+    return f"{address.base} ({survey.kind.title}) answers with {available or 'no model'}"
+
+
+def _join_names(models: list[str]) -> str:
+    more = f" and {len(models) - MAX_NAMES} more" if len(models) > MAX_NAMES else ""
+    return ", ".join(display_name(name)[:60] for name in models[:MAX_NAMES]) + more
