@@ -6,7 +6,7 @@ import logging
 import resource
 from pathlib import Path
 
-from retinue.executors import reapers
+from retinue.executors import fork_server
 from retinue.executors.process import reaped_process
 
 
@@ -39,9 +39,9 @@ class CpuMeter:
 
 def _of_the_nursery() -> float:
     """Which ends with the server, and not before."""
-    if reapers.pid is None:
+    if fork_server.pid is None:
         return 0.0
-    nanoseconds, *_ = Path(f"/proc/{reapers.pid}/schedstat").read_text(encoding="ascii").split()
+    nanoseconds, *_ = Path(f"/proc/{fork_server.pid}/schedstat").read_text(encoding="ascii").split()
     return int(nanoseconds) / 1_000_000
 
 

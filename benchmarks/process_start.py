@@ -19,8 +19,8 @@ import anyio
 from benchmarks.kept_cpu import CpuMeter
 from retinue.core import StreamName
 from retinue.executors.process import ProcessGroup, Program
-from retinue.executors.process.portable_process import WalkedProcess
-from retinue.executors.process.reaped_process import KeptProcess
+from retinue.executors.process.portable_process import PortableProcess
+from retinue.executors.process.reaped_process import ReapedProcess
 
 TRUE = Program(("true",), {"PATH": "/usr/bin:/bin"}, Path("/"))
 
@@ -38,12 +38,12 @@ async def bare() -> None:
 
 
 async def kept() -> None:
-    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=KeptProcess.spawn) as group:
+    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=ReapedProcess.spawn) as group:
         await group.wait()
 
 
 async def walked() -> None:
-    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=WalkedProcess.spawn) as group:
+    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=PortableProcess.spawn) as group:
         await group.wait()
 
 

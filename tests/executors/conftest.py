@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retinue.executors import reapers
+from retinue.executors import fork_server
 from retinue.executors.process import Process, Program
-from retinue.executors.process.portable_process import WalkedProcess
-from retinue.executors.process.reaped_process import KeptProcess
+from retinue.executors.process.portable_process import PortableProcess
+from retinue.executors.process.reaped_process import ReapedProcess
 from tests.executors.process_trees import wait_until
 
 
@@ -27,11 +27,11 @@ def spawn(request: pytest.FixtureRequest):
 
 
 async def spawn_kept(program: Program) -> Process:
-    return await KeptProcess.spawn(program)
+    return await ReapedProcess.spawn(program)
 
 
 async def spawn_walked(program: Program) -> Process:
-    return await WalkedProcess.spawn(program)
+    return await PortableProcess.spawn(program)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def nothing_is_left() -> Iterator[None]:
     """P5: after every test here, this process has no child, not even a zombie, and no file left open."""
     files = open_files()
     yield
-    reapers.close()
+    fork_server.close()
     wait_until(lambda: not psutil.Process().children(recursive=True))
     wait_until(lambda: open_files() <= files)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 
 from retinue.core import OutputLine
-from retinue.executors.mcp_transport import McpDoor
+from retinue.executors.mcp_transport import McpConnector
 from retinue.redaction import SecretRedactor
 from retinue.tools import McpTools, Toolbox
 from tests.executors.mcp_programs import small_server
@@ -20,7 +20,7 @@ async def unheard(line: OutputLine) -> None:
 
 
 async def main(run_id: str, directory: str) -> None:
-    door = McpDoor(run_id, Path(directory), unheard, os.environ, grace=60)
+    door = McpConnector(run_id, Path(directory), unheard, os.environ, grace=60)
     async with McpTools([small_server()], door.connect) as mcp:
         box = Toolbox(await mcp.tools(), SecretRedactor())
         print((await box.call("family", {}, 500)).text, flush=True)

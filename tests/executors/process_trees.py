@@ -12,8 +12,8 @@ import anyio
 import psutil
 
 from retinue.core import ProcessIdentity, StreamName
-from retinue.executors.process import MARK, ProcessGroup, Program
-from retinue.executors.process.identity import identify, lives
+from retinue.executors.process import RUN_ID_VARIABLE, ProcessGroup, Program
+from retinue.executors.process.identity import identify, is_alive
 
 WAIT = 5.0
 
@@ -53,7 +53,7 @@ STUBBORN_FAMILY_SIZE = 4
 
 def python(code: str, cwd: Path, *, run_id: str = "test-run", grace: float = 0.1) -> Program:
     """A program with the helpers above, started as lightly as Python can be."""
-    env = {"PATH": os.environ["PATH"], MARK: run_id}
+    env = {"PATH": os.environ["PATH"], RUN_ID_VARIABLE: run_id}
     return Program((sys.executable, "-I", "-S", "-c", BASICS + code), env, cwd, grace)
 
 
@@ -94,7 +94,7 @@ def keeper_of(group: ProcessGroup) -> psutil.Process:
 
 
 def left_of(family: set[ProcessIdentity]) -> list[ProcessIdentity]:
-    return sorted((identity for identity in family if lives(identity)), key=lambda identity: identity.pid)
+    return sorted((identity for identity in family if is_alive(identity)), key=lambda identity: identity.pid)
 
 
 def marked(run_id: str) -> list[psutil.Process]:
@@ -104,7 +104,7 @@ def marked(run_id: str) -> list[psutil.Process]:
 
 def mark_of(process: psutil.Process) -> str | None:
     try:
-        return process.environ().get(MARK)
+        return process.environ().get(RUN_ID_VARIABLE)
     except psutil.Error:
         return None
 

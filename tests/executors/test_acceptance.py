@@ -12,8 +12,7 @@ import pytest
 
 from retinue.core import AcceptanceFailed, Outcome, ProgramFailed, RunContext, Task
 from retinue.executors import WithAcceptance, find_bubblewrap
-from retinue.executors.process import Program
-from retinue.executors.wrappers.acceptance import Clear
+from retinue.executors.process import CleanUp, Program
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +44,7 @@ def accepted(
     stage: Stage,
     *commands: tuple[str, ...],
     outcome: Outcome = DONE,
-    clear: Clear | None = None,
+    clear: CleanUp | None = None,
 ) -> WithAcceptance:
     setting = stage.setting()
     enclosed = partial(setting.command, worker("claude"))

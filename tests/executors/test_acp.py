@@ -28,7 +28,7 @@ from retinue.core import (
 )
 from retinue.executors import AcpExecutor, AcpProgram, GeminiCli
 from retinue.executors.cli.server_exits import witnessed
-from retinue.executors.wrappers.session import is_lost
+from retinue.executors.wrappers.session import is_session_lost
 from tests.executors import acp_agent
 from tests.executors.cli_fakes import Stage, worker
 
@@ -81,7 +81,7 @@ async def test_what_a_loaded_session_tells_again_is_no_part_of_the_run(stage: St
 async def test_session_that_cannot_be_loaded_is_lost(stage: Stage) -> None:
     context = replace(stage.context(), resume=Resumed("lost"))
     executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.setting())
-    assert is_lost(await executor.run(Task("worker", "say hello"), context))
+    assert is_session_lost(await executor.run(Task("worker", "say hello"), context))
 
 
 @pytest.mark.parametrize(("allowed", "chosen"), [(True, "once"), (False, "no")])

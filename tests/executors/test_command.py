@@ -23,7 +23,7 @@ from retinue.core import (
     Task,
     Unavailable,
 )
-from retinue.executors import CommandConfig, CommandExecutor, Template
+from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate
 from retinue.executors.process.identity import identify
 from tests.executors.process_trees import (
     BASICS,
@@ -70,7 +70,7 @@ def python(
     max_output_bytes: int = 1 << 20,
     environment: Mapping[str, str] | None = None,
 ) -> CommandExecutor:
-    template = Template(
+    template = CommandTemplate(
         (sys.executable, "-I", "-S", "-c", (BASICS + code).replace("{", "{{").replace("}", "}}"), *arguments)
     )
     command = CommandConfig(template, env=env or {}, grace=0.1, max_output_bytes=max_output_bytes)
@@ -204,7 +204,9 @@ async def test_a_program_that_says_too_much_is_stopped_at_the_limit(tmp_path: Pa
 async def test_a_program_that_is_not_there_is_an_error_before_anything_runs(tmp_path: Path) -> None:
     """P8: it is raised, nothing was started or announced."""
     witness = Witness(tmp_path)
-    executor = CommandExecutor(CommandConfig(Template(("no-such-program",))), {"PATH": os.environ["PATH"]})
+    executor = CommandExecutor(
+        CommandConfig(CommandTemplate(("no-such-program",))), {"PATH": os.environ["PATH"]}
+    )
     with pytest.raises(Unavailable, match="no-such-program cannot start"):
         await executor.run(Task("a", "x"), witness.context())
     assert witness.events == []
@@ -218,7 +220,7 @@ async def test_a_missing_variable_is_an_error_before_anything_runs(tmp_path: Pat
 
 async def test_a_configuration_never_shows_its_environment() -> None:
     """P6."""
-    assert "s3cr3t" not in repr(CommandConfig(Template(("agent",)), env={"TOKEN": "s3cr3t"}))
+    assert "s3cr3t" not in repr(CommandConfig(CommandTemplate(("agent",)), env={"TOKEN": "s3cr3t"}))
 
 
 async def test_many_at_once_do_not_mix(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retinue.core import ConfigInvalid
-from retinue.executors.process import MARK, child_environment
+from retinue.executors.process import RUN_ID_VARIABLE, child_environment
 
 SERVER = {
     "PATH": "/bin",
@@ -34,7 +34,7 @@ def test_only_the_allowlist_and_the_mark_of_the_run_are_passed_on() -> None:
         "HOME": "/home/me",
         "LC_ALL": "C.UTF-8",
         "Path": "C:\\Windows",  # Windows spells it so
-        MARK: "r1",
+        RUN_ID_VARIABLE: "r1",
     }
 
 
@@ -48,7 +48,7 @@ def test_a_variable_that_the_agent_names_is_passed_on_and_patterns_work() -> Non
 def test_variables_that_nest_a_cli_in_itself_are_never_inherited_whatever_is_allowed() -> None:
     """P1: neither those nor the server's own settings."""
     environment = child_environment(SERVER, run_id="r1", inherit=("*",))
-    assert set(environment) == {*SERVER, MARK} - {
+    assert set(environment) == {*SERVER, RUN_ID_VARIABLE} - {
         "CLAUDECODE",
         "CLAUDE_CODE_ENTRYPOINT",
         "CLAUDE_PID",
@@ -94,11 +94,13 @@ def test_a_missing_variable_is_named_and_no_value_is_shown() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "secret\0")])
 def test_what_cannot_be_a_variable_is_refused(name: str, value: str) -> None:
-    with pytest.raises(ConfigInvalid, match="not an environment variable") as caught:
+    with pytest.raises(ConfigInvalid, match="not a valid environment variable") as caught:
         child_environment({}, run_id="r1", explicit={name: value})
     assert "secret" not in str(caught.value.as_dict())
 
 
 def test_the_mark_cannot_be_set_by_an_agent() -> None:
     """P5: a sweep relies on it."""
-    assert child_environment({}, run_id="r1", explicit={MARK: "another"}) == {MARK: "r1"}
+    assert child_environment({}, run_id="r1", explicit={RUN_ID_VARIABLE: "another"}) == {
+        RUN_ID_VARIABLE: "r1"
+    }

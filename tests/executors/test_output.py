@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.core import LimitExceeded, OutputLine
-from retinue.executors.process import LAST_LINES, Lines, Tail, Transcript
+from retinue.executors.process import LAST_LINES, LineDecoder, Tail, Transcript
 
 
 class Listener:
@@ -22,7 +22,7 @@ class Listener:
 
 
 def split(*chunks: bytes, longest: int = 100) -> list[tuple[str, bool]]:
-    lines = Lines("stdout", longest)
+    lines = LineDecoder("stdout", longest)
     found = [line for chunk in chunks for line in lines.feed(chunk)]
     return [(line.text, line.complete) for line in [*found, *lines.feed(b"", last=True)]]
 
@@ -63,7 +63,7 @@ def test_the_pieces_make_the_text_again_however_it_was_cut(text: str, longest: i
 
 def test_an_endless_line_does_not_fill_the_memory() -> None:
     """P2: 20 MB without a newline."""
-    lines, chunk = Lines("stdout", 1 << 16), b"x" * (1 << 16)
+    lines, chunk = LineDecoder("stdout", 1 << 16), b"x" * (1 << 16)
     tracemalloc.start()
     try:
         count = sum(len(line.text) for _ in range(320) for line in lines.feed(chunk))
@@ -107,7 +107,7 @@ def test_unfinished_lines_of_two_streams_are_not_glued_together() -> None:
 @pytest.mark.anyio
 async def test_a_transcript_emits_in_order_and_keeps_the_answer_and_the_last_lines_apart() -> None:
     listener = Listener()
-    transcript = Transcript(listener, max_bytes=1000, longest_line=100)
+    transcript = Transcript(listener, max_bytes=1000, max_line_chars=100)
     await transcript.take("stdout", b"answer\nmore")
     await transcript.take("stderr", b"warning\n")
     await transcript.finish()
@@ -125,7 +125,7 @@ async def test_a_transcript_emits_in_order_and_keeps_the_answer_and_the_last_lin
 async def test_beyond_the_limit_what_fits_is_kept_and_the_limit_is_named() -> None:
     """P2."""
     listener = Listener()
-    transcript = Transcript(listener, max_bytes=8, longest_line=100)
+    transcript = Transcript(listener, max_bytes=8, max_line_chars=100)
     await transcript.take("stdout", b"12345\n")
     with pytest.raises(LimitExceeded) as caught:
         await transcript.take("stderr", b"abcdef")
@@ -147,7 +147,7 @@ async def test_two_streams_never_emit_at_the_same_time() -> None:
         await anyio.lowlevel.checkpoint()
         inside -= 1
 
-    transcript = Transcript(listener, max_bytes=10_000, longest_line=100)
+    transcript = Transcript(listener, max_bytes=10_000, max_line_chars=100)
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
             tasks.start_soon(transcript.take, "stdout", b"a\nb\n")

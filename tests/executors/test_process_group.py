@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from retinue.core import InvalidInput, ProcessIdentity, RetinueError, StreamName, Unavailable
-from retinue.executors import reapers
+from retinue.executors import fork_server
 from retinue.executors.process import Process, ProcessGroup, Program
 from tests.executors.process_trees import (
     STUBBORN_FAMILY,
@@ -420,7 +420,7 @@ async def test_cancel_at_any_turn_of_the_start_leaves_nothing_open(tmp_path: Pat
         async with ProcessGroup.start(python("time.sleep(1000)", tmp_path), stdin=b"", on_output=Ears()):
             await anyio.sleep_forever()
 
-    with reapers.shared():
+    with fork_server.shared():
         async with ProcessGroup.start(python("", tmp_path), stdin=b"", on_output=Ears()) as first:
             await first.wait()
         gc.disable()

@@ -16,7 +16,7 @@ from retinue.core import Agent, Hide, OutputLine, ProcessIdentity, Resumed, RunC
 from retinue.executors.cli import SOCKET, TOKEN, CliLauncher, Launches
 from retinue.executors.command import CommandExecutor
 from retinue.executors.process import Program
-from retinue.executors.sandbox import InContainer
+from retinue.executors.sandbox import CommandInContainer
 
 RUN_ID, RUN_FOLDER, PROMPT = "{run_id}", "{run_folder}", "{prompt}"
 
@@ -61,7 +61,7 @@ def preview_context(
         yield RunContext(RUN_ID, cwd, None, emit, started, ways, resume=resume, hide=hide)
 
 
-def preview_command(executor: CommandExecutor | InContainer, ctx: RunContext) -> LaunchPreview:
+def preview_command(executor: CommandExecutor | CommandInContainer, ctx: RunContext) -> LaunchPreview:
     with executor.starting(PROMPT, ctx) as (program, folder):
         task = "as an argument" if PROMPT in "".join(program.argv) else "on stdin"
         start = _start(program, ctx, {} if folder is None else {str(folder): RUN_FOLDER})
@@ -88,5 +88,5 @@ def _start(program: Program, ctx: RunContext, places: Mapping[str, str]) -> Laun
         command=tuple(map(named, program.argv)),
         env=tuple(sorted(program.env)),
         folder=str(ctx.cwd),
-        handed=len(program.handed),
+        handed=len(program.secret_files),
     )

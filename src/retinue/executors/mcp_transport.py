@@ -16,14 +16,14 @@ import anyio
 
 from retinue.core import Emit, McpServer, OutputLine, Unavailable
 from retinue.executors.process import (
-    CHUNK,
-    Lines,
+    CHUNK_BYTES,
+    LineDecoder,
     Process,
     Program,
     child_environment,
-    expanded,
+    expand_variables,
+    run_uninterrupted,
     spawn_process,
-    uninterrupted,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ READ_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class McpDoor:
+class McpConnector:
     """Opens connections for one run."""
 
     run_id: str
@@ -63,7 +63,9 @@ class McpDoor:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        headers = {name: expanded(name, value, self.environment) for name, value in server.headers.items()}
+        headers = {
+            name: expand_variables(name, value, self.environment) for name, value in server.headers.items()
+        }
         timeout = httpx2.Timeout(HTTP_SECONDS, read=READ_SECONDS)
         async with (
             httpx2.AsyncClient(headers=headers, timeout=timeout) as client,
@@ -82,11 +84,11 @@ class McpDoor:
             async with spoken(process, self._complaints(server.name)) as streams:
                 yield streams
         finally:
-            await uninterrupted(_ended(process))
+            await run_uninterrupted(_ended(process))
 
     def _complaints(self, name: str) -> Callable[[bytes], Awaitable[None]]:
         """What the server says beside the protocol goes into the run's log."""
-        lines = Lines("stderr", 1_000)
+        lines = LineDecoder("stderr", 1_000)
 
         async def hear(chunk: bytes) -> None:
             for line in lines.feed(chunk):
@@ -125,7 +127,7 @@ async def _listen(process: Process, to: MemoryObjectSendStream[SessionMessage | 
 
     rest = b""
     async with to:
-        while chunk := await process.streams.stdout.read(CHUNK):
+        while chunk := await process.streams.stdout.read(CHUNK_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
             if len(rest) > LONGEST_MESSAGE:
                 return
@@ -157,5 +159,5 @@ async def _speak(
 
 
 async def _overhear(process: Process, on_stderr: Callable[[bytes], Awaitable[None]]) -> None:
-    while chunk := await process.streams.stderr.read(CHUNK):
+    while chunk := await process.streams.stderr.read(CHUNK_BYTES):
         await on_stderr(chunk)

@@ -11,12 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retinue.core import PermissionRule, ToolRequest, argument_details
+from retinue.core import (
+    PermissionRule,
+    ToolRequest,
+    argument_details,
+    as_object as table,
+    as_object_list as rows,
+    as_text as text,
+)
 from retinue.executors.cli.acp_connection import Params
 from retinue.executors.cli.cli_job import Job, Launch
 from retinue.executors.cli.cli_traits import GEMINI, OPENCODE, CliTraits
 from retinue.executors.cli.gemini_sessions import set_aside
-from retinue.executors.lenient_fields import rows, table, text
 
 KINDS = {
     "execute": "Bash",

@@ -11,8 +11,13 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from retinue.core import RetinueError
-from retinue.executors.lenient_fields import JsonTable, number, table, text
+from retinue.core import (
+    JsonObject as JsonTable,
+    RetinueError,
+    as_int as number,
+    as_object as table,
+    as_text as text,
+)
 
 PROTOCOL = 1
 METHOD_NOT_FOUND = -32601

@@ -17,11 +17,14 @@ from retinue.core import (
     ProgramFailed,
     RetinueError,
     ToolRequest,
+    as_int as number,
+    as_object as table,
+    as_object_list as rows,
+    as_text as text,
     clip,
 )
 from retinue.executors.cli.acp_connection import Params
 from retinue.executors.cli.cli_report import CliReport, shown
-from retinue.executors.lenient_fields import number, rows, table, text
 
 CANCELED: Params = {"outcome": {"outcome": "cancelled"}}
 

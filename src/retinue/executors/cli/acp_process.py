@@ -28,6 +28,9 @@ from retinue.core import (
     Task,
     ToolRequest,
     Verdict,
+    as_object as table,
+    as_object_list as rows,
+    as_text as text,
     clip,
 )
 from retinue.executors.cli.acp_connection import PROTOCOL, AcpConnection, AgentRefused, Params
@@ -39,8 +42,7 @@ from retinue.executors.cli.cli_report import unfinished
 from retinue.executors.cli.cli_traits import CliTraits
 from retinue.executors.cli.event_lines import MAX_BYTES, JsonLines
 from retinue.executors.cli.server_exits import witnessed, witnessing
-from retinue.executors.lenient_fields import rows, table, text
-from retinue.executors.process import LAST_LINES, Lines, ProcessGroup, Program, Tail
+from retinue.executors.process import LAST_LINES, LineDecoder, ProcessGroup, Program, Tail
 
 CAUGHT_UP = "_retinue/caught_up"
 """A request of our own; the protocol leaves names with an underscore to whoever wants them."""
@@ -87,7 +89,7 @@ class _Talk:
         )
         self._connection: AcpConnection | None = None
         self._messages = JsonLines()
-        self._stderr = Lines("stderr", 1 << 16)
+        self._stderr = LineDecoder("stderr", 1 << 16)
         self._complaints = Tail(1 << 14, LAST_LINES)
         self._bytes = 0
 

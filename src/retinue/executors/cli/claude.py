@@ -13,7 +13,7 @@ from retinue.executors.cli.claude_events import ClaudeEvents
 from retinue.executors.cli.cli_job import Job, Launch
 from retinue.executors.cli.cli_mcp import OURS, ReadyServer, carried
 from retinue.executors.cli.cli_traits import CLAUDE
-from retinue.executors.process import handed_descriptor
+from retinue.executors.process import secret_file_descriptor
 
 KEY = "ANTHROPIC_API_KEY"
 KEY_DESCRIPTOR = "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"
@@ -36,10 +36,10 @@ class ClaudeCli:
         if not job.can_hand:
             return Launch((*arguments, "--mcp-config", servers), {**env, **carried(job.servers)})
         handed = [servers.encode()]
-        arguments = (*arguments, "--mcp-config", f"/proc/self/fd/{handed_descriptor(0)}")
+        arguments = (*arguments, "--mcp-config", f"/proc/self/fd/{secret_file_descriptor(0)}")
         if key := job.env.get(KEY):
             handed.append(key.encode())
-            env[KEY_DESCRIPTOR] = str(handed_descriptor(1))
+            env[KEY_DESCRIPTOR] = str(secret_file_descriptor(1))
         return Launch(arguments, env, frozenset({KEY}), tuple(handed))
 
     def dialogue(self, ctx: RunContext) -> ClaudeDialogue:

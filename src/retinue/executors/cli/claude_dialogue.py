@@ -12,8 +12,16 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from retinue.core import NO_ANSWER, AskParent, Permit, ToolRequest
-from retinue.executors.lenient_fields import JsonTable, rows, table, text
+from retinue.core import (
+    NO_ANSWER,
+    AskParent,
+    JsonObject as JsonTable,
+    Permit,
+    ToolRequest,
+    as_object as table,
+    as_object_list as rows,
+    as_text as text,
+)
 from retinue.tools import answer_of
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retinue.core import LimitExceeded, ModelFailed, ProgramFailed, RetinueError, ToolRequest, clip
+from retinue.core import (
+    LimitExceeded,
+    ModelFailed,
+    ProgramFailed,
+    RetinueError,
+    ToolRequest,
+    as_int as number,
+    as_object as table,
+    as_object_list as rows,
+    as_text as text,
+    clip,
+)
 from retinue.executors.cli.cli_report import CliReport, shown
-from retinue.executors.lenient_fields import number, rows, table, text
 
 ALIVE = ("connected", "pending")
 SYNTHETIC = "<synthetic>"

@@ -16,8 +16,21 @@ from retinue.executors.cli.cli_job import Job, Launch, check, writes
 from retinue.executors.cli.cli_mcp import RELAY, SOCKET, child_server, needs_ours, ready
 from retinue.executors.cli.cli_traits import CERTIFICATES, CliTraits
 from retinue.executors.cli.server_exits import WITNESS
-from retinue.executors.process import CAN_HAND, Program, child_environment, secrets_of, templates_of
-from retinue.executors.sandbox import NoSandbox, PipeDoor, Sandbox, SandboxPlace, door_of, installation
+from retinue.executors.process import (
+    SUPPORTS_SECRET_FILES,
+    Program,
+    child_environment,
+    collect_secrets,
+    mcp_server_values,
+)
+from retinue.executors.sandbox import (
+    FifoBridge,
+    NoSandbox,
+    Sandbox,
+    SandboxAccess,
+    create_fifo_bridge,
+    installation_folders,
+)
 
 UNGUARDED = "no sandbox held this run: its programs had the rights of the user"
 UNREACHABLE = "in a container on this system our MCP server cannot be reached, so its tools were not there"
@@ -33,9 +46,9 @@ class Prepared:
     command: tuple[str, ...]
     """The CLI's program, and whatever arguments the agent gives it before ours."""
     sandbox: Sandbox
-    place: SandboxPlace
+    place: SandboxAccess
     notes: tuple[str, ...]
-    door: PipeDoor | None = None
+    door: FifoBridge | None = None
     """Through which it reaches us, where programs of this machine cannot be started."""
 
     @property
@@ -47,7 +60,7 @@ class Prepared:
         argv = (*self.command, *launch.arguments)
         bare = Program(argv, {**env, **launch.env}, self.job.cwd, GRACE_S, launch.handed)
         if self.sandbox.has_host_programs:
-            bare.file()  # a sandbox would only say that it failed
+            bare.find_file()  # a sandbox would only say that it failed
         return self.sandbox.enclose(bare, self.place)
 
     def reachable(self) -> AbstractAsyncContextManager[None]:
@@ -90,10 +103,10 @@ class CliLauncher:
     def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
         """A command of the agent's in the same sandbox, without any of its secrets."""
         env = child_environment(self.environment, run_id=ctx.run_id)
-        place = SandboxPlace(
+        place = SandboxAccess(
             workspace=ctx.cwd,
             network=True if agent.network is None else agent.network,
-            visible=(*installation(argv[0], env), *_git_folder(ctx.cwd)),
+            visible=(*installation_folders(argv[0], env), *_git_folder(ctx.cwd)),
             changeable=tuple(map(Path, agent.folders)),
             hidden=self.hidden,
         )
@@ -121,13 +134,13 @@ class CliLauncher:
             inherit=profile.inherit,
             explicit={**profile.env, **state.env, **agent.env},
         )
-        given = (*agent.env.values(), *templates_of(agent.mcp_servers))
-        ctx.hide(secrets_of(self.environment, given, profile.inherit))
+        given = (*agent.env.values(), *mcp_server_values(agent.mcp_servers))
+        ctx.hide(collect_secrets(self.environment, given, profile.inherit))
         servers = ready(agent.mcp_servers, self.environment)
         command = agent.command or (profile.program,)
         with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
             reach: Mapping[str, str] = ctx.env if needs_ours(agent, profile) else {}
-            door = None if self.sandbox.has_host_programs else door_of(Path(folder), reach)
+            door = None if self.sandbox.has_host_programs else create_fifo_bridge(Path(folder), reach)
             ours = child_server(reach) if self.sandbox.has_host_programs else door and door.server
             if ours:
                 servers = (*servers, ours)
@@ -143,7 +156,7 @@ class CliLauncher:
                 enclosed=self.sandbox.name != "none",
                 env=env,
                 trusts_project="project" in agent.settings or self._is_silent(profile, ctx.cwd),
-                can_hand=CAN_HAND and self.sandbox.has_host_programs,
+                can_hand=SUPPORTS_SECRET_FILES and self.sandbox.has_host_programs,
             )
             place = self._place(job, command[0], env, state.folders, ctx)
             if "project" not in agent.settings:
@@ -154,7 +167,7 @@ class CliLauncher:
 
     def _place(
         self, job: Job, executable: str, env: Mapping[str, str], state: tuple[Path, ...], ctx: RunContext
-    ) -> SandboxPlace:
+    ) -> SandboxAccess:
         agent = job.agent
         folders = tuple(Path(folder) for folder in agent.folders)
         visible = [
@@ -163,12 +176,12 @@ class CliLauncher:
             *(Path(env[name]) for name in CERTIFICATES if env.get(name)),
         ]
         if self.sandbox.has_host_programs:
-            visible += installation(executable, env)
+            visible += installation_folders(executable, env)
             for server in job.servers:
                 visible += _needed(server.argv, env)
         if job.ours and self.sandbox.has_host_programs:
             visible += [RELAY, Path(sys.prefix), Path(sys.base_prefix), *_socket(ctx)]
-        return SandboxPlace(
+        return SandboxAccess(
             workspace=ctx.cwd,
             writable=writes(agent),
             network=True if agent.network is None else agent.network,
@@ -216,7 +229,7 @@ def _socket(ctx: RunContext) -> Iterator[Path]:
 def _needed(argv: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Path]:
     """What a server needs to start: its program, and the files that its arguments name."""
     if argv:
-        yield from installation(argv[0], env)
+        yield from installation_folders(argv[0], env)
     for argument in argv[1:]:
         if argument.startswith("/") and Path(argument).is_file():
             yield Path(argument)

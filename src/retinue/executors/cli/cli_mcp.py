@@ -13,7 +13,7 @@ from pathlib import Path
 
 from retinue.core import ASK_PARENT, Agent, ConfigInvalid, McpServer
 from retinue.executors.cli.cli_traits import CliTraits
-from retinue.executors.process import expanded
+from retinue.executors.process import expand_variables
 
 OURS = "retinue"
 SOCKET = "RETINUE_CHILD_SOCKET"
@@ -51,10 +51,12 @@ def ready(servers: Sequence[McpServer], source: Mapping[str, str]) -> tuple[Read
             ReadyServer(
                 name=server.name,
                 argv=server.argv,
-                env={name: expanded(name, value, source) for name, value in server.env.items()},
+                env={name: expand_variables(name, value, source) for name, value in server.env.items()},
                 secret=frozenset(name for name, value in server.env.items() if "${" in value),
                 url=server.url,
-                headers={name: expanded(name, value, source) for name, value in server.headers.items()},
+                headers={
+                    name: expand_variables(name, value, source) for name, value in server.headers.items()
+                },
                 tools=server.tools,
             )
         )

@@ -9,9 +9,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from retinue.core import LimitExceeded, ModelFailed, clip
+from retinue.core import (
+    LimitExceeded,
+    ModelFailed,
+    as_int as number,
+    as_object as table,
+    as_text as text,
+    clip,
+)
 from retinue.executors.cli.cli_report import CliReport, shown
-from retinue.executors.lenient_fields import number, table, text
 
 ACTIONS = ("command_execution", "mcp_tool_call", "file_change", "web_search")
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from retinue.core import Emit, LimitExceeded, OutputLine, StreamName
 from retinue.executors.cli.cli_report import CliEvents
-from retinue.executors.process import LAST_LINES, Lines, Tail
+from retinue.executors.process import LAST_LINES, LineDecoder, Tail
 
 LONGEST_EVENT = 32 << 20
 """Bytes; a tool's result comes as one line."""
@@ -69,7 +69,7 @@ class EventLines:
         self._emit = emit
         self._hear = hear
         self._stdout = JsonLines()
-        self._stderr = Lines("stderr", LONGEST_LINE)
+        self._stderr = LineDecoder("stderr", LONGEST_LINE)
 
     async def take(self, stream: StreamName, chunk: bytes) -> None:
         self.bytes += len(chunk)

@@ -12,7 +12,7 @@ from retinue.executors.cli.cli_job import Job
 from retinue.executors.cli.cli_mcp import ReadyServer
 
 LONGEST_CODE = 12
-WITNESS = Path(__file__).with_name("witness.py")
+WITNESS = Path(__file__).with_name("exit_recorder.py")
 
 
 def witnessing(job: Job) -> Iterator[ReadyServer]:

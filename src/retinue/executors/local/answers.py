@@ -26,7 +26,7 @@ from retinue.core import (
 from retinue.executors.local.asker import ModelRequester, RequestOptions, Tell
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.moves import without_thoughts
-from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, corrected
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, remove_wrong_references
 
 KEPT_OF_A_TRY = 800
 """Characters of an answer that was not valid, for the model to see what it wrote."""
@@ -65,7 +65,7 @@ class Answers:
         if problem is not None:
             return problem
         verdict = await self._judge(json.dumps(value, ensure_ascii=False))
-        checked = corrected(value, verdict.wrong)
+        checked = remove_wrong_references(value, verdict.wrong)
         if self._problem(checked) is not None:
             return f"these places do not exist: {', '.join(sorted(verdict.wrong)[:5])}"
         return Structured(json.dumps(checked, ensure_ascii=False), verdict)

@@ -34,9 +34,9 @@ from retinue.executors.local.caps import Caps
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.loop import Loop, LoopResult
 from retinue.executors.local.system_prompt import system_prompt
-from retinue.executors.mcp_transport import McpDoor
-from retinue.executors.process import secrets_of, templates_of
-from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, judge
+from retinue.executors.mcp_transport import McpConnector
+from retinue.executors.process import collect_secrets, mcp_server_values
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, check_references
 from retinue.tools import (
     Allows,
     FileTools,
@@ -170,8 +170,8 @@ class _Work:
         servers = [server for server in of.agent.mcp_servers if server.tools != ()]
         if not servers:
             return ()
-        ctx.hide(secrets_of(of.environment, templates_of(servers)))
-        door = McpDoor(ctx.run_id, ctx.cwd, ctx.emit, of.environment)
+        ctx.hide(collect_secrets(of.environment, mcp_server_values(servers)))
+        door = McpConnector(ctx.run_id, ctx.cwd, ctx.emit, of.environment)
         mcp = await scope.enter_async_context(McpTools(servers, door.connect))
         offered = await mcp.tools()
         self._notes += mcp.problems
@@ -188,7 +188,7 @@ class _Work:
         """P3: every place that the answer names is opened again."""
 
         def look(stop: Stop) -> ReferenceVerdict:
-            return judge(text, self._of.codebase, self._ctx.spending, stop)
+            return check_references(text, self._of.codebase, self._ctx.spending, stop)
 
         return await in_thread(look, JUDGE_S)
 

@@ -31,7 +31,7 @@ from retinue.executors.local.caps import MAX_CALLS, Caps
 from retinue.executors.local.conversation import Conversation, Exchange
 from retinue.executors.local.modes import Actions, StepMode, ToolCalls
 from retinue.executors.local.moves import Broken, Calls, Move, Says, read, without_thoughts
-from retinue.executors.wrappers import corrected, is_placeholder
+from retinue.executors.wrappers import is_placeholder, remove_wrong_references
 from retinue.tools import Toolbox
 
 CLOSING = (
@@ -160,7 +160,7 @@ class Loop:
             return judged.output
         verdict = await self._judge(text)
         self._note(verdict.note())
-        return str(corrected(text, verdict.wrong))
+        return str(remove_wrong_references(text, verdict.wrong))
 
     async def _close(self) -> str:
         """The second phase: no tools any more."""

@@ -13,8 +13,16 @@ from pathlib import Path
 
 import anyio
 
-from retinue.core import AcceptanceFailed, Executor, Outcome, ProgramFailed, Resumed, RunContext, Task
-from retinue.executors.lenient_fields import text
+from retinue.core import (
+    AcceptanceFailed,
+    Executor,
+    Outcome,
+    ProgramFailed,
+    Resumed,
+    RunContext,
+    Task,
+    as_text,
+)
 from retinue.store import FileLock, SessionNote
 
 PAUSE_S = 0.05
@@ -33,7 +41,7 @@ class WithSession:
         async with _held(note.lock):
             before = note.read()
             outcome = await self._executor.run(task, replace(ctx, resume=before))
-            if before is not None and is_lost(outcome):
+            if before is not None and is_session_lost(outcome):
                 lost = f"the last session could not be resumed, so a new one began: {outcome.error}"
                 before = None
                 outcome = await self._executor.run(task, ctx)
@@ -54,7 +62,7 @@ async def _held(path: Path) -> AsyncGenerator[None]:
         lock.close()
 
 
-def is_lost(outcome: Outcome) -> bool:
+def is_session_lost(outcome: Outcome) -> bool:
     """It failed before the model was asked anything."""
     failed = isinstance(outcome.error, ProgramFailed) and not isinstance(outcome.error, AcceptanceFailed)
     return failed and not outcome.usage.get("steps")
@@ -62,7 +70,7 @@ def is_lost(outcome: Outcome) -> bool:
 
 def _keep(note: SessionNote, outcome: Outcome, before: Resumed | None, agent: str, cwd: Path) -> None:
     """Totals too: some CLIs tell what the whole session has used."""
-    session = text(outcome.facts.get("session_id"))
+    session = as_text(outcome.facts.get("session_id"))
     if not session:
         return
     spent = before or Resumed(session)

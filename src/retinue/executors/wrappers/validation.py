@@ -23,18 +23,18 @@ from retinue.core import (
     RunContext,
     Task,
     any_value,
+    as_text,
     clip,
     embedded_values,
     stated_values,
 )
-from retinue.executors.lenient_fields import text
 from retinue.executors.wrappers.output_schema import OutputSchema
-from retinue.executors.wrappers.session import is_lost
+from retinue.executors.wrappers.session import is_session_lost
 
 MOST_TRIES = 3
 KEPT_OF_A_TRY = 800
 """Characters of a refused answer that whoever has forgotten it is shown."""
-JSON_ALONE = "Answer with one JSON value and nothing else."
+JSON_ONLY_PROMPT = "Answer with one JSON value and nothing else."
 RAW = "no answer was valid; the last one is in the run's result and at the end of its log, as it came"
 
 MakeExecutor = Callable[[Agent], Executor]
@@ -103,7 +103,7 @@ class WithValidation:
 async def _again(executor: Executor, task: Task, before: Outcome, problem: str, ctx: RunContext) -> Outcome:
     wanted = f"That is no valid answer: {problem}. Answer again, with the corrected JSON and nothing else."
     lost: Outcome | None = None
-    if session := text(before.facts.get("session_id")):
+    if session := as_text(before.facts.get("session_id")):
         spent = ctx.resume or Resumed(session)
         resume = Resumed(
             session,
@@ -111,7 +111,7 @@ async def _again(executor: Executor, task: Task, before: Outcome, problem: str, 
             spent.tokens + before.usage.get("tokens", 0),
         )
         outcome = await executor.run(replace(task, prompt=wanted), replace(ctx, resume=resume))
-        if not is_lost(outcome):
+        if not is_session_lost(outcome):
             return outcome
         lost = outcome
     said = clip(before.output, KEPT_OF_A_TRY)

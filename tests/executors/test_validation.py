@@ -36,7 +36,7 @@ from retinue.executors import (
     CliExecutor,
     CommandConfig,
     CommandExecutor,
-    Template,
+    CommandTemplate,
     WithSession,
     WithValidation,
 )
@@ -248,7 +248,9 @@ print('{"n": %s}' % (7 if "not valid" in told or "no valid answer" in told else 
 async def test_program_is_started_again_with_its_task_and_what_was_wrong(stage: Stage) -> None:
     def perform(agent: Agent) -> CommandExecutor:
         code = COUNTS.replace("{", "{{").replace("}", "}}")
-        return CommandExecutor(CommandConfig(Template((sys.executable, "-I", "-S", "-c", code))), os.environ)
+        return CommandExecutor(
+            CommandConfig(CommandTemplate((sys.executable, "-I", "-S", "-c", code))), os.environ
+        )
 
     agent = worker("command", output_schema=SCHEMA)
     outcome = await WithValidation(perform, agent).run(TASK, stage.context())
@@ -307,7 +309,7 @@ async def test_cancel_between_tries_leaves_nothing_behind_P5(stage: Stage) -> No
 
     def perform(agent: Agent) -> CommandExecutor:
         return CommandExecutor(
-            CommandConfig(Template((sys.executable, "-I", "-S", "-c", code)), grace=0.1), os.environ
+            CommandConfig(CommandTemplate((sys.executable, "-I", "-S", "-c", code)), grace=0.1), os.environ
         )
 
     async def count(_: ProcessIdentity) -> None:

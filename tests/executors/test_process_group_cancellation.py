@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from retinue.core import ProcessIdentity
-from retinue.executors import reapers
+from retinue.executors import fork_server
 from retinue.executors.process import ProcessGroup
 from tests.executors.process_trees import STUBBORN_FAMILY, Ears, left_of, marked, python
 
@@ -51,5 +51,5 @@ async def test_nothing_is_left_alive_after_so_many_cancels(tmp_path: Path, times
     assert len(families) == 4 * times
     assert left_of(families) == []
     assert marked(run_id) == []
-    reapers.close()
+    fork_server.close()
     assert psutil.Process().children(recursive=True) == []

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from retinue.core import ConfigInvalid, InvalidInput
-from retinue.executors import Template
-from retinue.executors.process.template import MAX_PROMPT_ARGUMENT
+from retinue.executors import CommandTemplate
+from retinue.executors.process.program import MAX_PROMPT_BYTES
 
 VALUES = {"prompt": "do it; rm -rf $HOME {cwd} 'x' \"y\"\n--flag", "run_id": "r1", "cwd": "/w s"}
 
 
 def test_values_fill_their_places_and_stay_one_argument_each() -> None:
     """P1: no shell, no quoting, no second expansion."""
-    template = Template(("agent", "--id={run_id}", "{prompt}", "-C", "{cwd}", "a b"))
+    template = CommandTemplate(("agent", "--id={run_id}", "{prompt}", "-C", "{cwd}", "a b"))
     assert template.fill(VALUES) == ("agent", "--id=r1", VALUES["prompt"], "-C", "/w s", "a b")
     assert template.takes_prompt
 
 
 def test_doubled_braces_are_braces() -> None:
-    template = Template(("agent", '{{"id": "{run_id}"}}'))
+    template = CommandTemplate(("agent", '{{"id": "{run_id}"}}'))
     assert template.fill(VALUES) == ("agent", '{"id": "r1"}')
     assert not template.takes_prompt
 
@@ -31,7 +31,7 @@ def test_doubled_braces_are_braces() -> None:
 def test_a_wrong_place_is_refused_when_the_configuration_is_read(argument: str) -> None:
     """P7."""
     with pytest.raises(ConfigInvalid) as caught:
-        Template(("agent", argument))
+        CommandTemplate(("agent", argument))
     assert caught.value.hint
 
 
@@ -39,21 +39,21 @@ def test_a_wrong_place_is_refused_when_the_configuration_is_read(argument: str) 
 def test_a_command_needs_a_program_and_no_value_chooses_it(arguments: tuple[str, ...]) -> None:
     """P1: what is run is configured, never asked for."""
     with pytest.raises(ConfigInvalid):
-        Template(arguments)
+        CommandTemplate(arguments)
 
 
 def test_a_prompt_too_long_for_an_argument_is_refused_with_advice() -> None:
     """P8: bytes count, not characters."""
-    template = Template(("agent", "{prompt}"))
-    template.fill({**VALUES, "prompt": "x" * MAX_PROMPT_ARGUMENT})
-    for prompt in ("x" * (MAX_PROMPT_ARGUMENT + 1), "ü" * (MAX_PROMPT_ARGUMENT // 2 + 1)):
+    template = CommandTemplate(("agent", "{prompt}"))
+    template.fill({**VALUES, "prompt": "x" * MAX_PROMPT_BYTES})
+    for prompt in ("x" * (MAX_PROMPT_BYTES + 1), "ü" * (MAX_PROMPT_BYTES // 2 + 1)):
         with pytest.raises(InvalidInput, match="too long") as caught:
             template.fill({**VALUES, "prompt": prompt})
         assert caught.value.hint and "stdin" in caught.value.hint
 
 
 def test_a_prompt_of_any_length_is_fine_on_stdin() -> None:
-    assert Template(("agent",)).fill({**VALUES, "prompt": "x\0" * MAX_PROMPT_ARGUMENT}) == ("agent",)
+    assert CommandTemplate(("agent",)).fill({**VALUES, "prompt": "x\0" * MAX_PROMPT_BYTES}) == ("agent",)
 
 
 @pytest.mark.parametrize(
@@ -62,5 +62,5 @@ def test_a_prompt_of_any_length_is_fine_on_stdin() -> None:
 def test_a_prompt_that_an_argument_cannot_carry_safely_is_refused(program: str, prompt: str) -> None:
     """P1: a NUL would cut it short; a batch file's arguments go through a shell."""
     with pytest.raises(InvalidInput) as caught:
-        Template((program, "{prompt}")).fill({**VALUES, "prompt": prompt})
+        CommandTemplate((program, "{prompt}")).fill({**VALUES, "prompt": prompt})
     assert caught.value.hint and "stdin" in caught.value.hint

@@ -17,7 +17,7 @@ import pytest
 from anyio.abc import Process, SocketStream
 
 from retinue.executors.cli import SOCKET, TOKEN
-from retinue.executors.sandbox import PipeDoor
+from retinue.executors.sandbox import FifoBridge
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="pipes of Linux")]
 
@@ -41,7 +41,7 @@ class Outside:
 @dataclass
 class Room:
     folder: Path
-    door: PipeDoor
+    door: FifoBridge
     outside: Outside
 
     @property
@@ -82,7 +82,7 @@ async def room(tmp_path: Path) -> AsyncGenerator[Room]:
         ):
             group.start_soon(listener.serve, outside.serve)
             (tmp_path / "run").mkdir()
-            door = PipeDoor(tmp_path / "run", {SOCKET: path, TOKEN: "the-token"})
+            door = FifoBridge(tmp_path / "run", {SOCKET: path, TOKEN: "the-token"})
             async with door.open():
                 with anyio.fail_after(5):
                     yield Room(tmp_path / "run", door, outside)

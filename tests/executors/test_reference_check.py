@@ -8,7 +8,7 @@ import pytest
 
 from retinue.codebase import Codebase
 from retinue.core import UNMETERED
-from retinue.executors.wrappers import ReferenceVerdict, corrected, judge
+from retinue.executors.wrappers import ReferenceVerdict, check_references, remove_wrong_references
 from tests.codebase.planting import plant, soon
 from tests.tools.tool_support import metered
 
@@ -21,7 +21,7 @@ def codebase(tmp_path: Path) -> Codebase:
 
 
 def judged(codebase: Codebase, text: str) -> ReferenceVerdict:
-    return judge(text, codebase, UNMETERED, soon())
+    return check_references(text, codebase, UNMETERED, soon())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_marked_in_texts_and_taken_out_of_lists(codebase: Codeb
     value = {"text": "In src/app.py:1 and src/app.py:9.", "places": ["src/app.py:2", "src/app.py:9"], "n": 3}
     verdict = judged(codebase, str(value))
     assert verdict.held == 2
-    assert corrected(value, verdict.wrong) == {
+    assert remove_wrong_references(value, verdict.wrong) == {
         "text": "In src/app.py:1 and src/app.py:9 [not there].",
         "places": ["src/app.py:2"],
         "n": 3,
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_marked_in_texts_and_taken_out_of_lists(codebase: Codeb
 
 def test_what_no_budget_is_left_to_check_does_not_count_as_checked(codebase: Codebase) -> None:
     """P2, P3"""
-    verdict = judge("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), soon())
+    verdict = check_references("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), soon())
     assert verdict.held == 1 and verdict.wrong == {"src/app.py:2"}
 
 

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from retinue.core import OutputLine, ProcessIdentity, RunContext, Task
-from retinue.executors import CommandConfig, CommandExecutor, Template, find_bubblewrap, sandboxed_check
+from retinue.executors import (
+    CommandConfig,
+    CommandExecutor,
+    CommandTemplate,
+    find_bubblewrap,
+    sandbox_project_check,
+)
 from retinue.executors.process import Program
 
 pytestmark = pytest.mark.anyio
@@ -30,12 +36,14 @@ async def checked(home: Path, script: str) -> str:
         pytest.skip("bubblewrap is not here, or may not make a sandbox")
 
     def enclosed(program: Program) -> Program:
-        return sandboxed_check(sandbox, home, home / "data", program)
+        return sandbox_project_check(sandbox, home, home / "data", program)
 
     async def ignore(_: OutputLine | ProcessIdentity) -> None: ...
 
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    executor = CommandExecutor(CommandConfig(Template(("/bin/sh", "-c", script))), environment, enclosed)
+    executor = CommandExecutor(
+        CommandConfig(CommandTemplate(("/bin/sh", "-c", script))), environment, enclosed
+    )
     context = RunContext("test-check", home / "project", 30, ignore, ignore)
     outcome = await executor.run(Task("check", ""), context)
     assert outcome.exit_code is not None

@@ -16,10 +16,9 @@ import psutil
 import pytest
 
 from retinue.core import ProcessIdentity, ProgramFailed
-from retinue.executors import reapers
+from retinue.executors import end_processes, fork_server
 from retinue.executors.process import ProcessGroup
-from retinue.executors.process.identity import identify, lives
-from retinue.executors.sweep import sweep
+from retinue.executors.process.identity import identify, is_alive
 from tests.executors.process_trees import (
     STUBBORN_FAMILY,
     STUBBORN_FAMILY_SIZE,
@@ -121,8 +120,8 @@ async def test_a_killed_nursery_takes_no_program_along_and_another_takes_its_pla
 
 async def test_a_nursery_ends_with_the_last_scope_that_shares_it(tmp_path: Path) -> None:
     """P5: nothing outlives its scope, and no scope takes it from another."""
-    with reapers.shared():
-        with reapers.shared():
+    with fork_server.shared():
+        with fork_server.shared():
             async with ProcessGroup.start(python("say(1)", tmp_path), stdin=b"", on_output=Ears()) as group:
                 await group.wait()
         assert len(psutil.Process().children()) == 1
@@ -166,9 +165,9 @@ async def test_what_a_server_and_its_keeper_left_when_both_were_killed_is_swept(
             os.kill(process.pid, number)
             os.kill(keeper.pid, number)
         process.wait()
-        wait_until(lambda: not lives(keeper))
+        wait_until(lambda: not is_alive(keeper))
         daemons = left_of(family)
         assert daemons, "the daemons at least survive the keeper"
-        assert await sweep({"swept": daemons[0]}, grace=0.1) == set()
+        assert end_processes([daemons[0]], ["swept"], 0.1) == set()
     assert left_of(family) == []
     assert marked("swept") == []

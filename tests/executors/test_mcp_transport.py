@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from retinue.core import McpServer, OutputLine, ProcessIdentity, Unavailable
-from retinue.executors.mcp_transport import McpDoor
-from retinue.executors.process import MARK
+from retinue.executors.mcp_transport import McpConnector
+from retinue.executors.process import RUN_ID_VARIABLE
 from retinue.executors.process.identity import identify
 from retinue.redaction import SecretRedactor
 from retinue.tools import McpTools, Toolbox
@@ -44,7 +44,7 @@ async def serving(
     folder: Path, *servers: McpServer, environment: dict[str, str] | None = None, call_s: float = 5.0
 ) -> AsyncGenerator[tuple[Toolbox, McpTools, Log]]:
     log = Log()
-    door = McpDoor(RUN, folder, log, {**os.environ, **(environment or {})}, grace=0.1)
+    door = McpConnector(RUN, folder, log, {**os.environ, **(environment or {})}, grace=0.1)
     async with McpTools(servers, door.connect, call_s) as mcp:
         yield Toolbox(await mcp.tools(), SecretRedactor()), mcp, log
 
@@ -74,7 +74,7 @@ async def test_a_server_sees_an_allowlisted_environment_and_its_own_variables(tm
     server = small_server(env={"TOKEN": "${GIVEN}", "PLAIN": "1"})
     async with serving(tmp_path, server, environment={"GIVEN": "given", "OTHER_KEY": "x"}) as (box, _, _):
         seen = json.loads(await answer(box, "env", tokens=5_000))
-    assert seen["TOKEN"] == "given" and seen["PLAIN"] == "1" and seen[MARK] == RUN
+    assert seen["TOKEN"] == "given" and seen["PLAIN"] == "1" and seen[RUN_ID_VARIABLE] == RUN
     assert "OTHER_KEY" not in seen and "GIVEN" not in seen and "RETINUE_DATA_DIR" not in seen
 
 
@@ -87,7 +87,7 @@ async def test_a_failure_of_the_run_passes_through_as_it_is(tmp_path: Path) -> N
 
 
 async def test_nothing_is_started_before_it_is_needed(tmp_path: Path) -> None:
-    door = McpDoor(RUN, tmp_path, Log(), os.environ)
+    door = McpConnector(RUN, tmp_path, Log(), os.environ)
     async with McpTools([small_server()], door.connect):
         assert marked(RUN) == []
 

@@ -48,7 +48,7 @@ class ReferenceVerdict:
         return f"references that do not hold: {len(self.wrong)} of {total} ({some})"
 
 
-def judge(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
+def check_references(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
     """Which references of a text hold. What a budget leaves no room to check does not (P2)."""
     claims: dict[str, tuple[Claim, ...]] = {}
     wrong: set[str] = set()
@@ -64,7 +64,7 @@ def judge(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> Refe
     return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong))
 
 
-def corrected(value: Json, wrong: frozenset[str]) -> Json:
+def remove_wrong_references(value: Json, wrong: frozenset[str]) -> Json:
     """The value without what is wrong: taken out of lists, marked within texts."""
     if not wrong:
         return value
@@ -72,10 +72,12 @@ def corrected(value: Json, wrong: frozenset[str]) -> Json:
         return _REFERENCE.sub(lambda found: found[0] + MARK if found[0] in wrong else found[0], value)
     if isinstance(value, list):
         return [
-            corrected(item, wrong) for item in value if not (isinstance(item, str) and item.strip() in wrong)
+            remove_wrong_references(item, wrong)
+            for item in value
+            if not (isinstance(item, str) and item.strip() in wrong)
         ]
     if isinstance(value, Mapping):
-        return {name: corrected(item, wrong) for name, item in value.items()}
+        return {name: remove_wrong_references(item, wrong) for name, item in value.items()}
     return value
 
 
