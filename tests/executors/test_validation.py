@@ -40,7 +40,7 @@ from retinue.executors import (
     WithSession,
     WithValidation,
 )
-from retinue.executors.wrappers.validation import MOST_TRIES
+from retinue.executors.wrappers.validation import MAX_ATTEMPTS
 from tests.executors import acp_agent
 from tests.executors.cli_fakes import TASK, Stage, worker
 
@@ -179,7 +179,7 @@ async def test_session_that_is_lost_meanwhile_costs_no_try(stage: Stage) -> None
 async def test_after_two_retries_it_is_an_error_with_the_raw_text_P3(stage: Stage) -> None:
     speaker = Speaker("a", "b", "the last\nwords", '{"n": 7}')
     outcome = await validate(stage, speaker)
-    assert len(speaker.prompts) == MOST_TRIES == 3
+    assert len(speaker.prompts) == MAX_ATTEMPTS == 3
     assert isinstance(outcome.error, OutputInvalid)
     assert (outcome.error.code, outcome.error.data["tries"]) == ("output_invalid", 3)
     assert "in 3 tries" in outcome.error.message
@@ -204,7 +204,7 @@ async def test_each_try_may_spend_what_the_others_left_P2(stage: Stage) -> None:
         Budget(steps=2, wall_ms=9),
     ]
     assert isinstance(outcome.error, OutputInvalid)
-    assert "in 2 tries, and nothing is left to spend on another" in outcome.error.message
+    assert "in 2 tries, and the budget is too small for another" in outcome.error.message
 
 
 async def test_deadline_is_one_for_all_tries_P2(stage: Stage) -> None:
@@ -241,7 +241,7 @@ tries = Path("tries")
 tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
 told = sys.stdin.read()
 Path("told").write_text(told)
-print('{"n": %s}' % (7 if "not valid" in told or "no valid answer" in told else '"seven"'))
+print('{"n": %s}' % (7 if "not valid" in told or "not a valid answer" in told else '"seven"'))
 """
 
 
@@ -285,7 +285,7 @@ async def test_claude_goes_on_in_its_session_though_the_agent_keeps_none(stage: 
     first, second = map(json.loads, (stage.workspace / "calls.jsonl").read_text().splitlines())
     assert "--no-session-persistence" not in first["argv"]
     assert second["argv"][second["argv"].index("--resume") + 1] == "s9"
-    assert "no valid answer" in second["told"]
+    assert "not a valid answer" in second["told"]
 
 
 async def test_agent_on_acp_that_knows_no_sessions_gets_the_whole_task(stage: Stage) -> None:

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from retinue.core import (
     DeadlineExceeded,
+    InternalError,
     LimitExceeded,
     ModelFailed,
     ProcessIdentity,
@@ -74,8 +75,8 @@ class ProgramRun:
         self.exit_code: int | None = None
         """None if the program did not exit by itself."""
         self.error: RetinueError | None = None
-        """Why the run was ended early: the deadline, a limit, a lost program, or an error of the dialogue with
-        it. An exit code is not an error here, because its meaning depends on the program."""
+        """Why the run ended early: its deadline, a limit, a lost program or a failed dialogue with it. A
+        failing exit code is not an error here, because its meaning depends on the program."""
         self.survivors: tuple[ProcessIdentity, ...] = ()
         """Processes that could not be ended."""
         self._program = program
@@ -93,17 +94,19 @@ class ProgramRun:
 
         Writes `stdin` to the program and closes its stdin; if it is None, the caller writes to `group.stdin`.
 
-        Raises if the program cannot start. The errors described at `error` end the block and are stored
-        there; all other errors pass through.
+        Raises if the program cannot start. The errors that `error` describes end the block and are
+        stored there. All other errors pass through.
         """
         began = time.monotonic()
         deadline = asyncio.timeout(self._seconds)
         try:
-            async with deadline:
-                async with ProcessGroup.start(
+            async with (
+                deadline,
+                ProcessGroup.start(
                     self._program, stdin=stdin, on_output=self._output.take, on_start=self._on_start
-                ) as self._group:
-                    yield self._group
+                ) as self._group,
+            ):
+                yield self._group
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -120,7 +123,8 @@ class ProgramRun:
 
     async def wait(self) -> int:
         """Wait until the program exits, and return its exit code. A cancelled caller may wait again."""
-        assert self._group is not None, "wait() belongs inside the block of start()"
+        if self._group is None:
+            raise InternalError("wait() was called before start()")
         self.exit_code = await self._group.wait()
         return self.exit_code
 

@@ -36,7 +36,7 @@ MARGIN_SECONDS = 2.0
 """How much longer than its own limits a reaper may take before the server ends the processes itself."""
 STREAM_LIMIT = 1 << 16
 
-Report = list[str]
+ReaperReport = list[str]
 """The words of one line from the reaper."""
 
 
@@ -178,7 +178,7 @@ class ReapedProcess:
         """End the program and everything it started. Returns the processes that could not be ended."""
         if not self._control.is_closing():
             self._control.write_eof()
-        ended: Report | None = None
+        ended: ReaperReport | None = None
         with suppress(TimeoutError):
             async with asyncio.timeout(self._program.grace + KILL_SECONDS + MARGIN_SECONDS):
                 ended = await _result(self._reports.ended)
@@ -206,10 +206,10 @@ class _Reports(asyncio.Protocol):
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.first: asyncio.Future[Report | None] = loop.create_future()
+        self.first: asyncio.Future[ReaperReport | None] = loop.create_future()
         """Whether the program was started."""
-        self.exited: asyncio.Future[Report | None] = loop.create_future()
-        self.ended: asyncio.Future[Report | None] = loop.create_future()
+        self.exited: asyncio.Future[ReaperReport | None] = loop.create_future()
+        self.ended: asyncio.Future[ReaperReport | None] = loop.create_future()
         self._incomplete = b""
 
     def data_received(self, data: bytes) -> None:
@@ -224,7 +224,7 @@ class _Reports(asyncio.Protocol):
                 future.set_result(None)
 
 
-async def _result(future: asyncio.Future[Report | None]) -> Report | None:
+async def _result(future: asyncio.Future[ReaperReport | None]) -> ReaperReport | None:
     """Wait for a report. Unlike `await future`, a cancellation does not cancel the future."""
     await asyncio.wait({future})
     return future.result()

@@ -116,5 +116,5 @@ def require_bubblewrap(env: Mapping[str, str]) -> Bubblewrap:
         return sandbox
     raise Unavailable(
         "the agent needs bubblewrap, which is not installed or cannot create a sandbox on this system",
-        hint="install bubblewrap or run `retinue doctor`; `sandbox: none` in the agent's file runs it without",
+        hint="install bubblewrap or run `retinue doctor`; `sandbox: none` in the agent's file disables it",
     )
