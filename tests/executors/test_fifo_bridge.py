@@ -1,4 +1,4 @@
-"""The pipes between a container and the server: what is said passes, whoever plants what (P6)."""
+"""The pipes between a container and the server pass data on, and planted links lead nowhere (P6)."""
 
 from __future__ import annotations
 
@@ -19,114 +19,118 @@ from anyio.abc import Process, SocketStream
 from retinue.executors.cli import SOCKET, TOKEN
 from retinue.executors.sandbox import FifoBridge
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="pipes of Linux")]
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux pipes")]
 
 
 @dataclass
-class Outside:
-    """The server: it notes who comes, and says everything again."""
+class EchoServer:
+    """The server: records the tokens it receives and echoes everything else."""
 
     tokens: list[str] = field(default_factory=list[str])
 
-    async def serve(self, line: SocketStream) -> None:
-        async with line:
-            token, _, rest = (await line.receive()).partition(b"\n")
+    async def serve(self, connection: SocketStream) -> None:
+        async with connection:
+            token, _, rest = (await connection.receive()).partition(b"\n")
             self.tokens.append(token.decode())
             if rest:
-                await line.send(rest)
-            async for data in line:
-                await line.send(data)
+                await connection.send(rest)
+            async for data in connection:
+                await connection.send(data)
 
 
 @dataclass
-class Room:
+class OpenBridge:
     folder: Path
-    door: FifoBridge
-    outside: Outside
+    bridge: FifoBridge
+    server: EchoServer
 
     @property
     def pipes(self) -> Path:
         return self.folder / "child"
 
     @asynccontextmanager
-    async def visitor(self) -> AsyncGenerator[Process]:
-        """The script, as something in a container would start it."""
-        async with await anyio.open_process(["sh", str(self.door.script)], stderr=subprocess.PIPE) as process:
+    async def client(self) -> AsyncGenerator[Process]:
+        """Start the script, as a program in a container would."""
+        async with await anyio.open_process(
+            ["sh", str(self.bridge.script)], stderr=subprocess.PIPE
+        ) as process:
             yield process
 
-    async def said_again(self, text: bytes) -> bytes:
-        async with self.visitor() as process:
+    async def echo(self, text: bytes) -> bytes:
+        async with self.client() as process:
             assert process.stdin and process.stdout
             await process.stdin.send(text)
-            said = b""
-            while len(said) < len(text):
-                said += await process.stdout.receive()
+            received = b""
+            while len(received) < len(text):
+                received += await process.stdout.receive()
             await process.stdin.aclose()
             await process.wait()
-            return said
+            return received
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110 (files set no event)
+    while not holds():  # noqa: ASYNC110 (no event reports a change of a file)
         await anyio.sleep(0.01)
 
 
 @pytest.fixture
-async def room(tmp_path: Path) -> AsyncGenerator[Room]:
-    outside = Outside()
+async def bridge_run(tmp_path: Path) -> AsyncGenerator[OpenBridge]:
+    server = EchoServer()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/s"
         async with (
             await anyio.create_unix_listener(path) as listener,
             anyio.create_task_group() as group,
         ):
-            group.start_soon(listener.serve, outside.serve)
+            group.start_soon(listener.serve, server.serve)
             (tmp_path / "run").mkdir()
-            door = FifoBridge(tmp_path / "run", {SOCKET: path, TOKEN: "the-token"})
-            async with door.open():
+            bridge = FifoBridge(tmp_path / "run", {SOCKET: path, TOKEN: "the-token"})
+            async with bridge.open():
                 with anyio.fail_after(5):
-                    yield Room(tmp_path / "run", door, outside)
+                    yield OpenBridge(tmp_path / "run", bridge, server)
             group.cancel_scope.cancel()
 
 
-async def test_what_is_said_inside_is_heard_and_answered_under_the_runs_token(room: Room) -> None:
-    assert await room.said_again(b"hello\n") == b"hello\n"
-    assert room.outside.tokens == ["the-token"]
-    assert "the-token" not in room.door.script.read_text(encoding="utf-8")
+async def test_data_from_the_container_reaches_the_server_with_the_token_of_the_run(
+    bridge_run: OpenBridge,
+) -> None:
+    assert await bridge_run.echo(b"hello\n") == b"hello\n"
+    assert bridge_run.server.tokens == ["the-token"]
+    assert "the-token" not in bridge_run.bridge.script.read_text(encoding="utf-8")
 
 
-async def test_more_than_a_pipe_holds_passes_in_both_directions(room: Room) -> None:
+async def test_more_data_than_a_pipe_holds_passes_in_both_directions(bridge_run: OpenBridge) -> None:
     text = b"0123456789abcdef" * (1 << 16)
-    assert await room.said_again(text) == text
+    assert await bridge_run.echo(text) == text
 
 
-async def test_one_visitor_follows_another_and_two_do_not_mix(room: Room) -> None:
-    async with room.visitor() as first:
+async def test_clients_connect_one_after_another_and_never_two_at_once(bridge_run: OpenBridge) -> None:
+    async with bridge_run.client() as first:
         assert first.stdin and first.stdout
         await first.stdin.send(b"first\n")
         assert await first.stdout.receive() == b"first\n"
-        async with room.visitor() as second:
+        async with bridge_run.client() as second:
             assert await second.wait() == 1
             assert second.stderr
             assert b"another process of this run" in await second.stderr.receive()
         await first.stdin.aclose()
         await first.wait()
-    await until(lambda: not (room.pipes / "busy").exists())
-    assert await room.said_again(b"third\n") == b"third\n"
-    assert room.outside.tokens == ["the-token"] * 2
+    await until(lambda: not (bridge_run.pipes / "busy").exists())
+    assert await bridge_run.echo(b"third\n") == b"third\n"
+    assert bridge_run.server.tokens == ["the-token"] * 2
 
 
 @pytest.mark.parametrize("name", ["in", "out", "busy"])
-async def test_link_that_is_planted_inside_leads_nowhere_P6(room: Room, name: str, tmp_path: Path) -> None:
+async def test_planted_symlink_is_not_followed_P6(bridge_run: OpenBridge, name: str, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("untouched", encoding="utf-8")
-    speaking = await anyio.to_thread.run_sync(os.open, room.pipes / "in", os.O_WRONLY)
-    planted = room.pipes / name
+    pipe = await anyio.to_thread.run_sync(os.open, bridge_run.pipes / "in", os.O_WRONLY)
+    planted = bridge_run.pipes / name
     planted.unlink(missing_ok=True)
     planted.symlink_to(victim)
-    os.write(speaking, b"hello\n")
-    await until(lambda: bool(room.outside.tokens))
-    os.close(speaking)
+    os.write(pipe, b"hello\n")
+    await until(lambda: bool(bridge_run.server.tokens))
+    os.close(pipe)
     if name == "busy":
-        await until(lambda: not planted.is_symlink())  # the link goes, not what it names
+        await until(lambda: not planted.is_symlink())  # the link is removed, not its target
     assert victim.read_text(encoding="utf-8") == "untouched"

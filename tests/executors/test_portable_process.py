@@ -14,7 +14,7 @@ from retinue.core import ProcessIdentity
 from retinue.executors.process.environment import RUN_ID_VARIABLE
 from retinue.executors.process.identity import identify, is_alive
 from retinue.executors.process.portable_process import end_processes
-from tests.executors.process_trees import BASICS, left_of, wait_until
+from tests.executors.process_trees import BASICS, still_alive, wait_until
 
 GRACE = 0.1
 
@@ -63,7 +63,7 @@ def test_processes_of_other_runs_and_of_no_run_are_not_touched() -> None:
         with sleeper("ours") as ours:
             end_processes([ours], ["ours"], GRACE)
             assert not is_alive(ours)
-        assert left_of({theirs, similar, unmarked}) == sorted(
+        assert still_alive({theirs, similar, unmarked}) == sorted(
             {theirs, similar, unmarked}, key=lambda identity: identity.pid
         )
 

@@ -1,4 +1,4 @@
-"""Who dies by `kill -9` takes the whole tree along: the server, its keeper, or both."""
+"""The whole tree ends if the server, its reaper or both are killed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from retinue.executors import end_processes, fork_server
 from retinue.executors.process import ProcessGroup
 from retinue.executors.process.identity import identify, is_alive
 from tests.executors.process_trees import (
-    STUBBORN_FAMILY,
-    STUBBORN_FAMILY_SIZE,
-    Ears,
-    keeper_of,
-    left_of,
-    marked,
+    STUBBORN_TREE,
+    STUBBORN_TREE_SIZE,
+    OutputRecorder,
+    processes_of_run,
     python,
+    reaper_of,
+    still_alive,
     wait_until,
 )
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(sys.platform != "linux", reason="needs a keeper"),
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux has reapers"),
 ]
 PROJECT = Path(__file__).parents[2]
 
@@ -47,91 +47,97 @@ def server(run_id: str, cwd: Path) -> Generator[subprocess.Popen[str]]:
             process.kill()
 
 
-def family_of(process: subprocess.Popen[str]) -> set[ProcessIdentity]:
-    """The family, once all of it has spoken."""
+def read_tree(process: subprocess.Popen[str]) -> set[ProcessIdentity]:
+    """Return the processes of the tree, once each has printed its number."""
     assert process.stdout
     assert process.stdout.readline() == "starting\n"
-    said = [process.stdout.readline() for _ in range(STUBBORN_FAMILY_SIZE)]
-    family = {identity for line in said if (identity := identify(int(line.split()[1])))}
-    assert len(family) == STUBBORN_FAMILY_SIZE
-    return family
+    said = [process.stdout.readline() for _ in range(STUBBORN_TREE_SIZE)]
+    tree = {identity for line in said if (identity := identify(int(line.split()[1])))}
+    assert len(tree) == STUBBORN_TREE_SIZE
+    return tree
 
 
-def keepers_of(pid: int) -> list[ProcessIdentity]:
-    """The server's nursery, if there is one by now, and the keepers below it."""
+def helpers_of(pid: int) -> list[ProcessIdentity]:
+    """Return the server's fork server, if it has one by now, and its reapers."""
     helpers = [
-        child for nursery in psutil.Process(pid).children() for child in (nursery, *nursery.children())
+        child
+        for fork_server_process in psutil.Process(pid).children()
+        for child in (fork_server_process, *fork_server_process.children())
     ]
     return [helper for child in helpers if (helper := identify(child.pid))]
 
 
-def test_a_killed_server_takes_the_whole_tree_with_it_within_two_seconds(tmp_path: Path) -> None:
-    """P5: no child process survives, though its own grace would be a minute."""
+def test_the_whole_tree_ends_within_two_seconds_after_the_server_is_killed(tmp_path: Path) -> None:
+    """P5: no child process survives, although its own grace is a minute."""
     with server("killed-server", tmp_path) as process:
-        family = family_of(process)
-        nursery, keeper = keepers_of(process.pid)
+        tree = read_tree(process)
+        fork_server_process, reaper = helpers_of(process.pid)
         process.kill()
-        wait_until(lambda: left_of({*family, nursery, keeper}) == [], seconds=2.0)
-    assert marked("killed-server") == []
+        wait_until(lambda: still_alive({*tree, fork_server_process, reaper}) == [], seconds=2.0)
+    assert processes_of_run("killed-server") == []
 
 
 @pytest.mark.parametrize("delay_ms", [0, 5, 10, 20, 40, 80])
-def test_a_server_killed_at_any_instant_of_a_start_leaves_nothing(tmp_path: Path, delay_ms: int) -> None:
-    """P5: between the keeper's start, its order, the fork and the exec there is no gap."""
+def test_a_server_killed_at_any_moment_of_a_start_leaves_no_process(tmp_path: Path, delay_ms: int) -> None:
+    """P5: there is no gap between the start of the reaper, its order, the fork and the exec."""
     run_id = f"killed-after-{delay_ms}"
     with server(run_id, tmp_path) as process:
         assert process.stdout
         assert process.stdout.readline() == "starting\n"
-        time.sleep(delay_ms / 1000)  # the instant is the input here, nothing is waited for
-        keepers = set(keepers_of(process.pid))
+        time.sleep(delay_ms / 1000)  # the moment is the input of this test; it waits for nothing
+        reapers = set(helpers_of(process.pid))
         process.kill()
         process.wait()
-        wait_until(lambda: left_of(keepers) == [] and marked(run_id) == [], seconds=3.0)
+        wait_until(lambda: still_alive(reapers) == [] and processes_of_run(run_id) == [], seconds=3.0)
 
 
-async def test_a_killed_keeper_is_noticed_and_what_it_kept_is_ended(tmp_path: Path) -> None:
-    """P5, P8: its death is an error of the run, and daemons are found by their mark."""
-    ears, family = Ears(), set[ProcessIdentity]()
+async def test_a_killed_reaper_is_an_error_and_its_tree_is_ended(tmp_path: Path) -> None:
+    """P5, P8: the run fails, and its daemons are found by their run id."""
+    recorder, tree = OutputRecorder(), set[ProcessIdentity]()
     with pytest.raises(ProgramFailed, match="was lost"):
         async with ProcessGroup.start(
-            python(STUBBORN_FAMILY, tmp_path, run_id="killed-keeper"), stdin=b"", on_output=ears
+            python(STUBBORN_TREE, tmp_path, run_id="killed-reaper"), stdin=b"", on_output=recorder
         ) as group:
-            family = await ears.family()
-            keeper_of(group).kill()
+            tree = await recorder.processes()
+            reaper_of(group).kill()
             await group.wait()
-    assert family
-    assert left_of(family) == []
+    assert tree
+    assert still_alive(tree) == []
 
 
-async def test_a_killed_nursery_takes_no_program_along_and_another_takes_its_place(tmp_path: Path) -> None:
-    """P5: its keepers go on, keep what they had, and still obey."""
-    first, second = Ears(), Ears()
-    async with ProcessGroup.start(python(STUBBORN_FAMILY, tmp_path), stdin=b"", on_output=first):
-        family = await first.family()
-        [nursery] = psutil.Process().children()
-        nursery.kill()
-        await anyio.to_thread.run_sync(wait_until, lambda: nursery.status() == psutil.STATUS_ZOMBIE)
+async def test_programs_survive_a_killed_fork_server_and_another_one_starts(tmp_path: Path) -> None:
+    """P5: its reapers keep running and can still be ended."""
+    first, second = OutputRecorder(), OutputRecorder()
+    async with ProcessGroup.start(python(STUBBORN_TREE, tmp_path), stdin=b"", on_output=first):
+        tree = await first.processes()
+        [fork_server_process] = psutil.Process().children()
+        fork_server_process.kill()
+        await anyio.to_thread.run_sync(
+            wait_until, lambda: fork_server_process.status() == psutil.STATUS_ZOMBIE
+        )
         async with ProcessGroup.start(python("say(1)", tmp_path), stdin=b"", on_output=second) as group:
             assert await group.wait() == 0
         assert second.lines == ["1"]
-        assert left_of(family) == sorted(family, key=lambda identity: identity.pid)
-    assert left_of(family) == []
+        assert still_alive(tree) == sorted(tree, key=lambda identity: identity.pid)
+    assert still_alive(tree) == []
 
 
-async def test_a_nursery_ends_with_the_last_scope_that_shares_it(tmp_path: Path) -> None:
-    """P5: nothing outlives its scope, and no scope takes it from another."""
+async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(tmp_path: Path) -> None:
+    """P5: an inner scope does not end the fork server of an outer one."""
     with fork_server.shared():
         with fork_server.shared():
-            async with ProcessGroup.start(python("say(1)", tmp_path), stdin=b"", on_output=Ears()) as group:
+            async with ProcessGroup.start(
+                python("say(1)", tmp_path), stdin=b"", on_output=OutputRecorder()
+            ) as group:
                 await group.wait()
         assert len(psutil.Process().children()) == 1
     assert psutil.Process().children() == []
 
 
 @pytest.mark.slow
-async def test_a_stopped_keeper_does_not_hold_up_the_ending_forever(tmp_path: Path) -> None:
-    """P7: a program may stop its keeper; then the server does the work, orphans without a mark included."""
-    ears = Ears()
+async def test_a_stopped_reaper_does_not_block_the_end_forever(tmp_path: Path) -> None:
+    """P7: if a program stops its reaper, the server ends the tree, including orphans without a run id."""
+    recorder = OutputRecorder()
     code = """
 stubborn()
 def hide():
@@ -140,34 +146,37 @@ def hide():
 daemon(hide)
 live()
 """
-    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears) as group:
-        family = await ears.family(2)
-        keeper_of(group).suspend()
-    assert left_of(family) == []
+    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=recorder) as group:
+        tree = await recorder.processes(2)
+        reaper_of(group).suspend()
+    assert still_alive(tree) == []
 
 
-async def test_a_keeper_asked_to_stop_ends_its_tree_first(tmp_path: Path) -> None:
-    """P5: a service manager sends TERM to every process of a service, keepers included."""
-    ears = Ears()
-    async with ProcessGroup.start(python(STUBBORN_FAMILY, tmp_path), stdin=b"", on_output=ears) as group:
-        family = await ears.family()
-        keeper_of(group).send_signal(signal.SIGTERM)
+async def test_a_reaper_that_gets_sigterm_ends_its_tree_first(tmp_path: Path) -> None:
+    """P5: a service manager sends SIGTERM to every process of a service, including reapers."""
+    recorder = OutputRecorder()
+    async with ProcessGroup.start(python(STUBBORN_TREE, tmp_path), stdin=b"", on_output=recorder) as group:
+        tree = await recorder.processes()
+        reaper_of(group).send_signal(signal.SIGTERM)
         assert await group.wait() == -signal.SIGKILL
-        await anyio.to_thread.run_sync(wait_until, lambda: left_of(family) == [])
+        await anyio.to_thread.run_sync(wait_until, lambda: still_alive(tree) == [])
 
 
-async def test_what_a_server_and_its_keeper_left_when_both_were_killed_is_swept(tmp_path: Path) -> None:
-    """P5: the next start finds the recorded process's kin by their mark."""
-    with server("swept", tmp_path) as process:
-        family = family_of(process)
-        _, keeper = keepers_of(process.pid)
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # so that neither sees the other die
+async def test_processes_left_by_a_killed_server_and_a_killed_reaper_can_be_ended(tmp_path: Path) -> None:
+    """P5: the next server finds the processes by their run id."""
+    with server("both-killed", tmp_path) as process:
+        tree = read_tree(process)
+        _, reaper = helpers_of(process.pid)
+        for number in (
+            signal.SIGSTOP,
+            signal.SIGKILL,
+        ):  # stopped first, so that neither notices the death of the other
             os.kill(process.pid, number)
-            os.kill(keeper.pid, number)
+            os.kill(reaper.pid, number)
         process.wait()
-        wait_until(lambda: not is_alive(keeper))
-        daemons = left_of(family)
-        assert daemons, "the daemons at least survive the keeper"
-        assert end_processes([daemons[0]], ["swept"], 0.1) == set()
-    assert left_of(family) == []
-    assert marked("swept") == []
+        wait_until(lambda: not is_alive(reaper))
+        daemons = still_alive(tree)
+        assert daemons, "at least the daemons survive the reaper"
+        assert end_processes([daemons[0]], ["both-killed"], 0.1) == set()
+    assert still_alive(tree) == []
+    assert processes_of_run("both-killed") == []

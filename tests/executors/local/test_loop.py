@@ -30,7 +30,7 @@ from retinue.executors.local.system_prompt import CUT, system_prompt
 from retinue.models.scripted import calls, says, together
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
-from tests.executors.process_trees import marked
+from tests.executors.process_trees import processes_of_run
 from tests.tools.tool_support import metered, spent
 
 pytestmark = pytest.mark.anyio
@@ -245,9 +245,9 @@ async def test_a_cancel_leaves_no_process_of_the_agents_servers(tmp_path: Path) 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(trial.run, TASK, model)
             await model.halted.wait()
-            assert marked("run-1")
+            assert processes_of_run("run-1")
             tasks.cancel_scope.cancel()
-    assert marked("run-1") == []
+    assert processes_of_run("run-1") == []
 
 
 async def test_an_agents_servers_serve_and_their_troubles_are_noted(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ async def test_an_agents_servers_serve_and_their_troubles_are_noted(tmp_path: Pa
     assert [tool.name for tool in trial.prompts[0].tools] == ["read_file", "mcp__small__echo"]
     assert trial.told() == "pong"
     assert outcome.notes == ("the MCP server small has no tool absent",)
-    assert marked("run-1") == []
+    assert processes_of_run("run-1") == []
 
 
 async def test_what_an_agents_servers_are_given_is_hidden_before_they_can_tell_it_P6(tmp_path: Path) -> None:
