@@ -1,4 +1,7 @@
-"""The ways to perform one task. Knows nothing of queues, budgets or what a run is recorded as."""
+"""The executors: each performs one task, with a coding CLI, a local model or any program.
+
+Knows nothing of queues, budgets or how runs are recorded.
+"""
 
 from typing import TYPE_CHECKING
 

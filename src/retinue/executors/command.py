@@ -68,8 +68,8 @@ class CommandExecutor:
         )
 
     @contextmanager
-    def starting(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, None]]:
-        """Yield the program that a run would start, for `launch_preview`. A run has no folder of its own."""
+    def preview_program(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, None]]:
+        """Yield the program that a run would start, and no folder, because a run has none of its own."""
         yield self.program(prompt, ctx), None
 
     def program(self, prompt: str, ctx: RunContext) -> Program:

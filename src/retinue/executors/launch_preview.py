@@ -23,6 +23,8 @@ RUN_ID, RUN_FOLDER, PROMPT = "{run_id}", "{run_folder}", "{prompt}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPreview:
+    """What a run would start, and how."""
+
     command: tuple[str, ...] = ()
     """The whole command line, including the sandbox. Empty if the executor starts no program."""
     env: tuple[str, ...] = ()
@@ -63,7 +65,7 @@ def preview_context(
 
 
 def preview_command(executor: CommandExecutor | CommandInContainer, ctx: RunContext) -> LaunchPreview:
-    with executor.starting(PROMPT, ctx) as (program, folder):
+    with executor.preview_program(PROMPT, ctx) as (program, folder):
         task = "as an argument" if PROMPT in "".join(program.argv) else "on stdin"
         preview = _describe(program, ctx, {} if folder is None else {str(folder): RUN_FOLDER})
         return replace(preview, isolation=executor.isolation, task=task)

@@ -162,7 +162,7 @@ class CliLauncher:
             if "project" not in agent.settings:
                 place = replace(place, emptied=_project_settings(profile, ctx.cwd))
             if door:
-                place = replace(place, child=door.script)
+                place = replace(place, bridge_script=door.script)
             yield Prepared(job, command, self.sandbox, place, self._notes(job, profile), door)
 
     def _place(

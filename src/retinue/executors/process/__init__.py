@@ -1,4 +1,8 @@
-"""Starts programs and ends them with everything they started. Knows nothing of agents or sandboxes."""
+"""Starts programs, reads their output and ends them with everything they started.
+
+`ProgramRun` runs one program for an executor. `ProcessGroup` is the layer below: on Linux each program runs
+under a reaper, elsewhere its processes are found in the process table. Knows nothing of agents or sandboxes.
+"""
 
 from typing import TYPE_CHECKING
 

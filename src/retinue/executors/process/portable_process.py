@@ -127,6 +127,8 @@ class _ExitProtocol(asyncio.subprocess.SubprocessStreamProtocol):
 
 @dataclass(frozen=True, slots=True)
 class FoundProcesses:
+    """The result of a search in the process table."""
+
     living: frozenset[ProcessIdentity]
     groups: frozenset[int]
     """The process groups of the processes that were found, including those that ended meanwhile: other

@@ -29,6 +29,8 @@ for all arguments together."""
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    """A program to run."""
+
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
     """The whole environment; never shown."""
@@ -81,6 +83,8 @@ def start_error(name: str, step: str, number: int) -> RetinueError:
 
 @dataclass(frozen=True, slots=True)
 class CommandTemplate:
+    """A command line with placeholders."""
+
     arguments: tuple[str, ...]
     """The program and its arguments. `{prompt}`, `{run_id}` and `{cwd}` are placeholders; `{{` is a brace."""
 
@@ -101,6 +105,7 @@ class CommandTemplate:
         return "prompt" in self._placeholders(self.arguments)
 
     def fill(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the command line with its placeholders replaced."""
         if self.takes_prompt:
             _check_prompt(values["prompt"], self.arguments[0])
         return tuple(

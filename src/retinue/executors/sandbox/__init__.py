@@ -1,4 +1,7 @@
-"""Shuts a program in: bubblewrap, Podman, Docker. Knows nothing of what the program does."""
+"""Restricts what a program can see and change, with bubblewrap, Podman or Docker.
+
+Knows nothing of what the program does.
+"""
 
 from typing import TYPE_CHECKING
 

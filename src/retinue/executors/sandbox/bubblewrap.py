@@ -26,6 +26,8 @@ RESOLVER_FOLDERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkMana
 
 
 class Bubblewrap:
+    """Runs programs with `bwrap`."""
+
     name = "bwrap"
     has_host_programs = True
 

@@ -31,6 +31,8 @@ CLEAR_SECONDS = 20.0
 
 
 class Container:
+    """Runs programs in an image with Podman or Docker."""
+
     has_host_programs = False
 
     def __init__(self, engine: str, image: str) -> None:
@@ -91,8 +93,8 @@ def _mount_options(access: SandboxAccess) -> Iterator[str]:
     for path, mode in mounts.items():
         if path.exists():
             yield from ("--volume", f"{path.resolve()}:{path.resolve()}:{mode}")
-    if access.child is not None:
-        yield from ("--volume", f"{access.child}:{BRIDGE_SCRIPT_PATH}:ro")
+    if access.bridge_script is not None:
+        yield from ("--volume", f"{access.bridge_script}:{BRIDGE_SCRIPT_PATH}:ro")
     for path in (path.resolve() for path in access.emptied):
         yield from ("--tmpfs", str(path)) if path.is_dir() else ("--volume", f"{os.devnull}:{path}:ro")
 

@@ -67,8 +67,8 @@ class CommandInContainer:
         return replace(outcome, facts={**outcome.facts, "isolation": self.isolation})
 
     @contextmanager
-    def starting(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, Path]]:
-        """Yield the program that a run would start, and the run's folder, for `launch_preview`."""
+    def preview_program(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, Path]]:
+        """Yield the program that a run would start, and the run's temporary folder."""
         with self._prepare(ctx) as container:
             folder = container.access.changeable[0]
             yield self._make_executor(container.enclose).program(prompt, replace(ctx, env={})), folder
@@ -82,6 +82,6 @@ class CommandInContainer:
                 network=True if self._agent.network is None else self._agent.network,
                 changeable=(Path(folder), *map(Path, self._agent.folders)),
                 hidden=(self._data_dir,),
-                child=bridge.script if bridge else None,
+                bridge_script=bridge.script if bridge else None,
             )
             yield _ContainerRun(self._sandbox, access, bridge)

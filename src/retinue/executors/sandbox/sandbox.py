@@ -39,11 +39,13 @@ class SandboxAccess:
     """Folders that the program must not see, such as our data folder with the secrets of other runs."""
     emptied: tuple[Path, ...] = ()
     """Files and folders that the program finds empty."""
-    child: Path | None = None
+    bridge_script: Path | None = None
     """The script that connects the run to this server, if the sandbox has no programs of this machine."""
 
 
 class Sandbox(Protocol):
+    """Restricts what a program can see and change."""
+
     name: str
     """The value of `isolation` in a result."""
     has_host_programs: bool

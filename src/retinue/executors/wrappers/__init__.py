@@ -1,4 +1,4 @@
-"""Wraps any executor: sessions, worktrees, acceptance commands, promised JSON."""
+"""Wrappers that add a feature to any executor: sessions, worktrees, acceptance commands and valid JSON."""
 
 from typing import TYPE_CHECKING
 

@@ -38,6 +38,8 @@ _TOP_LEVEL_DOMAINS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVerdict:
+    """Which references of an answer are right and which are wrong."""
+
     held: int
     """How many references are right."""
     wrong: frozenset[str]

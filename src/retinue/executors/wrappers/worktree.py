@@ -26,6 +26,8 @@ SAFE_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
+    """The git worktree of one run."""
+
     repository: Path
     path: Path
     base: str
