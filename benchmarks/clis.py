@@ -7,7 +7,7 @@ median wall and CPU times, without the stub; then what we add, round by round. E
 its limit.
 
 - `bare`: the CLI as its users start it;
-- `ours`: an agent of ours, with a keeper, a sandbox, a log, and whom it can ask. Its CPU time has that of the
+- `ours`: an agent of ours, with a reaper, a sandbox, a log, and whom it can ask. Its CPU time has that of the
   whole server besides.
 """
 
@@ -100,7 +100,7 @@ class Figures:
 
     wall: list[float] = field(default_factory=list[float])
     cpu: list[float] = field(default_factory=list[float])
-    """Of the CLI with all it starts; with `ours` also of our server, keeper and nursery."""
+    """Of the CLI with all it starts; with `ours` also of our server, reaper and fork server."""
     server: list[float] = field(default_factory=list[float])
     """Of that, this process."""
 

@@ -1,7 +1,7 @@
 """CPU time of this process and of all it starts, whoever collects it: what the kernel counts for a cgroup.
 
 Some programs leave a child behind that works on when they have ended, such as codex. The usage of our
-children does not have it, and what a keeper tells does, so the two cannot be compared. A cgroup takes root,
+children does not have it, and what a reaper reports does, so the two cannot be compared. A cgroup takes root,
 or a system that lets its user make one.
 """
 

@@ -1,8 +1,8 @@
-"""What it costs to run `true` in a process group, against asyncio's own subprocess in the same run.
+"""Measures what it costs to run `true` in a process group, compared with asyncio's own subprocess.
 
     python -m benchmarks.process_start [ROUNDS]
 
-Prints, for each way, the median wall time and the mean CPU time (server and children) from start to end.
+Prints the median wall time and the mean CPU time (server and children) from start to end for each way.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import anyio
 from benchmarks.kept_cpu import CpuMeter
 from retinue.core import StreamName
 from retinue.executors.process import ProcessGroup, Program
-from retinue.executors.process.portable_process import WalkedProcess
-from retinue.executors.process.reaped_process import KeptProcess
+from retinue.executors.process.portable_process import PortableProcess
+from retinue.executors.process.reaped_process import ReapedProcess
 
 TRUE = Program(("true",), {"PATH": "/usr/bin:/bin"}, Path("/"))
 
@@ -37,17 +37,17 @@ async def bare() -> None:
     await process.communicate(b"")
 
 
-async def kept() -> None:
-    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=KeptProcess.spawn) as group:
+async def reaped() -> None:
+    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=ReapedProcess.spawn) as group:
         await group.wait()
 
 
-async def walked() -> None:
-    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=WalkedProcess.spawn) as group:
+async def portable() -> None:
+    async with ProcessGroup.start(TRUE, stdin=b"", on_output=ignore, spawn=PortableProcess.spawn) as group:
         await group.wait()
 
 
-WAYS: dict[str, Callable[[], Awaitable[None]]] = {"bare": bare, "kept": kept, "walked": walked}
+WAYS: dict[str, Callable[[], Awaitable[None]]] = {"bare": bare, "reaped": reaped, "portable": portable}
 
 
 async def main(rounds: int) -> None:
@@ -55,7 +55,7 @@ async def main(rounds: int) -> None:
     cpus: dict[str, list[float]] = {name: [] for name in WAYS}
     meter = CpuMeter()
     for way in WAYS.values():
-        await way()  # imports, caches, and the nursery
+        await way()  # imports, fills caches and starts the fork server
     for _ in range(rounds):
         for name, way in WAYS.items():
             began, before = time.perf_counter(), meter.all()
@@ -66,7 +66,7 @@ async def main(rounds: int) -> None:
         wall, cpu = statistics.median(walls[name]), statistics.mean(cpus[name])
         times_wall = wall / statistics.median(walls["bare"])
         times_cpu = cpu / statistics.mean(cpus["bare"])
-        print(f"{name:7} wall {wall:6.1f} ms ({times_wall:4.1f} x)   CPU {cpu:6.1f} ms ({times_cpu:4.1f} x)")
+        print(f"{name:9} wall {wall:6.1f} ms ({times_wall:4.1f} x)   CPU {cpu:6.1f} ms ({times_cpu:4.1f} x)")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import pytest
 
 from retinue import wiring
 from retinue.core import RunId
-from retinue.executors.process import MARK
+from retinue.executors.process import RUN_ID_VARIABLE
 from retinue.service import RunService, Service
 from tests.clis import echo_server
 from tests.clis.install import PROGRAMS
@@ -78,7 +78,7 @@ class World:
 
 def _mark(process: psutil.Process) -> str | None:
     try:
-        return process.environ().get(MARK)
+        return process.environ().get(RUN_ID_VARIABLE)
     except psutil.Error:
         return None
 

@@ -275,7 +275,7 @@ async def test_answer_that_does_not_fit_goes_back_with_what_is_wrong(
         outcome = await world.run()
         assert (outcome["status"], outcome["result"]) == ("success", {"n": 7})
         last = str(world.stub.requests[-1])
-        assert "That is no valid answer" in last
+        assert "That is not a valid answer" in last
         assert "70" in last, "it sees what it said"
         assert "it is seven" in last, "it went on in its session"
 

@@ -1,4 +1,4 @@
-"""Process trees to be ended, and the means to see that nothing of them is left."""
+"""Fixtures for tests that start processes: both process backends, and a check that no process is left."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retinue.executors import reapers
+from retinue.executors import fork_server
 from retinue.executors.process import Process, Program
-from retinue.executors.process.portable_process import WalkedProcess
-from retinue.executors.process.reaped_process import KeptProcess
+from retinue.executors.process.portable_process import PortableProcess
+from retinue.executors.process.reaped_process import ReapedProcess
 from tests.executors.process_trees import wait_until
 
 
-@pytest.fixture(params=["kept", "walked"])
+@pytest.fixture(params=["reaped", "portable"])
 def spawn(request: pytest.FixtureRequest):
-    """Both ways to hold a tree: Linux has one, every platform has the other."""
-    if request.param == "walked":
-        return spawn_walked
+    """Both process backends: a reaper (Linux only) and the portable one."""
+    if request.param == "portable":
+        return spawn_portable
     if sys.platform != "linux":
-        pytest.skip("a keeper needs a Linux subreaper")
-    return spawn_kept
+        pytest.skip("only Linux has reapers")
+    return spawn_reaped
 
 
-async def spawn_kept(program: Program) -> Process:
-    return await KeptProcess.spawn(program)
+async def spawn_reaped(program: Program) -> Process:
+    return await ReapedProcess.spawn(program)
 
 
-async def spawn_walked(program: Program) -> Process:
-    return await WalkedProcess.spawn(program)
+async def spawn_portable(program: Program) -> Process:
+    return await PortableProcess.spawn(program)
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """P5: after every test here, this process has no child, not even a zombie, and no file left open."""
+    """P5: after each test this process has no children, not even zombies, and no file left open."""
     files = open_files()
     yield
-    reapers.close()
+    fork_server.close()
     wait_until(lambda: not psutil.Process().children(recursive=True))
     wait_until(lambda: open_files() <= files)
 

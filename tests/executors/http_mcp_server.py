@@ -1,4 +1,4 @@
-"""A real MCP server over HTTP, in this process, that notes who comes."""
+"""A real MCP server over HTTP in this process. It records the `Authorization` headers it receives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 @asynccontextmanager
 async def serving_http() -> AsyncGenerator[tuple[str, list[str]]]:
-    """Its address, and the authorizations that it saw."""
+    """Yield its URL and the list of `Authorization` headers."""
     seen: list[str] = []
     server = MCPServer("web")
 

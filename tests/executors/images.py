@@ -1,4 +1,4 @@
-"""Images made of a few programs of this machine: nothing is downloaded."""
+"""Builds container images from a few programs of this machine, without downloading anything."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LIMITS = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096")
 
 @contextmanager
 def image(name: str, folder: Path, *more: str, files: Mapping[str, Path] | None = None) -> Generator[str]:
-    """With these programs besides, these files in these places, and the libraries that all of them need.
+    """Build an image with the usual programs, `more` programs, `files`, and the libraries they need.
 
-    Yields the engine; skips where Podman is missing or cannot run anything.
+    Yields the path of Podman. Skips the test if Podman is missing or cannot run a container.
     """
     podman = shutil.which("podman")
     if podman is None:
-        pytest.skip("podman is not here")
+        pytest.skip("podman is not installed")
     placed = files or {}
     programs = [*map(_program, (*PROGRAMS, *more))]
     archive = folder / "root.tar"
@@ -33,13 +33,13 @@ def image(name: str, folder: Path, *more: str, files: Mapping[str, Path] | None 
         for place, file in placed.items():
             tar.add(file, place)
     if run(podman, "info").returncode:
-        pytest.skip("podman does not work here")
+        pytest.skip("podman does not work on this machine")
     made = run(podman, "import", "--quiet", str(archive), name)
     assert made.returncode == 0, made.stderr
     try:
         tried = run(podman, "run", "--rm", *LIMITS, name, "/bin/sh", "-c", "true")
         if tried.returncode:
-            pytest.skip(f"podman cannot run a container here: {tried.stderr[-200:]}")
+            pytest.skip(f"podman cannot run a container on this machine: {tried.stderr[-200:]}")
         yield podman
     finally:
         run(podman, "rmi", "--force", name)

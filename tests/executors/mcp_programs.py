@@ -1,4 +1,4 @@
-"""A small MCP server as text for `python -c`: it speaks the protocol by hand, so that it starts at once."""
+"""A small MCP server as code for `python -c`. It needs no SDK, so it starts quickly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tool(name):
 def text(words, **more):
     return {"content": [{"type": "text", "text": words}], **more}
 def family():
-    # children that ignore TERM, one of them a daemon, and their numbers
+    # starts children that ignore SIGTERM, one of them a daemon, and returns their numbers
     stubborn()
     r, w = os.pipe()
     def member():

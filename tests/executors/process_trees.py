@@ -1,4 +1,4 @@
-"""Small programs that behave badly, each as text for `python -c`, and how to watch them."""
+"""Small programs that behave badly, as code for `python -c`, and helpers to observe them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import anyio
 import psutil
 
 from retinue.core import ProcessIdentity, StreamName
-from retinue.executors.process import MARK, ProcessGroup, Program
-from retinue.executors.process.identity import identify, lives
+from retinue.executors.process import RUN_ID_VARIABLE, ProcessGroup, Program
+from retinue.executors.process.identity import identify, is_alive
 
 WAIT = 5.0
 
@@ -25,7 +25,7 @@ def fork(role):
         role()
         os._exit(0)
 def daemon(role):
-    # fork, new session, fork again: nobody's child any more
+    # fork, start a new session and fork again, so that the process has no parent
     def middle():
         os.setsid()
         fork(role)
@@ -38,7 +38,7 @@ def stubborn():
         signal.signal(number, signal.SIG_IGN)
 """
 
-STUBBORN_FAMILY = """
+STUBBORN_TREE = """
 stubborn()
 def parent():
     fork(live)
@@ -47,75 +47,77 @@ fork(live)
 daemon(parent)
 live()
 """
-"""Four processes that ignore TERM, two of them daemons; each says `pid N`."""
-STUBBORN_FAMILY_SIZE = 4
+"""Four processes that ignore SIGTERM, two of them daemons. Each prints `pid N`."""
+STUBBORN_TREE_SIZE = 4
 
 
 def python(code: str, cwd: Path, *, run_id: str = "test-run", grace: float = 0.1) -> Program:
-    """A program with the helpers above, started as lightly as Python can be."""
-    env = {"PATH": os.environ["PATH"], MARK: run_id}
+    """A Python program with the helpers above. It starts without site-packages, to be fast."""
+    env = {"PATH": os.environ["PATH"], RUN_ID_VARIABLE: run_id}
     return Program((sys.executable, "-I", "-S", "-c", BASICS + code), env, cwd, grace)
 
 
-class Ears:
-    """Hears what a program says, and lets a test wait for it."""
+class OutputRecorder:
+    """Records the output of a program, and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.heard: dict[StreamName, bytes] = {"stdout": b"", "stderr": b""}
+        self.output: dict[StreamName, bytes] = {"stdout": b"", "stderr": b""}
         self._more = anyio.Event()
 
     async def __call__(self, stream: StreamName, chunk: bytes) -> None:
-        self.heard[stream] += chunk
+        self.output[stream] += chunk
         self._more.set()
         self._more = anyio.Event()
 
     @property
     def lines(self) -> list[str]:
-        return self.heard["stdout"].decode().splitlines()
+        return self.output["stdout"].decode().splitlines()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         with anyio.fail_after(WAIT):
             while not condition():
                 await self._more.wait()
 
-    async def family(self, size: int = STUBBORN_FAMILY_SIZE) -> set[ProcessIdentity]:
-        """The processes that said `pid N`, once so many did."""
-        await self.until(lambda: self.heard["stdout"].count(b"\n") >= size)
+    async def processes(self, size: int = STUBBORN_TREE_SIZE) -> set[ProcessIdentity]:
+        """Return the processes that printed `pid N`, once there are this many."""
+        await self.until(lambda: self.output["stdout"].count(b"\n") >= size)
         found = {identify(int(line.split()[1])) for line in self.lines}
         living = {identity for identity in found if identity}
-        assert len(living) == size, f"only {living} of {self.lines} live"
+        assert len(living) == size, f"only {living} of {self.lines} are alive"
         return living
 
 
-def keeper_of(group: ProcessGroup) -> psutil.Process:
-    keeper = psutil.Process(group.identity.pid).parent()
-    assert keeper
-    return keeper
+def reaper_of(group: ProcessGroup) -> psutil.Process:
+    reaper = psutil.Process(group.identity.pid).parent()
+    assert reaper
+    return reaper
 
 
-def left_of(family: set[ProcessIdentity]) -> list[ProcessIdentity]:
-    return sorted((identity for identity in family if lives(identity)), key=lambda identity: identity.pid)
+def still_alive(processes: set[ProcessIdentity]) -> list[ProcessIdentity]:
+    return sorted(
+        (identity for identity in processes if is_alive(identity)), key=lambda identity: identity.pid
+    )
 
 
-def marked(run_id: str) -> list[psutil.Process]:
-    """All living processes on this machine that carry the run's mark."""
-    return [process for process in psutil.process_iter() if mark_of(process) == run_id]
+def processes_of_run(run_id: str) -> list[psutil.Process]:
+    """Return all living processes on this machine that belong to the run."""
+    return [process for process in psutil.process_iter() if run_id_of(process) == run_id]
 
 
-def mark_of(process: psutil.Process) -> str | None:
+def run_id_of(process: psutil.Process) -> str | None:
     try:
-        return process.environ().get(MARK)
+        return process.environ().get(RUN_ID_VARIABLE)
     except psutil.Error:
         return None
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = WAIT) -> None:
-    """For what no event announces: the death of processes that are nobody's children."""
+    """Poll for a condition that no event reports, such as the end of a process that is not our child."""
     deadline = time.monotonic() + seconds
     for _ in ticks():
         if condition():
             return
-        assert time.monotonic() < deadline, "not within the time allowed"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
 
 
 def ticks() -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A server in small: runs a stubborn family in a process group, says who they are, and waits to be killed."""
+"""A minimal server: runs a stubborn process tree, prints its process numbers, and waits to be killed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import anyio
 
 from retinue.core import StreamName
 from retinue.executors.process import ProcessGroup
-from tests.executors.process_trees import STUBBORN_FAMILY, python
+from tests.executors.process_trees import STUBBORN_TREE, python
 
 
-async def say(stream: StreamName, chunk: bytes) -> None:
+async def print_output(stream: StreamName, chunk: bytes) -> None:
     sys.stdout.buffer.write(chunk)
     sys.stdout.buffer.flush()
 
 
 async def main(run_id: str, directory: str) -> None:
-    program = python(STUBBORN_FAMILY, Path(directory), run_id=run_id, grace=60)
+    program = python(STUBBORN_TREE, Path(directory), run_id=run_id, grace=60)
     print("starting", flush=True)
-    async with ProcessGroup.start(program, stdin=b"", on_output=say) as group:
+    async with ProcessGroup.start(program, stdin=b"", on_output=print_output) as group:
         await group.wait()
 
 

@@ -1,4 +1,4 @@
-"""Acceptance commands: run by us, after the agent, whatever it claims (P3)."""
+"""Acceptance commands run after the agent and decide whether its run succeeds (P3)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ import pytest
 
 from retinue.core import AcceptanceFailed, Outcome, ProgramFailed, RunContext, Task
 from retinue.executors import WithAcceptance, find_bubblewrap
-from retinue.executors.process import Program
-from retinue.executors.wrappers.acceptance import Clear
+from retinue.executors.process import CleanUp, Program
 from tests.executors.cli_fakes import TASK, Stage, worker
 
 pytestmark = pytest.mark.anyio
 
 
-class Claims:
-    """An executor that says it is done."""
+class FixedOutcome:
+    """An executor that returns a fixed outcome."""
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
@@ -45,14 +44,14 @@ def accepted(
     stage: Stage,
     *commands: tuple[str, ...],
     outcome: Outcome = DONE,
-    clear: Clear | None = None,
+    clean_up: CleanUp | None = None,
 ) -> WithAcceptance:
     setting = stage.launcher()
-    enclosed = partial(setting.command, worker("claude"))
-    return WithAcceptance(Claims(outcome), commands, enclosed, clear or setting.sandbox.clear)
+    make_program = partial(setting.command, worker("claude"))
+    return WithAcceptance(FixedOutcome(outcome), commands, make_program, clean_up or setting.sandbox.clear)
 
 
-async def test_success_is_attached_with_its_exit_code_and_last_lines(stage: Stage) -> None:
+async def test_result_contains_the_exit_code_and_last_lines_of_each_command(stage: Stage) -> None:
     outcome = await run(stage, ("sh", "-c", "echo 3 passed"))
     assert outcome.error is None
     assert outcome.facts["model"] == "m"
@@ -61,30 +60,30 @@ async def test_success_is_attached_with_its_exit_code_and_last_lines(stage: Stag
     ]
 
 
-async def test_failure_makes_the_run_fail_whatever_the_agent_said_P3(stage: Stage) -> None:
+async def test_failing_command_fails_the_run_whatever_the_agent_claims_P3(stage: Stage) -> None:
     outcome = await run(stage, ("true",), ("sh", "-c", "echo 1 failed; exit 3"), ("true",))
     assert isinstance(outcome.error, AcceptanceFailed)
     assert outcome.error.data["exit_code"] == 3
     assert [check["exit_code"] for check in list(outcome.facts["acceptance"])] == [0, 3, 0]  # pyright: ignore
 
 
-async def test_command_that_is_not_there_is_a_failure(stage: Stage) -> None:
+async def test_missing_command_fails_the_run(stage: Stage) -> None:
     outcome = await run(stage, ("no-such-program",))
     assert isinstance(outcome.error, AcceptanceFailed)
     assert "cannot start" in str(outcome.facts["acceptance"])
 
 
-async def test_nothing_is_checked_after_an_agent_that_failed(stage: Stage) -> None:
+async def test_no_command_runs_after_a_failed_agent(stage: Stage) -> None:
     failed = replace(DONE, error=ProgramFailed("no"))
     outcome = await run(stage, ("touch", "checked"), outcome=failed)
     assert outcome is failed
     assert not (stage.workspace / "checked").exists()
 
 
-async def test_commands_run_in_the_agents_sandbox_P1(tmp_path: Path) -> None:
+async def test_commands_run_in_the_sandbox_of_the_agent_P1(tmp_path: Path) -> None:
     bwrap = find_bubblewrap(os.environ)
     if bwrap is None:
-        pytest.skip("bubblewrap is not here, or may not make a sandbox")
+        pytest.skip("bubblewrap is not installed or cannot create a sandbox")
     stage = Stage(tmp_path, sandbox=bwrap)
     outside = stage.folder / "outside"
     outcome = await run(stage, ("sh", "-c", f"touch inside; touch {outside}; ls /proc | grep -c '^[0-9]'"))
@@ -93,14 +92,14 @@ async def test_commands_run_in_the_agents_sandbox_P1(tmp_path: Path) -> None:
     assert not outside.exists()
 
 
-async def test_surroundings_of_a_command_that_was_canceled_are_cleared_P5(stage: Stage) -> None:
-    cleared: list[str] = []
+async def test_cancelled_command_is_cleaned_up_P5(stage: Stage) -> None:
+    cleaned: list[str] = []
 
-    async def clear(program: Program) -> None:
-        cleared.append(program.name)
+    async def clean_up(program: Program) -> None:
+        cleaned.append(program.name)
 
-    waiting = accepted(stage, ("true",), ("sh", "-c", "echo begun; sleep 1000"), clear=clear)
+    waiting = accepted(stage, ("true",), ("sh", "-c", "echo begun; sleep 1000"), clean_up=clean_up)
     with anyio.fail_after(10), anyio.CancelScope() as scope:
         stage.on_line = lambda line: scope.cancel() if line == "begun" else None
         await waiting.run(TASK, stage.context())
-    assert cleared == ["sh"]
+    assert cleaned == ["sh"]

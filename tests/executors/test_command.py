@@ -1,4 +1,4 @@
-"""The `command` executor: any program performs a task, and what it reports is what happened."""
+"""The `command` executor runs any program and reports what really happened."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from retinue.core import (
     Task,
     Unavailable,
 )
-from retinue.executors import CommandConfig, CommandExecutor, Template
+from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate
 from retinue.executors.process.identity import identify
 from tests.executors.process_trees import (
     BASICS,
-    STUBBORN_FAMILY,
-    STUBBORN_FAMILY_SIZE,
+    STUBBORN_TREE,
+    STUBBORN_TREE_SIZE,
     WAIT,
-    left_of,
+    still_alive,
     wait_until,
 )
 
@@ -38,15 +38,15 @@ pytestmark = pytest.mark.anyio
 
 
 @dataclass
-class Witness:
-    """The runtime in small: gives the context and keeps what came."""
+class RunRecorder:
+    """A minimal runtime: provides the context of a run and records its events."""
 
     cwd: Path
     events: list[OutputLine | ProcessIdentity] = field(default_factory=list[OutputLine | ProcessIdentity])
     enough: anyio.Event = field(default_factory=anyio.Event)
     lines_wanted: int = 1
 
-    async def note(self, event: OutputLine | ProcessIdentity) -> None:
+    async def record(self, event: OutputLine | ProcessIdentity) -> None:
         self.events.append(event)
         if len(self.lines) >= self.lines_wanted:
             self.enough.set()
@@ -56,9 +56,9 @@ class Witness:
         return [event.text for event in self.events if isinstance(event, OutputLine)]
 
     def context(self, seconds: float | None = None, env: Mapping[str, str] | None = None) -> RunContext:
-        return RunContext("run-1", self.cwd, seconds, emit=self.note, started=self.note, env=env or {})
+        return RunContext("run-1", self.cwd, seconds, emit=self.record, started=self.record, env=env or {})
 
-    def family(self) -> set[ProcessIdentity]:
+    def processes(self) -> set[ProcessIdentity]:
         found = {identify(int(line.split()[1])) for line in self.lines}
         return {identity for identity in found if identity}
 
@@ -70,76 +70,76 @@ def python(
     max_output_bytes: int = 1 << 20,
     environment: Mapping[str, str] | None = None,
 ) -> CommandExecutor:
-    template = Template(
+    template = CommandTemplate(
         (sys.executable, "-I", "-S", "-c", (BASICS + code).replace("{", "{{").replace("}", "}}"), *arguments)
     )
     command = CommandConfig(template, env=env or {}, grace=0.1, max_output_bytes=max_output_bytes)
     return CommandExecutor(command, {"PATH": os.environ["PATH"], **(environment or {})})
 
 
-async def test_variable_that_the_agent_was_given_is_hidden_before_its_program_can_tell_it_P6(
+async def test_variable_of_the_agent_is_registered_as_secret_before_its_program_starts_P6(
     tmp_path: Path,
 ) -> None:
     hidden: list[str] = []
-    context = replace(Witness(tmp_path).context(), hide=hidden.extend)
+    context = replace(RunRecorder(tmp_path).context(), hide=hidden.extend)
     executor = python("pass", env={"GIVEN": "key=${WANTED}"}, environment={"WANTED": "w" * 9, "OTHER": "o"})
     await executor.run(Task("a", ""), context)
     assert hidden == ["w" * 9]
 
 
-async def test_outcome_says_that_nothing_held_the_program(tmp_path: Path) -> None:
-    """P8: whoever reads a result must not take an agent's own program for a sandboxed one."""
+async def test_outcome_says_that_the_program_was_not_sandboxed(tmp_path: Path) -> None:
+    """P8: a reader must not mistake the program for a sandboxed one."""
     for code in ("pass", "raise SystemExit(3)"):
-        outcome = await python(code).run(Task("a", ""), Witness(tmp_path).context())
+        outcome = await python(code).run(Task("a", ""), RunRecorder(tmp_path).context())
         assert outcome.facts == {"isolation": "none"}
 
 
 async def test_the_prompt_goes_to_stdin_and_stdout_is_the_answer(tmp_path: Path) -> None:
     """P8."""
     executor: Executor = python("sys.stderr.write('thinking\\n'); print(sys.stdin.read()[::-1], end='')")
-    witness = Witness(tmp_path)
-    outcome = await executor.run(Task("reverser", "für 😀"), witness.context())
+    recorder = RunRecorder(tmp_path)
+    outcome = await executor.run(Task("reverser", "für 😀"), recorder.context())
     assert outcome == Outcome("😀 rüf", exit_code=0, usage=outcome.usage, facts=outcome.facts)
     assert outcome.status == "success"
     assert outcome.usage["output_bytes"] == len("thinking\n😀 rüf".encode())
-    assert sorted(witness.lines) == ["thinking", "😀 rüf"]
+    assert sorted(recorder.lines) == ["thinking", "😀 rüf"]
 
 
-async def test_the_process_is_announced_before_its_output_though_recording_it_takes_a_while(
+async def test_the_process_is_recorded_before_its_output_although_recording_is_slow(
     tmp_path: Path,
 ) -> None:
-    """P5: the store knows whom to end before there is anything to show."""
-    witness = Witness(tmp_path)
+    """P5: the store knows which process to end before there is any output."""
+    recorder = RunRecorder(tmp_path)
 
-    async def slowly(identity: ProcessIdentity) -> None:
+    async def record_slowly(identity: ProcessIdentity) -> None:
         await anyio.to_thread.run_sync(wait_until, (tmp_path / "said").exists)
-        for _ in range(20):  # turns in which a listener would have heard it
+        for _ in range(20):  # iterations in which output could arrive
             await anyio.lowlevel.checkpoint()
-        await witness.note(identity)
+        await recorder.record(identity)
 
-    context = replace(witness.context(), started=slowly)
+    context = replace(recorder.context(), started=record_slowly)
     await python("say('pid', os.getpid()); open('said', 'w')").run(Task("a", ""), context)
-    announced, line = witness.events
-    assert isinstance(announced, ProcessIdentity) and isinstance(line, OutputLine)
-    assert line.text == f"pid {announced.pid}"
+    process, line = recorder.events
+    assert isinstance(process, ProcessIdentity) and isinstance(line, OutputLine)
+    assert line.text == f"pid {process.pid}"
 
 
 async def test_a_prompt_in_the_arguments_leaves_stdin_empty(tmp_path: Path) -> None:
-    """P1: one argument, whatever is in it."""
+    """P1: the prompt stays one argument, whatever it contains."""
     executor = python("print(sys.argv[1:], repr(sys.stdin.read()))", "{prompt}", "{run_id}", "{cwd}")
     prompt = "two words; $(id) `id` \ud800"
-    outcome = await executor.run(Task("a", prompt), Witness(tmp_path).context())
+    outcome = await executor.run(Task("a", prompt), RunRecorder(tmp_path).context())
     assert outcome.output == f"{[prompt.replace(chr(0xD800), '?'), 'run-1', str(tmp_path)]} ''\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 async def test_a_secret_of_the_server_is_not_in_the_childs_environment(tmp_path: Path) -> None:
-    """P1, P6: not in what the kernel shows, for the program or its own children."""
+    """P1, P6: the kernel shows it neither for the program nor for its children."""
     code = "fork(lambda: say(repr(open('/proc/self/environ').read()))); os.wait()"
     executor = python(
         code, env={"GIVEN": "${WANTED}"}, environment={"SECRET": "planted", "WANTED": "w", "CLAUDECODE": "1"}
     )
-    context = Witness(tmp_path).context(env={"RETINUE_CHILD_TOKEN": "t"})
+    context = RunRecorder(tmp_path).context(env={"RETINUE_CHILD_TOKEN": "t"})
     outcome = await executor.run(Task("a", ""), context)
     assert sorted(literal_eval(outcome.output).rstrip("\0").split("\0")) == [
         "GIVEN=w",
@@ -149,10 +149,10 @@ async def test_a_secret_of_the_server_is_not_in_the_childs_environment(tmp_path:
     ]
 
 
-async def test_a_failing_program_reports_its_code_and_its_last_fifty_lines(tmp_path: Path) -> None:
+async def test_a_failing_program_reports_its_exit_code_and_last_fifty_lines(tmp_path: Path) -> None:
     """P8."""
     code = "[say('line', n) for n in range(80)]; sys.stderr.write('fatal'); sys.exit(3)"
-    outcome = await python(code).run(Task("a", ""), Witness(tmp_path).context())
+    outcome = await python(code).run(Task("a", ""), RunRecorder(tmp_path).context())
     assert (outcome.status, outcome.exit_code, outcome.cut) == ("error", 3, True)
     assert outcome.error and outcome.error.as_dict()["code"] == "program_failed"
     assert "exit code 3" in outcome.error.message
@@ -161,72 +161,76 @@ async def test_a_failing_program_reports_its_code_and_its_last_fifty_lines(tmp_p
     assert {"line 79", "fatal"} <= set(lines)
 
 
-async def test_a_program_past_its_deadline_is_ended_with_all_it_started_and_its_words_are_kept(
+async def test_a_program_past_its_deadline_is_ended_with_its_tree_and_its_output_is_kept(
     tmp_path: Path,
 ) -> None:
     """P2, P5."""
-    witness = Witness(tmp_path, lines_wanted=STUBBORN_FAMILY_SIZE)
-    executor = python(STUBBORN_FAMILY)
-    outcome = await executor.run(Task("a", ""), witness.context(seconds=1.0))
+    recorder = RunRecorder(tmp_path, lines_wanted=STUBBORN_TREE_SIZE)
+    executor = python(STUBBORN_TREE)
+    outcome = await executor.run(Task("a", ""), recorder.context(seconds=1.0))
     assert (outcome.status, outcome.exit_code, outcome.survivors) == ("timeout", None, ())
     assert outcome.error and outcome.error.data == {"seconds": 1.0}
-    assert sorted(outcome.output.splitlines()) == sorted(witness.lines) != []
-    assert witness.family() == set()
+    assert sorted(outcome.output.splitlines()) == sorted(recorder.lines) != []
+    assert recorder.processes() == set()
 
 
-async def test_a_canceled_program_is_ended_with_all_it_started_and_its_words_are_kept(tmp_path: Path) -> None:
-    """P5: the cancellation itself passes through; even half a line is kept."""
-    witness = Witness(tmp_path, lines_wanted=STUBBORN_FAMILY_SIZE)
-    family = set[ProcessIdentity]()
+async def test_a_cancelled_program_is_ended_with_its_tree_and_its_output_is_kept(tmp_path: Path) -> None:
+    """P5: the cancellation passes through, and even half a line is kept."""
+    recorder = RunRecorder(tmp_path, lines_wanted=STUBBORN_TREE_SIZE)
+    tree = set[ProcessIdentity]()
     async with anyio.create_task_group() as tasks:
-        code = "os.write(2, b'half a line');" + STUBBORN_FAMILY.lstrip()
-        tasks.start_soon(python(code).run, Task("a", ""), witness.context())
+        code = "os.write(2, b'half a line');" + STUBBORN_TREE.lstrip()
+        tasks.start_soon(python(code).run, Task("a", ""), recorder.context())
         with anyio.fail_after(WAIT):
-            await witness.enough.wait()
-        family = witness.family()
-        assert len(family) == STUBBORN_FAMILY_SIZE
+            await recorder.enough.wait()
+        tree = recorder.processes()
+        assert len(tree) == STUBBORN_TREE_SIZE
         tasks.cancel_scope.cancel()
-    assert left_of(family) == []
-    assert witness.lines[-1] == "half a line"
+    assert still_alive(tree) == []
+    assert recorder.lines[-1] == "half a line"
 
 
-async def test_a_program_that_says_too_much_is_stopped_at_the_limit(tmp_path: Path) -> None:
-    """P2: the limit is named, what was said before it is kept."""
-    witness = Witness(tmp_path)
+async def test_a_program_that_writes_too_much_is_ended_at_the_limit(tmp_path: Path) -> None:
+    """P2: the error names the limit, and the output before it is kept."""
+    recorder = RunRecorder(tmp_path)
     executor = python("while True: os.write(1, b'x' * 999 + b'\\n')", max_output_bytes=50_000)
     with anyio.fail_after(2 * WAIT):
-        outcome = await executor.run(Task("a", ""), witness.context())
+        outcome = await executor.run(Task("a", ""), recorder.context())
     assert outcome.status == "error"
     assert outcome.error and outcome.error.data["kind"] == "output_bytes"
-    assert sum(len(line) + 1 for line in witness.lines) == outcome.usage["output_bytes"] == 50_000
+    assert sum(len(line) + 1 for line in recorder.lines) == outcome.usage["output_bytes"] == 50_000
 
 
-async def test_a_program_that_is_not_there_is_an_error_before_anything_runs(tmp_path: Path) -> None:
-    """P8: it is raised, nothing was started or announced."""
-    witness = Witness(tmp_path)
-    executor = CommandExecutor(CommandConfig(Template(("no-such-program",))), {"PATH": os.environ["PATH"]})
+async def test_a_missing_program_is_an_error_before_anything_starts(tmp_path: Path) -> None:
+    """P8: the error is raised, and nothing was started or recorded."""
+    recorder = RunRecorder(tmp_path)
+    executor = CommandExecutor(
+        CommandConfig(CommandTemplate(("no-such-program",))), {"PATH": os.environ["PATH"]}
+    )
     with pytest.raises(Unavailable, match="no-such-program cannot start"):
-        await executor.run(Task("a", "x"), witness.context())
-    assert witness.events == []
+        await executor.run(Task("a", "x"), recorder.context())
+    assert recorder.events == []
 
 
-async def test_a_missing_variable_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+async def test_a_missing_variable_is_an_error_before_anything_starts(tmp_path: Path) -> None:
     """P7."""
     with pytest.raises(ConfigInvalid, match="ABSENT"):
-        await python("", env={"KEY": "${ABSENT}"}).run(Task("a", "x"), Witness(tmp_path).context())
+        await python("", env={"KEY": "${ABSENT}"}).run(Task("a", "x"), RunRecorder(tmp_path).context())
 
 
-async def test_a_configuration_never_shows_its_environment() -> None:
+async def test_the_repr_of_a_configuration_shows_no_environment() -> None:
     """P6."""
-    assert "s3cr3t" not in repr(CommandConfig(Template(("agent",)), env={"TOKEN": "s3cr3t"}))
+    assert "s3cr3t" not in repr(CommandConfig(CommandTemplate(("agent",)), env={"TOKEN": "s3cr3t"}))
 
 
-async def test_many_at_once_do_not_mix(tmp_path: Path) -> None:
+async def test_concurrent_runs_do_not_mix(tmp_path: Path) -> None:
     """P1."""
     answers: dict[str, str] = {}
 
     async def one(prompt: str) -> None:
-        outcome = await python("print(sys.stdin.read())").run(Task("a", prompt), Witness(tmp_path).context())
+        outcome = await python("print(sys.stdin.read())").run(
+            Task("a", prompt), RunRecorder(tmp_path).context()
+        )
         answers[prompt] = outcome.output
 
     async with anyio.create_task_group() as tasks:

@@ -1,11 +1,11 @@
-"""A child sees an allowlisted environment and nothing else."""
+"""A child process gets only allowed variables, the agent's own variables and the run id."""
 
 from __future__ import annotations
 
 import pytest
 
 from retinue.core import ConfigInvalid
-from retinue.executors.process import MARK, child_environment
+from retinue.executors.process import RUN_ID_VARIABLE, child_environment
 
 SERVER = {
     "PATH": "/bin",
@@ -27,28 +27,28 @@ SERVER = {
 }
 
 
-def test_only_the_allowlist_and_the_mark_of_the_run_are_passed_on() -> None:
+def test_only_allowed_variables_and_the_run_id_are_inherited() -> None:
     """P1, P6."""
     assert child_environment(SERVER, run_id="r1") == {
         "PATH": "/bin",
         "HOME": "/home/me",
         "LC_ALL": "C.UTF-8",
-        "Path": "C:\\Windows",  # Windows spells it so
-        MARK: "r1",
+        "Path": "C:\\Windows",  # the spelling of Windows
+        RUN_ID_VARIABLE: "r1",
     }
 
 
-def test_a_variable_that_the_agent_names_is_passed_on_and_patterns_work() -> None:
+def test_a_variable_that_the_agent_names_is_inherited_and_patterns_work() -> None:
     """P1."""
     environment = child_environment(SERVER, run_id="r1", inherit=("openai_*",))
     assert environment["OPENAI_API_KEY"] == "sk-1"
     assert "AWS_SECRET_ACCESS_KEY" not in environment
 
 
-def test_variables_that_nest_a_cli_in_itself_are_never_inherited_whatever_is_allowed() -> None:
-    """P1: neither those nor the server's own settings."""
+def test_variables_of_other_clis_are_never_inherited_whatever_is_allowed() -> None:
+    """P1: the server's own settings are not inherited either."""
     environment = child_environment(SERVER, run_id="r1", inherit=("*",))
-    assert set(environment) == {*SERVER, MARK} - {
+    assert set(environment) == {*SERVER, RUN_ID_VARIABLE} - {
         "CLAUDECODE",
         "CLAUDE_CODE_ENTRYPOINT",
         "CLAUDE_PID",
@@ -62,8 +62,8 @@ def test_variables_that_nest_a_cli_in_itself_are_never_inherited_whatever_is_all
     }
 
 
-def test_an_agent_sets_its_own_variables_and_refers_to_the_servers() -> None:
-    """P1: a secret is passed by naming it, under the name the program wants."""
+def test_an_agent_sets_its_own_variables_from_those_of_the_server() -> None:
+    """P1: an agent passes a secret by referring to it, under any name."""
     explicit = {
         "KEY": "Bearer ${OPENAI_API_KEY}",
         "CODEX_HOME": "/own",
@@ -78,14 +78,14 @@ def test_an_agent_sets_its_own_variables_and_refers_to_the_servers() -> None:
 
 
 def test_a_value_is_not_expanded_twice() -> None:
-    """P6: what a variable holds is data."""
+    """P6: the value of a variable is data."""
     environment = child_environment(
         {"OUTER": "${INNER}", "INNER": "secret"}, run_id="r1", explicit={"V": "${OUTER}"}
     )
     assert environment["V"] == "${INNER}"
 
 
-def test_a_missing_variable_is_named_and_no_value_is_shown() -> None:
+def test_the_error_for_a_missing_variable_names_it_and_shows_no_value() -> None:
     """P6, P8."""
     with pytest.raises(ConfigInvalid, match="KEY needs the environment variable ABSENT") as caught:
         child_environment(SERVER, run_id="r1", explicit={"KEY": "${OPENAI_API_KEY}${ABSENT}"})
@@ -93,12 +93,14 @@ def test_a_missing_variable_is_named_and_no_value_is_shown() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "secret\0")])
-def test_what_cannot_be_a_variable_is_refused(name: str, value: str) -> None:
-    with pytest.raises(ConfigInvalid, match="not an environment variable") as caught:
+def test_an_invalid_variable_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigInvalid, match="not a valid environment variable") as caught:
         child_environment({}, run_id="r1", explicit={name: value})
     assert "secret" not in str(caught.value.as_dict())
 
 
-def test_the_mark_cannot_be_set_by_an_agent() -> None:
-    """P5: a sweep relies on it."""
-    assert child_environment({}, run_id="r1", explicit={MARK: "another"}) == {MARK: "r1"}
+def test_an_agent_cannot_set_the_run_id() -> None:
+    """P5: `end_processes` relies on it."""
+    assert child_environment({}, run_id="r1", explicit={RUN_ID_VARIABLE: "another"}) == {
+        RUN_ID_VARIABLE: "r1"
+    }

@@ -1,4 +1,4 @@
-"""Output becomes lines as it comes, in bounded memory, and nothing said is changed or lost."""
+"""Output is split into lines in bounded memory, and no text is changed or lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.core import LimitExceeded, OutputLine
-from retinue.executors.process import LAST_LINES, Lines, Tail, Transcript
+from retinue.executors.process import LAST_LINES, LineDecoder, Tail, Transcript
 
 
 class Listener:
@@ -21,30 +21,30 @@ class Listener:
         self.lines.append(line)
 
 
-def split(*chunks: bytes, longest: int = 100) -> list[tuple[str, bool]]:
-    lines = Lines("stdout", longest)
+def split(*chunks: bytes, max_chars: int = 100) -> list[tuple[str, bool]]:
+    lines = LineDecoder("stdout", max_chars)
     found = [line for chunk in chunks for line in lines.feed(chunk)]
     return [(line.text, line.complete) for line in [*found, *lines.feed(b"", last=True)]]
 
 
-def test_lines_come_without_their_newlines_and_the_last_words_as_unfinished() -> None:
+def test_lines_have_no_newline_and_the_rest_is_incomplete() -> None:
     assert split(b"one\ntwo\r\n\nlast") == [("one", True), ("two", True), ("", True), ("last", False)]
     assert split(b"one\n") == [("one", True)]
     assert split() == []
 
 
-def test_a_character_split_over_chunks_is_put_together() -> None:
-    """P8: four bytes that come one by one are one character."""
+def test_a_character_split_over_chunks_is_joined() -> None:
+    """P8: four bytes that arrive one by one are one character."""
     assert split(*(bytes([byte]) for byte in "a😀ü\n".encode())) == [("a😀ü", True)]
 
 
-def test_bytes_that_are_no_text_are_replaced_not_refused() -> None:
+def test_bytes_that_are_not_utf8_are_replaced() -> None:
     assert split(b"\xff\xfe ok\n", b"cut \xf0\x9f") == [("\ufffd\ufffd ok", True), ("cut \ufffd", False)]
 
 
-def test_a_long_line_comes_in_pieces_that_say_so() -> None:
+def test_a_long_line_is_split_into_incomplete_pieces() -> None:
     """P2."""
-    assert split(b"abcdefgh", b"ij\nk\n", longest=4) == [
+    assert split(b"abcdefgh", b"ij\nk\n", max_chars=4) == [
         ("abcd", False),
         ("efgh", False),
         ("ij", True),
@@ -53,17 +53,17 @@ def test_a_long_line_comes_in_pieces_that_say_so() -> None:
 
 
 @given(st.text(alphabet="aü😀\n", max_size=60), st.integers(1, 9), st.integers(1, 5))
-def test_the_pieces_make_the_text_again_however_it_was_cut(text: str, longest: int, step: int) -> None:
-    """P8: a log written from the pieces equals what the program wrote."""
+def test_the_pieces_join_to_the_text_however_it_was_split(text: str, max_chars: int, step: int) -> None:
+    """P8: a log made of the pieces equals the output of the program."""
     data = text.encode()
-    pieces = split(*(data[at : at + step] for at in range(0, len(data), step)), longest=longest)
+    pieces = split(*(data[at : at + step] for at in range(0, len(data), step)), max_chars=max_chars)
     assert "".join(piece + ("\n" if complete else "") for piece, complete in pieces) == text
-    assert all(len(piece) <= longest for piece, _ in pieces)
+    assert all(len(piece) <= max_chars for piece, _ in pieces)
 
 
 def test_an_endless_line_does_not_fill_the_memory() -> None:
     """P2: 20 MB without a newline."""
-    lines, chunk = Lines("stdout", 1 << 16), b"x" * (1 << 16)
+    lines, chunk = LineDecoder("stdout", 1 << 16), b"x" * (1 << 16)
     tracemalloc.start()
     try:
         count = sum(len(line.text) for _ in range(320) for line in lines.feed(chunk))
@@ -73,8 +73,8 @@ def test_an_endless_line_does_not_fill_the_memory() -> None:
     assert count + len(chunk) >= 320 * len(chunk)
 
 
-def test_a_tail_keeps_the_last_lines_and_says_that_it_was_cut() -> None:
-    """P4, P8: the last lines stand for a failed run."""
+def test_a_tail_keeps_the_last_lines_and_reports_that_it_was_cut() -> None:
+    """P4, P8: the last lines summarise a failed run."""
     tail = Tail(10_000, max_lines=3)
     for number in range(3):
         tail.add(OutputLine("stdout", f"line {number}"))
@@ -84,7 +84,7 @@ def test_a_tail_keeps_the_last_lines_and_says_that_it_was_cut() -> None:
 
 
 def test_a_tail_is_bounded_in_characters_too() -> None:
-    """P4: by whole lines, and of one line that is too long by its end."""
+    """P4: it drops whole lines, and keeps the end of a line that is too long."""
     tail = Tail(10)
     for text in ("aaaa", "bbbb", "cccc"):
         tail.add(OutputLine("stdout", text))
@@ -93,7 +93,7 @@ def test_a_tail_is_bounded_in_characters_too() -> None:
     assert tail.text == "789abcdef\n"
 
 
-def test_unfinished_lines_of_two_streams_are_not_glued_together() -> None:
+def test_incomplete_lines_of_two_streams_are_not_joined() -> None:
     tail = Tail(100)
     for stream, text, complete in [
         ("stdout", "half", False),
@@ -105,9 +105,9 @@ def test_unfinished_lines_of_two_streams_are_not_glued_together() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_transcript_emits_in_order_and_keeps_the_answer_and_the_last_lines_apart() -> None:
+async def test_a_transcript_emits_lines_in_order_and_separates_the_answer_from_the_last_lines() -> None:
     listener = Listener()
-    transcript = Transcript(listener, max_bytes=1000, longest_line=100)
+    transcript = Transcript(listener, max_bytes=1000, max_line_chars=100)
     await transcript.take("stdout", b"answer\nmore")
     await transcript.take("stderr", b"warning\n")
     await transcript.finish()
@@ -122,10 +122,10 @@ async def test_a_transcript_emits_in_order_and_keeps_the_answer_and_the_last_lin
 
 
 @pytest.mark.anyio
-async def test_beyond_the_limit_what_fits_is_kept_and_the_limit_is_named() -> None:
+async def test_output_up_to_the_limit_is_kept_and_the_error_names_the_limit() -> None:
     """P2."""
     listener = Listener()
-    transcript = Transcript(listener, max_bytes=8, longest_line=100)
+    transcript = Transcript(listener, max_bytes=8, max_line_chars=100)
     await transcript.take("stdout", b"12345\n")
     with pytest.raises(LimitExceeded) as caught:
         await transcript.take("stderr", b"abcdef")
@@ -137,7 +137,7 @@ async def test_beyond_the_limit_what_fits_is_kept_and_the_limit_is_named() -> No
 
 @pytest.mark.anyio
 async def test_two_streams_never_emit_at_the_same_time() -> None:
-    """A listener that writes a file need not lock it."""
+    """So a listener can write to a file without a lock."""
     inside = 0
 
     async def listener(line: OutputLine) -> None:
@@ -147,7 +147,7 @@ async def test_two_streams_never_emit_at_the_same_time() -> None:
         await anyio.lowlevel.checkpoint()
         inside -= 1
 
-    transcript = Transcript(listener, max_bytes=10_000, longest_line=100)
+    transcript = Transcript(listener, max_bytes=10_000, max_line_chars=100)
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
             tasks.start_soon(transcript.take, "stdout", b"a\nb\n")

@@ -1,4 +1,4 @@
-"""A program and everything it started are one scope, and leaving it ends them all."""
+"""Leaving the scope of a process group ends the program and everything it started."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ import psutil
 import pytest
 
 from retinue.core import InvalidInput, ProcessIdentity, RetinueError, StreamName, Unavailable
-from retinue.executors import reapers
+from retinue.executors import fork_server
 from retinue.executors.process import Process, ProcessGroup, Program
 from tests.executors.process_trees import (
-    STUBBORN_FAMILY,
-    STUBBORN_FAMILY_SIZE,
+    STUBBORN_TREE,
+    STUBBORN_TREE_SIZE,
     WAIT,
-    Ears,
-    keeper_of,
-    left_of,
-    marked,
+    OutputRecorder,
+    processes_of_run,
     python,
+    reaper_of,
+    still_alive,
     wait_until,
 )
 
 pytestmark = pytest.mark.anyio
 Spawn = Callable[[Program], Awaitable[Process]]
-linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a keeper")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has reapers")
 
 
-async def test_a_program_gets_its_stdin_and_its_output_and_exit_code_come_back(
+async def test_a_program_gets_its_stdin_and_returns_its_output_and_exit_code(
     tmp_path: Path, spawn: Spawn
 ) -> None:
-    """P8: the real exit code, and both streams apart."""
-    ears = Ears()
+    """P8: the real exit code, and separate streams."""
+    recorder = OutputRecorder()
     program = python("sys.stderr.write(sys.stdin.read().upper()); say(os.getcwd()); sys.exit(7)", tmp_path)
-    async with ProcessGroup.start(program, stdin=b"hello", on_output=ears, spawn=spawn) as group:
+    async with ProcessGroup.start(program, stdin=b"hello", on_output=recorder, spawn=spawn) as group:
         assert await group.wait() == 7
-    assert ears.heard == {"stdout": f"{tmp_path}\n".encode(), "stderr": b"HELLO"}
+    assert recorder.output == {"stdout": f"{tmp_path}\n".encode(), "stderr": b"HELLO"}
     assert group.survivors == frozenset()
 
 
 async def test_a_death_by_signal_is_a_negative_exit_code(tmp_path: Path, spawn: Spawn) -> None:
     """P8."""
     program = python("os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
-    async with ProcessGroup.start(program, stdin=b"", on_output=Ears(), spawn=spawn) as group:
+    async with ProcessGroup.start(program, stdin=b"", on_output=OutputRecorder(), spawn=spawn) as group:
         assert await group.wait() == -11
 
 
-async def test_a_program_runs_in_a_session_of_its_own(tmp_path: Path, spawn: Spawn) -> None:
-    """P1: a signal for the server's process group does not reach it, nor its signals ours."""
-    ears = Ears()
+async def test_a_program_runs_in_its_own_session(tmp_path: Path, spawn: Spawn) -> None:
+    """P1: signals for the server's process group do not reach the program, and the reverse."""
+    recorder = OutputRecorder()
     program = python("say(os.getsid(0) == os.getpid() == os.getpgid(0))", tmp_path)
-    async with ProcessGroup.start(program, stdin=b"", on_output=ears, spawn=spawn) as group:
+    async with ProcessGroup.start(program, stdin=b"", on_output=recorder, spawn=spawn) as group:
         await group.wait()
-    assert ears.lines == ["True"]
+    assert recorder.lines == ["True"]
 
 
 async def test_a_broken_pipe_kills_a_program_as_it_would_in_a_shell(tmp_path: Path, spawn: Spawn) -> None:
-    """Python ignores SIGPIPE; its children must not inherit that."""
-    ears = Ears()
+    """Python ignores SIGPIPE, and its children must not inherit that."""
+    recorder = OutputRecorder()
     sh = Program(("sh", "-c", "trap '' TERM; kill -PIPE $$; echo survived"), _path(), tmp_path)
-    async with ProcessGroup.start(sh, stdin=b"", on_output=ears, spawn=spawn) as group:
+    async with ProcessGroup.start(sh, stdin=b"", on_output=recorder, spawn=spawn) as group:
         assert await group.wait() == -13
-    assert ears.lines == []
+    assert recorder.lines == []
 
 
 async def leave(scope: anyio.CancelScope) -> None:
@@ -91,50 +91,48 @@ async def expire(scope: anyio.CancelScope) -> None:
 
 
 @pytest.mark.parametrize("go", [leave, fail, cancel, expire])
-async def test_leaving_the_scope_ends_a_family_that_ignores_term_and_daemonises(
+async def test_leaving_the_scope_ends_a_tree_that_ignores_sigterm_and_daemonises(
     tmp_path: Path, spawn: Spawn, go: Callable[[anyio.CancelScope], Awaitable[None]]
 ) -> None:
-    """P5: nothing outlives its scope, however it is left."""
-    ears, family = Ears(), set[ProcessIdentity]()
+    """P5: no process outlives the scope, whichever way the scope ends."""
+    recorder, tree = OutputRecorder(), set[ProcessIdentity]()
     with anyio.CancelScope() as scope, contextlib.suppress(LookupError):
-        program = python(STUBBORN_FAMILY, tmp_path)
-        async with ProcessGroup.start(program, stdin=b"", on_output=ears, spawn=spawn):
-            family = await ears.family()
+        program = python(STUBBORN_TREE, tmp_path)
+        async with ProcessGroup.start(program, stdin=b"", on_output=recorder, spawn=spawn):
+            tree = await recorder.processes()
             await go(scope)
-    assert family
-    assert left_of(family) == []
+    assert tree
+    assert still_alive(tree) == []
 
 
-async def test_asyncio_cancellation_repeated_during_the_ending_does_not_cut_it_short(
-    tmp_path: Path, spawn: Spawn
-) -> None:
-    """P5: a second cancel comes while the first is still waiting for the grace to pass."""
-    ears = Ears()
+async def test_repeated_cancellation_does_not_shorten_the_grace(tmp_path: Path, spawn: Spawn) -> None:
+    """P5: further cancellations arrive while the first one waits for the grace to pass."""
+    recorder = OutputRecorder()
 
     async def body() -> None:
-        program = python(STUBBORN_FAMILY, tmp_path, grace=0.5)
-        async with ProcessGroup.start(program, stdin=b"", on_output=ears, spawn=spawn):
+        program = python(STUBBORN_TREE, tmp_path, grace=0.5)
+        async with ProcessGroup.start(program, stdin=b"", on_output=recorder, spawn=spawn):
             await anyio.sleep_forever()
 
     task = asyncio.ensure_future(body())
-    family = await ears.family()
+    tree = await recorder.processes()
     for _ in range(5):
         task.cancel()
         await asyncio.wait({task}, timeout=0.02)
         assert not task.done()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert left_of(family) == []
+    assert still_alive(tree) == []
 
 
 @linux
-async def test_a_canceled_task_waits_for_the_ending_without_spinning(tmp_path: Path) -> None:
-    """P2: anyio repeats a cancellation until it is heeded; the grace must not be spent on that."""
-    ears, before = Ears(), 0.0
+async def test_a_cancelled_task_waits_without_spinning(tmp_path: Path) -> None:
+    """P2: anyio repeats a cancellation until the task ends, which must not cost CPU time."""
+    recorder, before = OutputRecorder(), 0.0
     with anyio.CancelScope() as scope:
         program = python("stubborn(); live()", tmp_path, grace=1.0)
-        async with ProcessGroup.start(program, stdin=b"", on_output=ears):
-            await ears.family(1)
+        async with ProcessGroup.start(program, stdin=b"", on_output=recorder):
+            await recorder.processes(1)
             before = time.process_time()
             scope.cancel()
             await anyio.sleep_forever()
@@ -142,14 +140,14 @@ async def test_a_canceled_task_waits_for_the_ending_without_spinning(tmp_path: P
     assert time.process_time() - before < 0.1
 
 
-async def test_a_program_that_obeys_term_is_not_killed_and_its_last_words_are_heard(
+async def test_a_program_that_obeys_sigterm_is_not_killed_and_its_last_output_is_kept(
     tmp_path: Path, spawn: Spawn
 ) -> None:
-    """P5: partial output is kept, and a program may tidy up."""
-    ears = Ears()
+    """P5: partial output is kept, and a program may clean up."""
+    recorder = OutputRecorder()
     code = """
 def tidy(*_):
-    say("x" * 300_000)  # more than a pipe holds: only a reader lets it end
+    say("x" * 300_000)  # more than a pipe holds, so somebody must read it
     open("tidied", "w")
     say("goodbye")
     os._exit(0)
@@ -157,17 +155,17 @@ signal.signal(signal.SIGTERM, tidy)
 live()
 """
     program = python(code, tmp_path, grace=WAIT)
-    async with ProcessGroup.start(program, stdin=b"", on_output=ears, spawn=spawn):
-        await ears.family(1)
-    assert ears.lines[-1] == "goodbye"
+    async with ProcessGroup.start(program, stdin=b"", on_output=recorder, spawn=spawn):
+        await recorder.processes(1)
+    assert recorder.lines[-1] == "goodbye"
     assert (tmp_path / "tidied").exists()
 
 
-async def test_a_daemon_that_keeps_stdout_open_neither_hangs_the_run_nor_outlives_it(
+async def test_a_daemon_that_keeps_stdout_open_neither_blocks_the_run_nor_outlives_it(
     tmp_path: Path, spawn: Spawn
 ) -> None:
-    """P5, P8: the program's exit is the end, whatever it left behind."""
-    ears = Ears()
+    """P5, P8: the run ends with the exit of its program."""
+    recorder = OutputRecorder()
     code = """
 ready, done = os.pipe()
 def linger():
@@ -179,17 +177,15 @@ os.read(ready, 1)
 """
     with anyio.fail_after(WAIT):
         async with ProcessGroup.start(
-            python(code, tmp_path), stdin=b"", on_output=ears, spawn=spawn
+            python(code, tmp_path), stdin=b"", on_output=recorder, spawn=spawn
         ) as group:
             assert await group.wait() == 0
-            family = await ears.family(1)
-    assert left_of(family) == []
+            tree = await recorder.processes(1)
+    assert still_alive(tree) == []
 
 
-async def test_all_output_before_the_exit_arrives_though_the_listener_is_slow(
-    tmp_path: Path, spawn: Spawn
-) -> None:
-    """P5: a listener that takes longer than the quiet time loses nothing, daemon or not."""
+async def test_all_output_arrives_although_the_listener_is_slow(tmp_path: Path, spawn: Spawn) -> None:
+    """P5: a listener that is slower than the quiet time loses nothing, even with a daemon."""
     heard = 0
 
     async def slow(stream: StreamName, chunk: bytes) -> None:
@@ -203,8 +199,8 @@ async def test_all_output_before_the_exit_arrives_though_the_listener_is_slow(
     assert heard == 200_000
 
 
-async def test_a_listener_that_stands_still_makes_the_program_wait(tmp_path: Path, spawn: Spawn) -> None:
-    """P2: output is never piled up in memory."""
+async def test_a_blocked_listener_makes_the_program_wait(tmp_path: Path, spawn: Spawn) -> None:
+    """P2: output does not pile up in memory."""
     gate = anyio.Event()
 
     async def gated(stream: StreamName, chunk: bytes) -> None:
@@ -227,54 +223,54 @@ os.rename("blocked.new", "blocked")
     assert 0 < int(blocked.read_text()) < 1_000_000
 
 
-async def test_what_the_listener_raises_ends_the_family_and_comes_out(tmp_path: Path, spawn: Spawn) -> None:
-    """P2: a limit found in the output stops the work."""
-    ears, family = Ears(), set[ProcessIdentity]()
+async def test_an_error_of_the_listener_ends_the_tree_and_is_raised(tmp_path: Path, spawn: Spawn) -> None:
+    """P2: a limit on the output ends the program."""
+    recorder, tree = OutputRecorder(), set[ProcessIdentity]()
 
     async def strict(stream: StreamName, chunk: bytes) -> None:
-        await ears(stream, chunk)
-        if len(ears.lines) == STUBBORN_FAMILY_SIZE:
-            family.update(await ears.family())
-            raise LookupError("too much was said")
+        await recorder(stream, chunk)
+        if len(recorder.lines) == STUBBORN_TREE_SIZE:
+            tree.update(await recorder.processes())
+            raise LookupError("too much output")
 
-    program = python(STUBBORN_FAMILY, tmp_path)
+    program = python(STUBBORN_TREE, tmp_path)
     with pytest.raises(LookupError, match="too much"):
         async with ProcessGroup.start(program, stdin=b"", on_output=strict, spawn=spawn) as group:
             await group.wait()
-    assert family
-    assert left_of(family) == []
+    assert tree
+    assert still_alive(tree) == []
 
 
-async def test_canceling_in_the_middle_of_a_long_stdin_that_nobody_reads(
+async def test_a_program_can_be_cancelled_while_it_does_not_read_a_long_stdin(
     tmp_path: Path, spawn: Spawn
 ) -> None:
-    """P5: 10 MB wait in the pipe for a program that sleeps."""
-    ears, family = Ears(), set[ProcessIdentity]()
+    """P5: 10 MB of input wait for a program that sleeps."""
+    recorder, tree = OutputRecorder(), set[ProcessIdentity]()
     with anyio.CancelScope() as scope:
         async with ProcessGroup.start(
-            python("stubborn(); live()", tmp_path), stdin=b"x" * 10_000_000, on_output=ears, spawn=spawn
+            python("stubborn(); live()", tmp_path), stdin=b"x" * 10_000_000, on_output=recorder, spawn=spawn
         ):
-            family = await ears.family(1)
+            tree = await recorder.processes(1)
             scope.cancel()
             await anyio.sleep_forever()
-    assert family
-    assert left_of(family) == []
+    assert tree
+    assert still_alive(tree) == []
 
 
-async def test_a_program_may_close_its_stdin_unread(tmp_path: Path, spawn: Spawn) -> None:
-    """P8: a broken pipe is no failure."""
-    ears = Ears()
+async def test_a_program_may_close_its_stdin_without_reading_it(tmp_path: Path, spawn: Spawn) -> None:
+    """P8: a broken pipe is not an error."""
+    recorder = OutputRecorder()
     program = python("os.close(0); say('done')", tmp_path)
-    async with ProcessGroup.start(program, stdin=b"x" * 1_000_000, on_output=ears, spawn=spawn) as group:
+    async with ProcessGroup.start(program, stdin=b"x" * 1_000_000, on_output=recorder, spawn=spawn) as group:
         assert await group.wait() == 0
-    assert ears.lines == ["done"]
+    assert recorder.lines == ["done"]
 
 
 RUNNERS = """
 stubborn()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 def runner():
-    for _ in range(2_000):  # bounded, should the test fail
+    for _ in range(2_000):  # limited, in case the test fails
         if os.fork():
             os._exit(0)
         os.setsid()
@@ -282,19 +278,19 @@ def runner():
 fork(runner)
 live()
 """
-"""Each process lives a moment in a session of its own, and leaves a successor: every number is an old one."""
+"""Each process lives a moment in its own session and forks a successor, so all seen numbers are outdated."""
 
 
 @linux
-async def test_a_family_that_keeps_forking_and_changing_sessions_is_outrun(tmp_path: Path) -> None:
+async def test_a_tree_that_keeps_forking_and_changing_sessions_is_ended(tmp_path: Path) -> None:
     """P5."""
-    ears = Ears()
+    recorder = OutputRecorder()
     program = python(RUNNERS.format(pace=0.001), tmp_path, run_id="fast-runners")
     with anyio.fail_after(3 * WAIT):
-        async with ProcessGroup.start(program, stdin=b"", on_output=ears) as group:
-            await ears.family(1)
+        async with ProcessGroup.start(program, stdin=b"", on_output=recorder) as group:
+            await recorder.processes(1)
     assert group.survivors == frozenset()
-    assert marked("fast-runners") == []
+    assert processes_of_run("fast-runners") == []
 
 
 def streams_of(process: psutil.Process) -> set[str]:
@@ -302,19 +298,19 @@ def streams_of(process: psutil.Process) -> set[str]:
 
 
 @linux
-async def test_the_keeper_holds_none_of_the_programs_streams(tmp_path: Path) -> None:
-    """P8: otherwise no stream would end before the keeper does."""
-    ears = Ears()
-    async with ProcessGroup.start(python("live()", tmp_path), stdin=b"", on_output=ears) as group:
-        await ears.family(1)
-        keeper = keeper_of(group)
-        assert streams_of(keeper) == {os.devnull}
+async def test_the_reaper_holds_none_of_the_streams_of_the_program(tmp_path: Path) -> None:
+    """P8: otherwise no stream would end before the reaper."""
+    recorder = OutputRecorder()
+    async with ProcessGroup.start(python("live()", tmp_path), stdin=b"", on_output=recorder) as group:
+        await recorder.processes(1)
+        reaper = reaper_of(group)
+        assert streams_of(reaper) == {os.devnull}
 
 
 @linux
 async def test_orphans_that_die_together_leave_no_zombies_while_the_program_runs(tmp_path: Path) -> None:
-    """P5: many deaths are one signal; the keeper collects them all."""
-    ears = Ears()
+    """P5: several deaths may be one signal, and the reaper collects all of them."""
+    recorder = OutputRecorder()
     code = """
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 life, death = os.pipe()
@@ -326,15 +322,15 @@ while not os.path.exists("go"):
 os.close(death)
 time.sleep(1000)
 """
-    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears) as group:
-        await ears.family(1)
-        keeper = keeper_of(group)
-        await anyio.to_thread.run_sync(wait_until, lambda: len(keeper.children()) == 61)
-        keeper.suspend()
+    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=recorder) as group:
+        await recorder.processes(1)
+        reaper = reaper_of(group)
+        await anyio.to_thread.run_sync(wait_until, lambda: len(reaper.children()) == 61)
+        reaper.suspend()
         (tmp_path / "go").touch()
-        await anyio.to_thread.run_sync(wait_until, lambda: zombies_of(keeper) == 60)
-        keeper.resume()
-        await anyio.to_thread.run_sync(wait_until, lambda: len(keeper.children()) == 1)
+        await anyio.to_thread.run_sync(wait_until, lambda: zombies_of(reaper) == 60)
+        reaper.resume()
+        await anyio.to_thread.run_sync(wait_until, lambda: len(reaper.children()) == 1)
 
 
 def zombies_of(process: psutil.Process) -> int:
@@ -343,8 +339,8 @@ def zombies_of(process: psutil.Process) -> int:
 
 @linux
 async def test_a_daemon_that_hides_its_environment_is_ended_too(tmp_path: Path) -> None:
-    """P5: the keeper needs no mark to recognise its own."""
-    ears = Ears()
+    """P5: the reaper does not depend on the run id in the environment."""
+    recorder = OutputRecorder()
     code = """
 stubborn()
 def hide():
@@ -353,10 +349,10 @@ def hide():
 daemon(hide)
 live()
 """
-    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=ears):
-        family = await ears.family(2)
-        assert any("RETINUE_RUN_ID" not in psutil.Process(member.pid).environ() for member in family)
-    assert left_of(family) == []
+    async with ProcessGroup.start(python(code, tmp_path), stdin=b"", on_output=recorder):
+        tree = await recorder.processes(2)
+        assert any("RETINUE_RUN_ID" not in psutil.Process(member.pid).environ() for member in tree)
+    assert still_alive(tree) == []
 
 
 @pytest.mark.parametrize(
@@ -370,7 +366,7 @@ live()
         (("sh", "-c", "x" * 200_000), "Argument list too long"),
     ],
 )
-async def test_a_program_that_cannot_start_says_why_and_shows_no_environment(
+async def test_the_error_of_a_program_that_cannot_start_says_why_and_shows_no_environment(
     tmp_path: Path, spawn: Spawn, argv: tuple[str, ...], complaint: str
 ) -> None:
     """P6, P8."""
@@ -385,7 +381,7 @@ async def test_a_program_that_cannot_start_says_why_and_shows_no_environment(
     with pytest.raises(Unavailable, match=complaint) as caught:
         await _start(program, spawn)
     assert caught.value.hint
-    _shows_nothing(caught.value, program, tmp_path)
+    _assert_shows_nothing(caught.value, program, tmp_path)
 
 
 async def test_a_missing_directory_is_named_as_the_reason(tmp_path: Path, spawn: Spawn) -> None:
@@ -393,15 +389,15 @@ async def test_a_missing_directory_is_named_as_the_reason(tmp_path: Path, spawn:
     program = Program(("sh", "-c", "true"), {**_path(), "TOKEN": "s3cr3t"}, tmp_path / "absent")
     with pytest.raises(InvalidInput, match="working directory") as caught:
         await _start(program, spawn)
-    _shows_nothing(caught.value, program, tmp_path)
+    _assert_shows_nothing(caught.value, program, tmp_path)
 
 
 async def _start(program: Program, spawn: Spawn) -> None:
-    async with ProcessGroup.start(program, stdin=b"", on_output=Ears(), spawn=spawn):
+    async with ProcessGroup.start(program, stdin=b"", on_output=OutputRecorder(), spawn=spawn):
         raise AssertionError("it started")
 
 
-def _shows_nothing(error: RetinueError, program: Program, directory: Path) -> None:
+def _assert_shows_nothing(error: RetinueError, program: Program, directory: Path) -> None:
     shown = f"{error.as_dict()} {program!r}"
     assert "s3cr3t" not in shown
     assert str(directory) not in str(error.as_dict())
@@ -413,15 +409,17 @@ def _path() -> dict[str, str]:
 
 @linux
 @pytest.mark.parametrize("turns", range(12))
-async def test_cancel_at_any_turn_of_the_start_leaves_nothing_open(tmp_path: Path, turns: int) -> None:
-    """Descriptors that wait for the garbage collector are those that a busy server runs out of."""
+async def test_cancellation_at_any_step_of_the_start_leaves_nothing_open(tmp_path: Path, turns: int) -> None:
+    """A busy server would run out of descriptors if they waited for the garbage collector."""
 
     async def run() -> None:
-        async with ProcessGroup.start(python("time.sleep(1000)", tmp_path), stdin=b"", on_output=Ears()):
+        async with ProcessGroup.start(
+            python("time.sleep(1000)", tmp_path), stdin=b"", on_output=OutputRecorder()
+        ):
             await anyio.sleep_forever()
 
-    with reapers.shared():
-        async with ProcessGroup.start(python("", tmp_path), stdin=b"", on_output=Ears()) as first:
+    with fork_server.shared():
+        async with ProcessGroup.start(python("", tmp_path), stdin=b"", on_output=OutputRecorder()) as first:
             await first.wait()
         gc.disable()
         try:
@@ -431,7 +429,7 @@ async def test_cancel_at_any_turn_of_the_start_leaves_nothing_open(tmp_path: Pat
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task])
-            await asyncio.sleep(0)  # transports close in the turn after
+            await asyncio.sleep(0)  # transports close in the next iteration
             assert psutil.Process().num_fds() == before
         finally:
             gc.enable()

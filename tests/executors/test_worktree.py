@@ -1,4 +1,4 @@
-"""Runs in worktrees of their own: what changed comes back, and nothing is merged."""
+"""Each run gets its own worktree and returns its changes; nothing is merged."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.executors.cli_fakes import TASK, Stage
 pytestmark = pytest.mark.anyio
 
 
-class Doing:
-    """An executor that does something to the folder it works in."""
+class ChangingExecutor:
+    """An executor that changes its folder."""
 
-    def __init__(self, do: Callable[[Path], object]) -> None:
-        self._do = do
+    def __init__(self, change: Callable[[Path], object]) -> None:
+        self._change = change
         self.folder = Path()
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         self.folder = ctx.cwd
-        self._do(ctx.cwd)
+        self._change(ctx.cwd)
         return Outcome("done")
 
 
@@ -47,8 +47,8 @@ def stage(tmp_path: Path) -> Stage:
     return stage
 
 
-async def run(stage: Stage, do: Callable[[Path], object], context: RunContext | None = None) -> Outcome:
-    executor = Doing(do)
+async def run(stage: Stage, change: Callable[[Path], object], context: RunContext | None = None) -> Outcome:
+    executor = ChangingExecutor(change)
     folder = stage.folder / "worktrees"
     outcome = await WithWorktree(executor, folder, stage.launcher().environment).run(
         TASK, context or stage.context()
@@ -59,7 +59,7 @@ async def run(stage: Stage, do: Callable[[Path], object], context: RunContext | 
     return outcome
 
 
-async def test_changes_come_back_as_a_difference_and_a_branch(stage: Stage) -> None:
+async def test_changes_are_returned_as_a_diff_and_a_branch(stage: Stage) -> None:
     def change(folder: Path) -> None:
         (folder / "a.txt").write_text("two\n", encoding="utf-8")
         (folder / "new.txt").write_text("new\n", encoding="utf-8")
@@ -72,7 +72,7 @@ async def test_changes_come_back_as_a_difference_and_a_branch(stage: Stage) -> N
     assert git(stage.workspace, "status", "--porcelain") == ""
 
 
-async def test_commits_of_the_agent_are_in_the_difference_too(stage: Stage) -> None:
+async def test_commits_of_the_agent_are_part_of_the_diff(stage: Stage) -> None:
     def change(folder: Path) -> None:
         (folder / "a.txt").write_text("two\n", encoding="utf-8")
         git(folder, "commit", "--quiet", "-a", "-m", "second")
@@ -80,14 +80,14 @@ async def test_commits_of_the_agent_are_in_the_difference_too(stage: Stage) -> N
     assert "+two" in str((await run(stage, change)).facts["diff"])
 
 
-async def test_no_change_leaves_no_branch(stage: Stage) -> None:
+async def test_run_without_changes_creates_no_branch(stage: Stage) -> None:
     outcome = await run(stage, lambda folder: None)
     assert outcome.facts == {"diff": ""}
     assert git(stage.workspace, "branch", "--list", "retinue/*") == ""
 
 
 async def test_planted_repository_does_not_run_programs_outside_the_sandbox_P1(stage: Stage) -> None:
-    """An agent may turn its worktree's `.git` into a repository of its own, with a watcher to be run."""
+    """An agent may replace its worktree's `.git` by a repository that starts a watcher."""
     planted = stage.folder / "planted-ran"
 
     def change(folder: Path) -> None:
@@ -100,7 +100,7 @@ async def test_planted_repository_does_not_run_programs_outside_the_sandbox_P1(s
     assert not planted.exists()
 
 
-async def test_run_in_a_folder_of_the_repository_works_in_that_folder(stage: Stage) -> None:
+async def test_run_in_a_subfolder_works_in_that_subfolder(stage: Stage) -> None:
     (stage.workspace / "sub").mkdir()
     (stage.workspace / "sub" / "b.txt").write_text("b\n", encoding="utf-8")
     git(stage.workspace, "add", ".")
@@ -110,7 +110,7 @@ async def test_run_in_a_folder_of_the_repository_works_in_that_folder(stage: Sta
     assert "sub/b.txt" in str(outcome.facts["diff"])
 
 
-async def test_failure_of_the_run_keeps_no_worktree(stage: Stage) -> None:
+async def test_failed_run_leaves_no_worktree(stage: Stage) -> None:
     def fail(folder: Path) -> None:
         raise InvalidInput("no")
 
@@ -122,15 +122,15 @@ async def test_failure_of_the_run_keeps_no_worktree(stage: Stage) -> None:
 async def test_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     with pytest.raises(InvalidInput, match="in no git repository"):
-        await WithWorktree(Doing(print), tmp_path / "w", stage.launcher().environment).run(
+        await WithWorktree(ChangingExecutor(print), tmp_path / "w", stage.launcher().environment).run(
             TASK, stage.context()
         )
 
 
-async def test_worktree_of_a_session_is_at_the_same_place_again_and_what_a_killed_server_left_goes(
+async def test_worktree_of_a_session_keeps_its_path_and_replaces_the_remains_of_a_killed_server(
     stage: Stage,
 ) -> None:
-    """CLIs find a session again only where it began."""
+    """CLIs find a session only in the folder where it began."""
     seen: list[Path] = []
 
     def note(folder: Path) -> None:
@@ -138,7 +138,9 @@ async def test_worktree_of_a_session_is_at_the_same_place_again_and_what_a_kille
         seen.append(folder)
 
     worktrees = stage.folder / "worktrees"
-    executor = WithWorktree(Doing(note), worktrees, stage.launcher().environment, lambda ctx: "worker-1")
+    executor = WithWorktree(
+        ChangingExecutor(note), worktrees, stage.launcher().environment, lambda ctx: "worker-1"
+    )
     await executor.run(TASK, stage.context())
     git(stage.workspace, "worktree", "add", "--detach", str(worktrees / "worker-1"))
     (worktrees / "worker-1" / "left").touch()

@@ -71,8 +71,13 @@ if TYPE_CHECKING:
     from retinue.core.json_value import Json as Json
     from retinue.core.lenient_json import (
         MAX_JSON_CHARS as MAX_JSON_CHARS,
+        JsonObject as JsonObject,
         NotJson as NotJson,
         any_value as any_value,
+        as_int as as_int,
+        as_object as as_object,
+        as_object_list as as_object_list,
+        as_text as as_text,
         embedded_values as embedded_values,
         first_value as first_value,
         objects_in as objects_in,
@@ -199,8 +204,9 @@ else:
             "ids": "MessageId OwnerId RunId",
             "json_value": "Json",
             "lenient_json": (
-                "MAX_JSON_CHARS NotJson any_value embedded_values first_value objects_in parse_lenient "
-                "parse_lenient_object stated_values unfenced"
+                "MAX_JSON_CHARS JsonObject NotJson any_value as_int as_object as_object_list as_text "
+                "embedded_values first_value objects_in parse_lenient parse_lenient_object "
+                "stated_values unfenced"
             ),
             "message": "NO_ANSWER TAKEN_BACK Message MessageStatus PermissionWanted",
             "model": (

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
-from typing import NamedTuple, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
 
 from retinue.core.json_value import Json
 
@@ -177,3 +177,27 @@ def _kind(value: Json) -> str:
     if isinstance(value, list):
         return "a list"
     return "a text" if isinstance(value, str) else "a single value"
+
+
+JsonObject = Mapping[str, Any]
+"""A JSON object from another program, whose fields may be missing or of another type."""
+
+
+def as_object(value: object) -> JsonObject:
+    """Return the value if it is a JSON object, otherwise an empty one."""
+    return cast("JsonObject", value) if isinstance(value, Mapping) else {}
+
+
+def as_object_list(value: object) -> list[JsonObject]:
+    """Return the elements of a list as objects; an empty list if the value is not a list."""
+    return [as_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
+
+
+def as_text(value: object) -> str:
+    """Return the value if it is a string, otherwise an empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def as_int(value: object) -> int:
+    """Return the value as an integer if it is a number, otherwise 0."""
+    return int(value) if isinstance(value, int | float) else 0

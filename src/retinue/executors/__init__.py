@@ -1,4 +1,7 @@
-"""The ways to perform one task. Knows nothing of queues, budgets or what a run is recorded as."""
+"""The executors: each performs one task, with a coding CLI, a local model or any program.
+
+Knows nothing of queues, budgets or how runs are recorded.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +22,11 @@ if TYPE_CHECKING:
         OpencodeCli as OpencodeCli,
         session_folder as session_folder,
     )
-    from retinue.executors.command import CommandConfig as CommandConfig, CommandExecutor as CommandExecutor
+    from retinue.executors.command import (
+        CommandConfig as CommandConfig,
+        CommandExecutor as CommandExecutor,
+        WithPreamble as WithPreamble,
+    )
     from retinue.executors.launch_preview import (
         LaunchPreview as LaunchPreview,
         preview_cli as preview_cli,
@@ -34,24 +41,23 @@ if TYPE_CHECKING:
         without_thoughts as without_thoughts,
     )
     from retinue.executors.process import (
-        Template as Template,
+        CommandTemplate as CommandTemplate,
         end_processes as end_processes,
-        reapers as reapers,
+        fork_server as fork_server,
     )
     from retinue.executors.sandbox import (
-        InContainer as InContainer,
+        CommandInContainer as CommandInContainer,
         NoSandbox as NoSandbox,
         Sandbox as Sandbox,
-        demand_bubblewrap as demand_bubblewrap,
         find_bubblewrap as find_bubblewrap,
         find_container_engine as find_container_engine,
-        sandboxed_check as sandboxed_check,
+        require_bubblewrap as require_bubblewrap,
+        sandbox_project_check as sandbox_project_check,
     )
     from retinue.executors.wrappers import (
-        JSON_ALONE as JSON_ALONE,
+        JSON_ONLY_PROMPT as JSON_ONLY_PROMPT,
         OutputSchema as OutputSchema,
         WithAcceptance as WithAcceptance,
-        WithPreamble as WithPreamble,
         WithSession as WithSession,
         WithValidation as WithValidation,
         WithWorktree as WithWorktree,
@@ -64,16 +70,16 @@ else:
                 "AcpCli AcpExecutor AcpProgram ClaudeCli CliExecutor CliLauncher CodexCli CodingCli "
                 "EventStreamCli GeminiCli OpencodeCli session_folder"
             ),
-            "command": "CommandConfig CommandExecutor",
+            "command": "CommandConfig CommandExecutor WithPreamble",
             "launch_preview": "LaunchPreview preview_cli preview_command preview_context",
             "local": "CONTEXT_SHARE MAX_STEPS MAX_TOKENS LocalExecutor without_thoughts",
-            "process": "Template end_processes reapers",
+            "process": "CommandTemplate end_processes fork_server",
             "sandbox": (
-                "InContainer NoSandbox Sandbox demand_bubblewrap find_bubblewrap find_container_engine "
-                "sandboxed_check"
+                "CommandInContainer NoSandbox Sandbox find_bubblewrap find_container_engine "
+                "require_bubblewrap sandbox_project_check"
             ),
             "wrappers": (
-                "JSON_ALONE OutputSchema WithAcceptance WithPreamble WithSession WithValidation WithWorktree"
+                "JSON_ONLY_PROMPT OutputSchema WithAcceptance WithSession WithValidation WithWorktree"
             ),
         },
     )

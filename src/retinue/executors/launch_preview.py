@@ -1,7 +1,7 @@
-"""What a run of an agent would start, told without starting it: the command line is made as for a run.
+"""Shows what a run of an agent would start, without starting it. Serves `retinue agents show`.
 
-What only a run has (its id, its folder, its socket and its token) stands there by name, in braces. Of its
-environment only the names are told (P6).
+The command line is made by the same code as for a run. Values that only a run has (its id, folder, socket
+and token) appear as names in braces. The preview contains the names of variables, not their values (P6).
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from retinue.core import Agent, Hide, OutputLine, ProcessIdentity, Resumed, RunC
 from retinue.executors.cli import SOCKET_VARIABLE, TOKEN_VARIABLE, CliLauncher, CodingCli
 from retinue.executors.command import CommandExecutor
 from retinue.executors.process import Program
-from retinue.executors.sandbox import InContainer
+from retinue.executors.sandbox import CommandInContainer
 
 RUN_ID, RUN_FOLDER, PROMPT = "{run_id}", "{run_folder}", "{prompt}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPreview:
+    """What a run would start, and how."""
+
     command: tuple[str, ...] = ()
-    """As the keeper starts it, the sandbox included; empty where nothing is started."""
+    """The whole command line, including the sandbox. Empty if the executor starts no program."""
     env: tuple[str, ...] = ()
-    """Names of all variables that it gets."""
+    """The names of all variables that the program gets."""
     folder: str
-    """Where it works."""
+    """The working directory."""
     isolation: str = "none"
     model: str | None = None
-    """The one that is asked for; None for a program's own choice."""
+    """The model that is asked for; None if the program chooses."""
     task: str = "on stdin"
-    """How it is told what to do."""
-    handed: int = 0
-    """Secrets that it reads from open files."""
+    """How the program gets the task."""
+    secret_files: int = 0
+    """How many secrets the program reads from files in memory."""
     notes: tuple[str, ...] = ()
 
 
@@ -43,29 +45,30 @@ class LaunchPreview:
 def preview_context(
     cwd: Path, env: Mapping[str, str], hide: Hide, resume: Resumed | None = None
 ) -> Generator[RunContext]:
-    """The context of a run that never begins; `env` is what leads its processes to us.
+    """Yield the context of a run that never starts.
 
-    Its socket is a file in the same kind of place, because a sandbox is only given what is there.
+    `env` contains the variables that connect its processes to this server. The socket is an empty file in a
+    temporary folder, because a sandbox mounts only files that exist.
     """
 
     async def emit(line: OutputLine) -> None:
-        """Nothing is said."""
+        """Ignore output: there is none."""
 
     async def started(identity: ProcessIdentity) -> None:
-        """Nothing is started."""
+        """Ignore the start: nothing starts."""
 
     with tempfile.TemporaryDirectory(prefix="retinue-") as folder:
         socket = Path(folder) / "s"
         socket.touch()
-        ways = {**env, TOKEN_VARIABLE: "{token}", SOCKET_VARIABLE: str(socket)}
-        yield RunContext(RUN_ID, cwd, None, emit, started, ways, resume=resume, hide=hide)
+        connection = {**env, TOKEN_VARIABLE: "{token}", SOCKET_VARIABLE: str(socket)}
+        yield RunContext(RUN_ID, cwd, None, emit, started, connection, resume=resume, hide=hide)
 
 
-def preview_command(executor: CommandExecutor | InContainer, ctx: RunContext) -> LaunchPreview:
-    with executor.starting(PROMPT, ctx) as (program, folder):
+def preview_command(executor: CommandExecutor | CommandInContainer, ctx: RunContext) -> LaunchPreview:
+    with executor.preview_program(PROMPT, ctx) as (program, folder):
         task = "as an argument" if PROMPT in "".join(program.argv) else "on stdin"
-        start = _start(program, ctx, {} if folder is None else {str(folder): RUN_FOLDER})
-        return replace(start, isolation=executor.isolation, task=task)
+        preview = _describe(program, ctx, {} if folder is None else {str(folder): RUN_FOLDER})
+        return replace(preview, isolation=executor.isolation, task=task)
 
 
 def preview_cli(
@@ -73,20 +76,20 @@ def preview_cli(
 ) -> LaunchPreview:
     with launcher.prepare(cli, agent, ctx) as prepared:
         job = prepared.job
-        start = _start(prepared.program, ctx, {str(job.folder): RUN_FOLDER})
+        preview = _describe(prepared.program, ctx, {str(job.folder): RUN_FOLDER})
         isolation = prepared.sandbox.name
-        return replace(start, isolation=isolation, model=job.model, task=task, notes=prepared.notes)
+        return replace(preview, isolation=isolation, model=job.model, task=task, notes=prepared.notes)
 
 
-def _start(program: Program, ctx: RunContext, places: Mapping[str, str]) -> LaunchPreview:
-    def named(argument: str) -> str:
-        for value, name in {**places, ctx.env[SOCKET_VARIABLE]: "{socket}"}.items():
+def _describe(program: Program, ctx: RunContext, names: Mapping[str, str]) -> LaunchPreview:
+    def with_names(argument: str) -> str:
+        for value, name in {**names, ctx.env[SOCKET_VARIABLE]: "{socket}"}.items():
             argument = argument.replace(str(Path(value).resolve()), name).replace(value, name)
         return argument
 
     return LaunchPreview(
-        command=tuple(map(named, program.argv)),
+        command=tuple(map(with_names, program.argv)),
         env=tuple(sorted(program.env)),
         folder=str(ctx.cwd),
-        handed=len(program.handed),
+        secret_files=len(program.secret_files),
     )

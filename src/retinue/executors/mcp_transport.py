@@ -1,7 +1,8 @@
-"""How an agent's MCP servers are started and reached. Knows nothing of what is said to them.
+"""Connects to an agent's MCP servers: starts their programs or opens HTTP connections.
 
-A program is started as any other of a run: allowlisted environment, the run's mark, and a keeper that ends
-it with everything it started. The SDK's own transport ends the program's group alone.
+A program is started like any other program of a run: with an allowlisted environment, the run id, and a
+reaper that ends it with everything it started. The MCP SDK's own stdio transport ends only the program's
+process group. The SDK works with anyio streams, so this module does too. Knows nothing of the messages.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import anyio
 
 from retinue.core import Emit, McpServer, OutputLine, Unavailable
 from retinue.executors.process import (
-    CHUNK,
-    Lines,
+    CHUNK_BYTES,
+    LineDecoder,
     Process,
     Program,
     child_environment,
-    expanded,
+    expand_variables,
+    run_uninterrupted,
     spawn_process,
-    uninterrupted,
 )
 
 if TYPE_CHECKING:
@@ -31,39 +32,41 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
 
-LONGEST_MESSAGE = 8 << 20
-"""Bytes; a server that says more in one message is taken for broken."""
+MAX_MESSAGE_BYTES = 8 << 20
+"""A server that sends a longer message is disconnected."""
 HTTP_SECONDS = 30.0
 READ_SECONDS = 300.0
-"""A server may hold a stream open for long."""
+"""A server may keep a stream open for a long time without sending anything."""
 
 
 @dataclass(frozen=True, slots=True)
-class McpDoor:
-    """Opens connections for one run."""
+class McpConnector:
+    """Opens the connections of one run to its MCP servers."""
 
     run_id: str
     cwd: Path
     emit: Emit
     environment: Mapping[str, str] = field(repr=False)
-    """The server's own, of which a program sees only what is allowed."""
+    """The Retinue server's own environment, of which a program gets only the allowed variables."""
     grace: float = 1.0
 
     @asynccontextmanager
     async def connect(self, server: McpServer) -> AsyncGenerator[TransportStreams]:
         if server.url is not None:
-            async with self._reached(server, server.url) as streams:
+            async with self._connect_http(server, server.url) as streams:
                 yield streams
         else:
-            async with self._started(server) as streams:
+            async with self._start_program(server) as streams:
                 yield streams
 
     @asynccontextmanager
-    async def _reached(self, server: McpServer, url: str) -> AsyncGenerator[TransportStreams]:
+    async def _connect_http(self, server: McpServer, url: str) -> AsyncGenerator[TransportStreams]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        headers = {name: expanded(name, value, self.environment) for name, value in server.headers.items()}
+        headers = {
+            name: expand_variables(name, value, self.environment) for name, value in server.headers.items()
+        }
         timeout = httpx2.Timeout(HTTP_SECONDS, read=READ_SECONDS)
         async with (
             httpx2.AsyncClient(headers=headers, timeout=timeout) as client,
@@ -72,30 +75,30 @@ class McpDoor:
             yield streams
 
     @asynccontextmanager
-    async def _started(self, server: McpServer) -> AsyncGenerator[TransportStreams]:
+    async def _start_program(self, server: McpServer) -> AsyncGenerator[TransportStreams]:
         if not server.argv:
             raise Unavailable(f"the MCP server {server.name} has neither a program nor an address")
         env = child_environment(self.environment, run_id=self.run_id, explicit=server.env)
         process = await spawn_process(Program(server.argv, env, self.cwd, self.grace))
         try:
             await process.begin()
-            async with spoken(process, self._complaints(server.name)) as streams:
+            async with message_streams(process, self._log_stderr(server.name)) as streams:
                 yield streams
         finally:
-            await uninterrupted(_ended(process))
+            await run_uninterrupted(_end(process))
 
-    def _complaints(self, name: str) -> Callable[[bytes], Awaitable[None]]:
-        """What the server says beside the protocol goes into the run's log."""
-        lines = Lines("stderr", 1_000)
+    def _log_stderr(self, name: str) -> Callable[[bytes], Awaitable[None]]:
+        """Return a function that writes the server's stderr to the run's log."""
+        lines = LineDecoder("stderr", 1_000)
 
-        async def hear(chunk: bytes) -> None:
+        async def log_chunk(chunk: bytes) -> None:
             for line in lines.feed(chunk):
                 await self.emit(OutputLine("stderr", f"{name}: {line.text}", line.complete))
 
-        return hear
+        return log_chunk
 
 
-async def _ended(process: Process) -> None:
+async def _end(process: Process) -> None:
     try:
         await process.end()
     finally:
@@ -103,47 +106,49 @@ async def _ended(process: Process) -> None:
 
 
 @asynccontextmanager
-async def spoken(
+async def message_streams(
     process: Process, on_stderr: Callable[[bytes], Awaitable[None]]
 ) -> AsyncGenerator[TransportStreams]:
-    """Messages over a process's pipes, one for each line."""
+    """Exchange JSON-RPC messages over the pipes of a process, one message per line."""
     from mcp.shared.message import SessionMessage
 
-    heard_in, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    said, said_out = anyio.create_memory_object_stream[SessionMessage](0)
-    async with heard_in, heard, said, said_out, anyio.create_task_group() as tasks:
-        tasks.start_soon(_listen, process, heard_in)
-        tasks.start_soon(_speak, process, said_out, heard_in)
-        tasks.start_soon(_overhear, process, on_stderr)
-        yield heard, said
+    incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, outgoing_receive = anyio.create_memory_object_stream[SessionMessage](0)
+    async with incoming_send, incoming, outgoing, outgoing_receive, anyio.create_task_group() as tasks:
+        tasks.start_soon(_receive_messages, process, incoming_send)
+        tasks.start_soon(_send_messages, process, outgoing_receive, incoming_send)
+        tasks.start_soon(_read_stderr, process, on_stderr)
+        yield incoming, outgoing
         tasks.cancel_scope.cancel()
 
 
-async def _listen(process: Process, to: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+async def _receive_messages(
+    process: Process, incoming: MemoryObjectSendStream[SessionMessage | Exception]
+) -> None:
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
-    rest = b""
-    async with to:
-        while chunk := await process.streams.stdout.read(CHUNK):
-            *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > LONGEST_MESSAGE:
+    incomplete = b""
+    async with incoming:
+        while chunk := await process.streams.stdout.read(CHUNK_BYTES):
+            *lines, incomplete = (incomplete + chunk).split(b"\n")
+            if len(incomplete) > MAX_MESSAGE_BYTES:
                 return
             for line in lines:
                 if not line.strip():
                     continue
                 try:
                     message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-                except ValueError as error:  # a program that prints to stdout; the session passes over it
-                    await to.send(error)
+                except ValueError as error:  # the program printed something else; the session skips it
+                    await incoming.send(error)
                 else:
-                    await to.send(message)
+                    await incoming.send(message)
 
 
-async def _speak(
+async def _send_messages(
     process: Process,
     messages: MemoryObjectReceiveStream[SessionMessage],
-    heard_in: MemoryObjectSendStream[SessionMessage | Exception],
+    incoming: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
     writer = process.streams.stdin
     async for message in messages:
@@ -151,11 +156,11 @@ async def _speak(
         try:
             writer.write(text.encode() + b"\n")
             await writer.drain()
-        except ConnectionError:  # it closed its ears: the session sees the end instead of waiting
-            await heard_in.aclose()
+        except ConnectionError:  # it closed its stdin: end the session instead of waiting for an answer
+            await incoming.aclose()
             return
 
 
-async def _overhear(process: Process, on_stderr: Callable[[bytes], Awaitable[None]]) -> None:
-    while chunk := await process.streams.stderr.read(CHUNK):
+async def _read_stderr(process: Process, on_stderr: Callable[[bytes], Awaitable[None]]) -> None:
+    while chunk := await process.streams.stderr.read(CHUNK_BYTES):
         await on_stderr(chunk)

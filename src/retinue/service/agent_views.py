@@ -90,8 +90,8 @@ def start(found: LaunchPreview | RetinueError) -> dict[str, Any]:
         "model": found.model or "its own choice",
         "task": found.task,
         "env": list(found.env),
-        "secrets": f"{counted(found.handed, 'open file')}, in no variable and no folder"
-        if found.handed
+        "secrets": f"{counted(found.secret_files, 'open file')}, in no variable and no folder"
+        if found.secret_files
         else None,
         "notes": list(found.notes),
     }

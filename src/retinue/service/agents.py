@@ -32,7 +32,7 @@ from retinue.definitions import (
     permissions_beyond_reading,
     unsupported_fields,
 )
-from retinue.executors import Template
+from retinue.executors import CommandTemplate
 from retinue.models import Models
 from retinue.service import agent_views
 from retinue.store import (
@@ -372,7 +372,7 @@ def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:
     if agent is None or agent.executor != "command":
         return None
     try:
-        Template(agent.command)
+        CommandTemplate(agent.command)
     except ConfigInvalid as error:
         return error
     return None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         CliLauncher,
         CodingCli,
         CommandExecutor,
+        CommandInContainer,
         EventStreamCli,
-        InContainer,
         LaunchPreview,
         Sandbox,
     )
@@ -48,14 +48,16 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
         from retinue.executors import (
             CommandConfig,
             CommandExecutor,
-            Template,
+            CommandTemplate,
             find_bubblewrap,
-            sandboxed_check,
+            sandbox_project_check,
         )
 
         sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
-        enclosed = sandbox and partial(sandboxed_check, sandbox, Path.home(), settings.data_dir.resolve())
-        return CommandExecutor(CommandConfig(Template(agent.command)), os.environ, enclosed)
+        enclosed = sandbox and partial(
+            sandbox_project_check, sandbox, Path.home(), settings.data_dir.resolve()
+        )
+        return CommandExecutor(CommandConfig(CommandTemplate(agent.command)), os.environ, enclosed)
 
     return of
 
@@ -79,12 +81,12 @@ def _command(data_dir: Path, agent: Agent) -> Executor:
     return WithPreamble(agent.prompt, command_of(data_dir, agent))
 
 
-def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | InContainer:
+def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | CommandInContainer:
     """What starts an agent's own program."""
-    from retinue.executors import CommandConfig, CommandExecutor, InContainer, Template
+    from retinue.executors import CommandConfig, CommandExecutor, CommandInContainer, CommandTemplate
 
-    make = partial(CommandExecutor, CommandConfig(Template(agent.command), env=agent.env), os.environ)
-    return InContainer(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
+    make = partial(CommandExecutor, CommandConfig(CommandTemplate(agent.command), env=agent.env), os.environ)
+    return CommandInContainer(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
 
 
 def cli_executor(data_dir: Path, agent: Agent) -> Executor:
@@ -123,7 +125,7 @@ def cli_state_folder(data_dir: Path) -> Path:
 
 
 def _cli(setting: CliLauncher, agent: Agent) -> Executor:
-    from retinue.executors import JSON_ALONE, AcpExecutor, CliExecutor, WithPreamble
+    from retinue.executors import JSON_ONLY_PROMPT, AcpExecutor, CliExecutor, WithPreamble
 
     executor: Executor
     if agent.executor in NATIVE:
@@ -131,7 +133,7 @@ def _cli(setting: CliLauncher, agent: Agent) -> Executor:
     else:
         executor = AcpExecutor(_spoken(agent), agent, setting)
     is_told = agent.output_schema is not None or not agent.answers_json
-    return executor if is_told else WithPreamble(JSON_ALONE, executor)
+    return executor if is_told else WithPreamble(JSON_ONLY_PROMPT, executor)
 
 
 def cli_of(agent: Agent) -> CodingCli:
@@ -153,12 +155,12 @@ def _spoken(agent: Agent) -> AcpCli:
 
 def _sandbox(agent: Agent) -> Sandbox:
     """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
-    from retinue.executors import NoSandbox, demand_bubblewrap, find_bubblewrap, find_container_engine
+    from retinue.executors import NoSandbox, find_bubblewrap, find_container_engine, require_bubblewrap
 
     if agent.container:
         return find_container_engine(agent.container, os.environ)
     if agent.sandbox == "bwrap":
-        return demand_bubblewrap(os.environ)
+        return require_bubblewrap(os.environ)
     found = None if agent.sandbox == "none" else find_bubblewrap(os.environ)
     return found or NoSandbox()
 

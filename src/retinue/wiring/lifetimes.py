@@ -88,7 +88,7 @@ def lifetime(
 async def _performing(loaded: LoadedSettings, service: Service, store: Store) -> AsyncGenerator[RunService]:
     from anyio import CapacityLimiter
 
-    from retinue.executors import reapers
+    from retinue.executors import fork_server
     from retinue.runtime import Changes, Mailroom, PermissionBroker, Pool, Supervisor, open_child_socket
     from retinue.service import RunService, Waiting
     from retinue.store import Capacity, Owner
@@ -102,7 +102,7 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
 
     settings = loaded.settings
     capacity = Capacity(settings.runtime.max_concurrent_tasks, settings.runtime.max_queued_tasks)
-    with Owner.register(store.folder) as owner, reapers.shared():
+    with Owner.register(store.folder) as owner, fork_server.shared():
         async with (
             service.agents.models,
             Changes(store) as changes,

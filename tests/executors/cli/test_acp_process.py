@@ -26,7 +26,7 @@ from retinue.core import (
     deny_all,
 )
 from retinue.executors import AcpExecutor, AcpProgram
-from retinue.executors.wrappers.session import is_lost
+from retinue.executors.wrappers.session import is_session_lost
 from tests.executors.cli import acp_agent
 from tests.executors.cli_fakes import Stage, worker
 
@@ -74,7 +74,7 @@ async def test_replay_of_a_loaded_session_is_not_part_of_the_run(stage: Stage) -
 async def test_session_that_cannot_be_loaded_is_lost(stage: Stage) -> None:
     context = replace(stage.context(), resume=Resumed("lost"))
     executor = AcpExecutor(AcpProgram(), worker("acp", command=COMMAND), stage.launcher())
-    assert is_lost(await executor.run(Task("worker", "say hello"), context))
+    assert is_session_lost(await executor.run(Task("worker", "say hello"), context))
 
 
 @pytest.mark.parametrize(("allowed", "chosen"), [(True, "once"), (False, "no")])

@@ -15,6 +15,7 @@ from typing import Any
 from retinue.core import (
     Emit,
     InvalidInput,
+    JsonObject,
     LimitExceeded,
     ModelFailed,
     OutputLine,
@@ -22,10 +23,13 @@ from retinue.core import (
     ProgramFailed,
     RetinueError,
     ToolRequest,
+    as_int,
+    as_object,
+    as_object_list,
+    as_text,
     clip,
 )
 from retinue.executors.cli.cli_output import CliReport, log_lines
-from retinue.executors.lenient_fields import JsonTable, number, rows, table, text
 
 PROTOCOL_VERSION = 1
 METHOD_NOT_FOUND = -32601
@@ -42,8 +46,8 @@ class AgentRefused(Exception):
     @property
     def reason(self) -> str:
         """The agent's message with the details that it sent along."""
-        data = table(self.data)
-        details = text(self.data) or text(data.get("details")) or text(data.get("message"))
+        data = as_object(self.data)
+        details = as_text(self.data) or as_text(data.get("details")) or as_text(data.get("message"))
         return clip(f"{self} {details}".strip(), 300)
 
 
@@ -57,8 +61,8 @@ class AcpConnection:
     def __init__(
         self,
         writer: asyncio.StreamWriter,
-        on_request: Callable[[str, JsonTable], Awaitable[JsonTable | None]],
-        on_notification: Callable[[str, JsonTable], Awaitable[None]],
+        on_request: Callable[[str, JsonObject], Awaitable[JsonObject | None]],
+        on_notification: Callable[[str, JsonObject], Awaitable[None]],
     ) -> None:
         self._writer = writer
         self._on_request = on_request
@@ -67,14 +71,14 @@ class AcpConnection:
         self._answering: set[asyncio.Task[None]] = set()
         self._ended: BaseException | None = None
 
-    async def request(self, method: str, params: JsonTable) -> JsonTable:
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
         """Return the agent's answer. Raises `AgentRefused`, or the error with which the connection ended."""
         if self._ended is not None:
             raise self._ended
         request_id = len(self._pending) + 1
         answer = self._pending[request_id] = asyncio.get_running_loop().create_future()
         await self._send({"id": request_id, "method": method, "params": params})
-        return table(await answer)
+        return as_object(await answer)
 
     async def take(self, message: Mapping[str, Any]) -> None:
         """Handle one message from the agent."""
@@ -85,7 +89,7 @@ class AcpConnection:
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
         else:
-            await self._on_notification(text(message["method"]), table(message.get("params")))
+            await self._on_notification(as_text(message["method"]), as_object(message.get("params")))
 
     def end(self, error: BaseException) -> None:
         """Fail all pending requests with `error` and stop answering."""
@@ -101,15 +105,15 @@ class AcpConnection:
         answer = self._pending.get(message.get("id", 0))
         if answer is None or answer.done():
             return
-        if error := table(message.get("error")):
-            refused = AgentRefused(number(error.get("code")), str(error.get("message")), error.get("data"))
+        if error := as_object(message.get("error")):
+            refused = AgentRefused(as_int(error.get("code")), str(error.get("message")), error.get("data"))
             answer.set_exception(refused)
         else:
             answer.set_result(message.get("result"))
 
     async def _answer(self, message: Mapping[str, Any]) -> None:
         try:
-            result = await self._on_request(text(message["method"]), table(message.get("params")))
+            result = await self._on_request(as_text(message["method"]), as_object(message.get("params")))
         except RetinueError as error:
             refusal = {"code": METHOD_NOT_FOUND, "message": str(error)}
             await self._send({"id": message["id"], "error": refusal})
@@ -131,7 +135,7 @@ class AcpConversation:
         self,
         name: str,
         permit: Permit,
-        tool_request: Callable[[JsonTable], ToolRequest],
+        tool_request: Callable[[JsonObject], ToolRequest],
         emit: Emit,
         *,
         max_steps: int | None,
@@ -152,61 +156,61 @@ class AcpConversation:
         self._last_text = ""
         """What the agent said last; at the end, this is its answer."""
 
-    async def on_request(self, method: str, params: JsonTable) -> JsonTable:
+    async def on_request(self, method: str, params: JsonObject) -> JsonObject:
         """Answer a request of the agent. Only permissions are offered: no files, no terminals."""
         if method != "session/request_permission":
             raise InvalidInput(f"{method} is not offered")
-        call = table(params.get("toolCall"))
+        call = as_object(params.get("toolCall"))
         await self._take_call(call)
-        request = self._tool_request(self._calls[text(call.get("toolCallId"))])
+        request = self._tool_request(self._calls[as_text(call.get("toolCallId"))])
         verdict = await self._permit(request)
         if not verdict.allowed:
             self.report.denials.append(clip(str(request), 200))
             await self._emit(OutputLine("stdout", f"denied: {clip(f'{request}: {verdict.reason}', 300)}"))
         # Permission is given for this one call, never for later ones.
         wanted = "allow_once" if verdict.allowed else "reject_once"
-        for option in rows(params.get("options")):
+        for option in as_object_list(params.get("options")):
             if option.get("kind") == wanted:
                 return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
         return {"outcome": {"outcome": "cancelled"}}
 
-    async def on_notification(self, method: str, params: JsonTable) -> None:
+    async def on_notification(self, method: str, params: JsonObject) -> None:
         if method != "session/update" or self.replaying:
             return
-        update = table(params.get("update"))
+        update = as_object(params.get("update"))
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
-                self._chunks.append(text(table(update.get("content")).get("text")))
+                self._chunks.append(as_text(as_object(update.get("content")).get("text")))
             case "tool_call" | "tool_call_update":
                 await self._take_call(update)
             case "usage_update":
-                cost = table(update.get("cost"))
+                cost = as_object(update.get("cost"))
                 if cost.get("currency") == "USD":
                     self.report.cost_micros = round(float(cost.get("amount") or 0) * 1_000_000)
             case _:
                 return
 
-    async def finish(self, answered: JsonTable) -> None:
+    async def finish(self, answered: JsonObject) -> None:
         """Complete the report from the agent's answer to the prompt."""
         await self._flush_text()
         report = self.report
         report.ended = True
         report.answer = self._last_text
         report.steps = len(self._calls) + 1
-        report.tokens = number(table(answered.get("usage")).get("totalTokens")) or _gemini_usage(
+        report.tokens = as_int(as_object(answered.get("usage")).get("totalTokens")) or _gemini_usage(
             answered, report
         )
         report.error = self._stop_error(str(answered.get("stopReason")))
 
-    async def _take_call(self, update: JsonTable) -> None:
-        call_id = text(update.get("toolCallId"))
+    async def _take_call(self, update: JsonObject) -> None:
+        call_id = as_text(update.get("toolCallId"))
         if call_id not in self._calls:
             await self._flush_text()
             self._calls[call_id] = {}
             if self._max_steps is not None and len(self._calls) >= self._max_steps:
                 raise LimitExceeded("steps", len(self._calls) + 1, self._max_steps)
         call = self._calls[call_id]
-        title = text(update.get("title"))
+        title = as_text(update.get("title"))
         if title and title != call.get("title"):
             await self._log("uses", title)
         news = {name: value for name, value in update.items() if value}
@@ -214,8 +218,8 @@ class AcpConversation:
             del news["kind"]  # a permission request may say "other" for what was a command before
         call |= news
         if update.get("status") in ("completed", "failed"):
-            for block in rows(update.get("content")):
-                await self._log("tool", text(table(block.get("content")).get("text")))
+            for block in as_object_list(update.get("content")):
+                await self._log("tool", as_text(as_object(block.get("content")).get("text")))
 
     async def _flush_text(self) -> None:
         if said := "".join(self._chunks).strip():
@@ -243,10 +247,10 @@ class AcpConversation:
                 return ProgramFailed(f"{self._name} stopped before it had an answer: {reason}")
 
 
-def _gemini_usage(answered: JsonTable, report: CliReport) -> int:
+def _gemini_usage(answered: JsonObject, report: CliReport) -> int:
     """Return the tokens from gemini's own extension of the answer, and note the model that it names."""
-    quota = table(table(answered.get("_meta")).get("quota"))
-    for used in rows(quota.get("model_usage")):
-        report.model = text(used.get("model")) or report.model
-    counts = table(quota.get("token_count"))
-    return number(counts.get("input_tokens")) + number(counts.get("output_tokens"))
+    quota = as_object(as_object(answered.get("_meta")).get("quota"))
+    for used in as_object_list(quota.get("model_usage")):
+        report.model = as_text(used.get("model")) or report.model
+    counts = as_object(quota.get("token_count"))
+    return as_int(counts.get("input_tokens")) + as_int(counts.get("output_tokens"))

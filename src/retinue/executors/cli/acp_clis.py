@@ -12,9 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from retinue.core import PermissionRule, ToolRequest, argument_details
+from retinue.core import (
+    JsonObject,
+    PermissionRule,
+    ToolRequest,
+    argument_details,
+    as_object,
+    as_object_list,
+    as_text,
+)
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
-from retinue.executors.lenient_fields import JsonTable, rows, table, text
 from retinue.executors.process import Program
 
 RULE_TOOLS = {
@@ -54,9 +61,9 @@ class AcpProgram:
     def preamble(self, job: CliJob) -> str:
         return _with_output_schema(job, job.agent.prompt)
 
-    def tool_request(self, job: CliJob, call: JsonTable) -> ToolRequest:
-        arguments, title = table(call.get("rawInput")), text(call.get("title"))
-        tool = RULE_TOOLS.get(text(call.get("kind")))
+    def tool_request(self, job: CliJob, call: JsonObject) -> ToolRequest:
+        arguments, title = as_object(call.get("rawInput")), as_text(call.get("title"))
+        tool = RULE_TOOLS.get(as_text(call.get("kind")))
         if tool is None:
             name = _mcp_tool(job, title) or title or "an unnamed tool"
             return ToolRequest(name, details=argument_details(arguments))
@@ -261,10 +268,10 @@ def _mcp_tool(job: CliJob, title: str) -> str | None:
     return None
 
 
-def _edited_path(call: JsonTable) -> str:
+def _edited_path(call: JsonObject) -> str:
     """Return the file of an edit, from its locations or from the difference that it shows."""
-    candidates = (*rows(call.get("locations")), *rows(call.get("content")))
-    return next((text(each.get("path")) for each in candidates if each.get("path")), "")
+    candidates = (*as_object_list(call.get("locations")), *as_object_list(call.get("content")))
+    return next((as_text(each.get("path")) for each in candidates if each.get("path")), "")
 
 
 def _relative_to(cwd: Path, path: str) -> str:

@@ -16,6 +16,7 @@ import anyio
 from retinue.core import (
     Agent,
     DeadlineExceeded,
+    JsonObject,
     LimitExceeded,
     ModelFailed,
     Outcome,
@@ -26,6 +27,9 @@ from retinue.core import (
     Task,
     ToolRequest,
     Verdict,
+    as_object,
+    as_object_list,
+    as_text,
 )
 from retinue.executors.cli.acp import PROTOCOL_VERSION, AcpConnection, AcpConversation, AgentRefused
 from retinue.executors.cli.cli_launch import CliJob, CliLauncher, CodingCli, PreparedCli
@@ -36,7 +40,6 @@ from retinue.executors.cli.mcp_servers import (
     recorded_exits,
     with_exit_recorders,
 )
-from retinue.executors.lenient_fields import JsonTable, rows, table, text
 from retinue.executors.process import ProcessGroup
 
 CAUGHT_UP = "_retinue/caught_up"
@@ -50,7 +53,7 @@ class AcpCli(CodingCli, Protocol):
         """Return what to say before the task: what the CLI has no option for, such as an output schema."""
         ...
 
-    def tool_request(self, job: CliJob, call: JsonTable) -> ToolRequest:
+    def tool_request(self, job: CliJob, call: JsonObject) -> ToolRequest:
         """Return what permission rules are matched against, from a tool call as the CLI describes it."""
         ...
 
@@ -163,7 +166,7 @@ class _AcpRun:
             report.session_id, report.model = job.resume.session_id, job.model
         else:
             opened = await connection.request("session/new", session)
-            report.session_id = text(opened.get("sessionId"))
+            report.session_id = as_text(opened.get("sessionId"))
             report.model = _session_model(opened) or job.model
         preamble = self._cli.preamble(job)
         prompt = f"{preamble}\n\n{task.prompt}" if preamble else task.prompt
@@ -174,7 +177,7 @@ class _AcpRun:
         for name, code in recorded_exits(job.servers, job.folder):
             report.note(f"the MCP server {name} ended early, with exit code {code}")
 
-    async def _load_session(self, connection: AcpConnection, session_id: str, session: JsonTable) -> None:
+    async def _load_session(self, connection: AcpConnection, session_id: str, session: JsonObject) -> None:
         """Load a session. The agent replays all of it, which is not part of this run."""
         self._conversation.replaying = True
         try:
@@ -213,9 +216,9 @@ def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
-def _session_model(opened: JsonTable) -> str | None:
+def _session_model(opened: JsonObject) -> str | None:
     """Return the model of a new session, from its options or from where older agents report it."""
-    for option in rows(opened.get("configOptions")):
+    for option in as_object_list(opened.get("configOptions")):
         if option.get("category") == "model":
-            return text(option.get("currentValue")) or None
-    return text(table(opened.get("models")).get("currentModelId")) or None
+            return as_text(option.get("currentValue")) or None
+    return as_text(as_object(opened.get("models")).get("currentModelId")) or None

@@ -17,6 +17,7 @@ from retinue.core import (
     ASK_PARENT,
     NO_ANSWER,
     AskParent,
+    JsonObject,
     LimitExceeded,
     ModelFailed,
     PermissionRule,
@@ -26,13 +27,16 @@ from retinue.core import (
     RunContext,
     ToolRequest,
     Verdict,
+    as_int,
+    as_object,
+    as_object_list,
+    as_text,
     clip,
 )
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
 from retinue.executors.cli.cli_output import CliReport, log_lines
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
-from retinue.executors.lenient_fields import JsonTable, number, rows, table, text
-from retinue.executors.process import Program, handed_descriptor
+from retinue.executors.process import Program, secret_file_descriptor
 from retinue.tools import wait_for_answer
 
 API_KEY = "ANTHROPIC_API_KEY"
@@ -80,11 +84,11 @@ class ClaudeCli:
         secret_files = [servers.encode()]
         if key := job.env.get(API_KEY):
             secret_files.append(key.encode())
-            env[API_KEY_DESCRIPTOR] = str(handed_descriptor(1))
+            env[API_KEY_DESCRIPTOR] = str(secret_file_descriptor(1))
         return job.program(
             *arguments,
             *mcp_flags,
-            f"/proc/self/fd/{handed_descriptor(0)}",
+            f"/proc/self/fd/{secret_file_descriptor(0)}",
             env=env,
             without=frozenset({API_KEY}),
             secret_files=tuple(secret_files),
@@ -207,14 +211,14 @@ class ClaudeEvents:
             case "system" if event.get("subtype") == "api_retry":
                 yield from self._take_retry(event)
             case "assistant":
-                message = table(event.get("message"))
-                model = text(message.get("model"))
+                message = as_object(event.get("message"))
+                model = as_text(message.get("model"))
                 if model and model != SYNTHETIC_MODEL:
                     self.report.model = model
                 yield from _message_lines(message, "claude")
                 self._count_tokens(message)
             case "user":
-                yield from _message_lines(table(event.get("message")), "tool")
+                yield from _message_lines(as_object(event.get("message")), "tool")
             case "result":
                 yield from self._take_result(event)
             case _:
@@ -223,9 +227,9 @@ class ClaudeEvents:
     def _take_start(self, event: Mapping[str, Any]) -> Iterator[str]:
         report = self.report
         report.ended = False
-        report.session_id = text(event.get("session_id")) or None
-        report.model = text(event.get("model")) or None
-        for server in rows(event.get("mcp_servers")):
+        report.session_id = as_text(event.get("session_id")) or None
+        report.model = as_text(event.get("model")) or None
+        for server in as_object_list(event.get("mcp_servers")):
             if server.get("status") not in WORKING_STATUSES:
                 report.note(f"the MCP server {server.get('name')} did not start: {server.get('status')}")
         yield f"claude: started, model {report.model}"
@@ -233,17 +237,17 @@ class ClaudeEvents:
     def _take_retry(self, event: Mapping[str, Any]) -> Iterator[str]:
         """Note a failed request to the API. Claude retries for minutes, which explains a late run."""
         status = event.get("error_status") or "nothing"
-        error = clip(text(event.get("error")), 100)
+        error = clip(as_text(event.get("error")), 100)
         note = f"the model's API answered {status} ({error}) and was asked again"
         self.report.note(note)
-        seconds = number(event.get("retry_delay_ms")) / 1000
-        attempt = f"{number(event.get('attempt'))} of {number(event.get('max_retries'))}"
+        seconds = as_int(event.get("retry_delay_ms")) / 1000
+        attempt = f"{as_int(event.get('attempt'))} of {as_int(event.get('max_retries'))}"
         yield f"claude: {note} in {seconds:.1f} s, {attempt}"
 
     def _count_tokens(self, message: Mapping[str, Any]) -> None:
-        name = text(message.get("id"))
+        name = as_text(message.get("id"))
         counts = self._tokens_by_message
-        counts[name] = max(counts.get(name, 0), _tokens(table(message.get("usage"))))
+        counts[name] = max(counts.get(name, 0), _tokens(as_object(message.get("usage"))))
         self.report.tokens = used = self._tokens_of_earlier_turns + sum(counts.values())
         if self._max_tokens is not None and used > self._max_tokens:
             raise LimitExceeded("tokens", used, self._max_tokens)
@@ -251,18 +255,21 @@ class ClaudeEvents:
     def _take_result(self, event: Mapping[str, Any]) -> Iterator[str]:
         report = self.report
         report.ended = True
-        report.answer = text(event.get("result"))
-        report.session_id = text(event.get("session_id")) or report.session_id
-        report.steps += number(event.get("num_turns"))
-        self._tokens_of_earlier_turns += _tokens(table(event.get("usage")))
+        report.answer = as_text(event.get("result"))
+        report.session_id = as_text(event.get("session_id")) or report.session_id
+        report.steps += as_int(event.get("num_turns"))
+        self._tokens_of_earlier_turns += _tokens(as_object(event.get("usage")))
         self._tokens_by_message.clear()
         report.tokens = self._tokens_of_earlier_turns
         total = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
         report.cost_micros = max(0, total - self._earlier_cost_micros)
         report.structured = event.get("structured_output")
         report.denials = [
-            clip(str(ToolRequest.of(text(denial.get("tool_name")), table(denial.get("tool_input")))), 200)
-            for denial in rows(event.get("permission_denials"))
+            clip(
+                str(ToolRequest.of(as_text(denial.get("tool_name")), as_object(denial.get("tool_input")))),
+                200,
+            )
+            for denial in as_object_list(event.get("permission_denials"))
         ]
         report.error = self._result_error(event)
         yield f"claude: ended, {event.get('subtype')}"
@@ -287,24 +294,24 @@ class ClaudeEvents:
 def _message_lines(message: Mapping[str, Any], speaker: str) -> Iterator[str]:
     """Yield the lines that show a message in the log."""
     content = message.get("content")
-    yield from log_lines(speaker, text(content))
-    for block in rows(content):
+    yield from log_lines(speaker, as_text(content))
+    for block in as_object_list(content):
         match block.get("type"):
             case "text":
-                yield from log_lines(speaker, text(block.get("text")))
+                yield from log_lines(speaker, as_text(block.get("text")))
             case "tool_use":
                 yield from log_lines("uses", f"{block.get('name')} {json.dumps(block.get('input'))}")
             case "tool_result":
                 result = block.get("content")  # a text, or blocks of which some are texts
-                blocks = "\n".join(text(part.get("text")) for part in rows(result))
-                yield from log_lines("tool", text(result) or blocks)
+                blocks = "\n".join(as_text(part.get("text")) for part in as_object_list(result))
+                yield from log_lines("tool", as_text(result) or blocks)
             case _:
                 continue
 
 
 def _tokens(usage: Mapping[str, Any]) -> int:
     counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    return sum(number(usage.get(name)) for name in counts)
+    return sum(as_int(usage.get(name)) for name in counts)
 
 
 class ClaudeDialogue:
@@ -330,10 +337,10 @@ class ClaudeDialogue:
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Start to answer a question; each has its own task, because a person may be asked."""
-        request_id = text(event.get("request_id"))
+        request_id = as_text(event.get("request_id"))
         match event.get("type"):
             case "control_request":
-                task = asyncio.ensure_future(self._answer(request_id, table(event.get("request"))))
+                task = asyncio.ensure_future(self._answer(request_id, as_object(event.get("request"))))
                 self._answering[request_id] = task
                 task.add_done_callback(lambda _: self._answering.pop(request_id, None))
             case "control_cancel_request" if request_id in self._answering:
@@ -352,7 +359,7 @@ class ClaudeDialogue:
             task.cancel()
         await asyncio.gather(*unanswered, return_exceptions=True)
 
-    async def _answer(self, request_id: str, request: JsonTable) -> None:
+    async def _answer(self, request_id: str, request: JsonObject) -> None:
         """Answer a request, with an error if need be: without an answer, claude would wait for ever."""
         answer: dict[str, Any]
         try:
@@ -362,23 +369,23 @@ class ClaudeDialogue:
             answer = {"subtype": "error", "error": str(error)}
         self._send({"type": "control_response", "response": {**answer, "request_id": request_id}})
 
-    async def _decide(self, request: JsonTable) -> dict[str, Any]:
+    async def _decide(self, request: JsonObject) -> dict[str, Any]:
         if request.get("subtype") != "can_use_tool":
             raise ValueError(f"{request.get('subtype')} is not offered")
-        tool, arguments = text(request.get("tool_name")), table(request.get("input"))
+        tool, arguments = as_text(request.get("tool_name")), as_object(request.get("input"))
         if tool == QUESTION_TOOL:
             return await self._ask_parent(arguments)
         verdict = await self._permit(ToolRequest.of(tool, arguments))
         return verdict.claude_answer(arguments)
 
-    async def _ask_parent(self, arguments: JsonTable) -> dict[str, Any]:
+    async def _ask_parent(self, arguments: JsonObject) -> dict[str, Any]:
         """Ask the run's parent all questions of one call at once."""
-        questions = rows(arguments.get("questions"))
+        questions = as_object_list(arguments.get("questions"))
         if self._ask is None or not questions:
             return Verdict(False, NO_ANSWER).claude_answer(arguments)
         ask = self._ask
         found = await asyncio.gather(*(wait_for_answer(ask, _question_text(each)) for each in questions))
-        answers = dict(zip([text(each.get("question")) for each in questions], found, strict=True))
+        answers = dict(zip([as_text(each.get("question")) for each in questions], found, strict=True))
         return Verdict(True, "answered").claude_answer({**arguments, "answers": answers})
 
     def _send(self, message: Mapping[str, Any]) -> None:
@@ -386,10 +393,10 @@ class ClaudeDialogue:
             self._stdin.write(json.dumps(message).encode() + b"\n")
 
 
-def _question_text(question: JsonTable) -> str:
+def _question_text(question: JsonObject) -> str:
     """Return a question together with the options that it offers."""
-    lines = [text(question.get("question"))]
-    if options := rows(question.get("options")):
+    lines = [as_text(question.get("question"))]
+    if options := as_object_list(question.get("options")):
         lines.append("Options (choose one or more):" if question.get("multiSelect") else "Options:")
-        lines += [f"- {text(each.get('label'))}: {text(each.get('description'))}" for each in options]
+        lines += [f"- {as_text(each.get('label'))}: {as_text(each.get('description'))}" for each in options]
     return "\n".join(lines)

@@ -28,8 +28,21 @@ from retinue.executors.cli.mcp_servers import (
     fill_in_secrets,
     retinue_server,
 )
-from retinue.executors.process import CAN_HAND, Program, child_environment, secrets_of, templates_of
-from retinue.executors.sandbox import NoSandbox, PipeDoor, Sandbox, SandboxPlace, door_of, installation
+from retinue.executors.process import (
+    SUPPORTS_SECRET_FILES,
+    Program,
+    child_environment,
+    collect_secrets,
+    mcp_server_values,
+)
+from retinue.executors.sandbox import (
+    FifoBridge,
+    NoSandbox,
+    Sandbox,
+    SandboxAccess,
+    create_fifo_bridge,
+    installation_folders,
+)
 from retinue.store import SESSION_SUFFIX
 
 CERTIFICATE_VARIABLES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -165,7 +178,7 @@ class PreparedCli:
     sandbox: Sandbox
     notes: tuple[str, ...]
     """What the user should know about this run's environment."""
-    bridge: PipeDoor | None = None
+    bridge: FifoBridge | None = None
     """Connects a container to the Retinue server. None if the run needs no bridge."""
 
     def connected(self) -> AbstractAsyncContextManager[None]:
@@ -197,17 +210,17 @@ class CliLauncher:
             job, place, bridge = self._job(cli.traits, agent, ctx, Path(folder))
             program = cli.program(job)
             if job.has_host_programs:
-                program.file()  # raises if it is missing; a sandbox would only report that it failed
+                program.find_file()  # raises if it is missing; a sandbox would only report that it failed
             notes = tuple(_notes(job, cli.traits))
             yield PreparedCli(job, self.sandbox.enclose(program, place), self.sandbox, notes, bridge)
 
     def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
         """Return a command of the agent's inside the same sandbox, without the agent's secrets."""
         env = child_environment(self.environment, run_id=ctx.run_id)
-        place = SandboxPlace(
+        place = SandboxAccess(
             workspace=ctx.cwd,
             network=True if agent.network is None else agent.network,
-            visible=(*installation(argv[0], env), *_repository_of_worktree(ctx.cwd)),
+            visible=(*installation_folders(argv[0], env), *_repository_of_worktree(ctx.cwd)),
             changeable=tuple(map(Path, agent.folders)),
             hidden=self.hidden,
         )
@@ -215,7 +228,7 @@ class CliLauncher:
 
     def _job(
         self, traits: CliTraits, agent: Agent, ctx: RunContext, folder: Path
-    ) -> tuple[CliJob, SandboxPlace, PipeDoor | None]:
+    ) -> tuple[CliJob, SandboxAccess, FifoBridge | None]:
         """Return the job, what its sandbox shows, and the bridge to the Retinue server if it needs one."""
         home = Path(self.environment.get("HOME", str(Path.home())))
         if "user" in agent.settings:
@@ -228,13 +241,13 @@ class CliLauncher:
             inherit=traits.inherit,
             explicit={**traits.env, **state.env, **agent.env},
         )
-        templates = (*agent.env.values(), *templates_of(agent.mcp_servers))
-        ctx.hide(secrets_of(self.environment, templates, traits.inherit))
+        templates = (*agent.env.values(), *mcp_server_values(agent.mcp_servers))
+        ctx.hide(collect_secrets(self.environment, templates, traits.inherit))
         servers = fill_in_secrets(agent.mcp_servers, self.environment)
 
         has_host_programs = self.sandbox.has_host_programs
         reach: Mapping[str, str] = ctx.env if needs_retinue_server(agent, traits) else {}
-        bridge = None if has_host_programs else door_of(folder, reach)
+        bridge = None if has_host_programs else create_fifo_bridge(folder, reach)
         own = retinue_server(reach) if has_host_programs else bridge and bridge.server
         job = CliJob(
             agent=agent,
@@ -246,7 +259,7 @@ class CliLauncher:
             sandboxed=self.sandbox.name != "none",
             has_host_programs=has_host_programs,
             env=env,
-            can_read_secret_files=CAN_HAND and has_host_programs,
+            can_read_secret_files=SUPPORTS_SECRET_FILES and has_host_programs,
             trusts_project="project" in agent.settings or self._hides_project(traits, ctx.cwd),
             resume=ctx.resume,
         )
@@ -259,8 +272,8 @@ class CliLauncher:
         state: CliState,
         ctx: RunContext,
         emptied: tuple[Path, ...],
-        bridge: PipeDoor | None,
-    ) -> SandboxPlace:
+        bridge: FifoBridge | None,
+    ) -> SandboxAccess:
         """Return what the sandbox shows the CLI and lets it change."""
         agent, env = job.agent, job.env
         folders = tuple(Path(folder) for folder in agent.folders)
@@ -271,14 +284,14 @@ class CliLauncher:
             *(Path(env[name]) for name in CERTIFICATE_VARIABLES if env.get(name)),
         ]
         if job.has_host_programs:
-            visible += installation(job.command[0], env)
+            visible += installation_folders(job.command[0], env)
             for server in job.servers:
                 visible += _files_of_server(server.argv, env)
             if job.has_retinue_server:
                 visible += [RELAY, Path(sys.prefix), Path(sys.base_prefix)]
                 if SOCKET_VARIABLE in ctx.env:
                     visible.append(Path(ctx.env[SOCKET_VARIABLE]))
-        return SandboxPlace(
+        return SandboxAccess(
             workspace=ctx.cwd,
             writable=writable,
             network=True if agent.network is None else agent.network,
@@ -286,7 +299,7 @@ class CliLauncher:
             changeable=(job.folder, *state.folders, *(folders if writable else ())),
             hidden=self.hidden,
             emptied=emptied,
-            child=bridge.script if bridge else None,
+            bridge_script=bridge.script if bridge else None,
         )
 
     def _hides_project(self, traits: CliTraits, cwd: Path) -> bool:
@@ -406,7 +419,7 @@ def _project_settings(traits: CliTraits, cwd: Path) -> tuple[Path, ...]:
 def _files_of_server(argv: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Path]:
     """Yield what an MCP server needs to start: its program, and files that its arguments name."""
     if argv:
-        yield from installation(argv[0], env)
+        yield from installation_folders(argv[0], env)
     for argument in argv[1:]:
         if argument.startswith("/") and Path(argument).is_file():
             yield Path(argument)

@@ -24,7 +24,7 @@ from retinue.core import (
     StreamName,
     clip,
 )
-from retinue.executors.process import LAST_LINES, Lines, Tail
+from retinue.executors.process import LAST_LINES, LineDecoder, Tail
 
 MAX_EVENT_BYTES = 32 << 20
 """Limit for one line; it can contain the whole result of a tool."""
@@ -168,7 +168,7 @@ class CliOutput:
         self._on_event = on_event
         self._emit = emit
         self._stdout = JsonLines(max_event_bytes)
-        self._stderr = Lines("stderr", MAX_LINE_CHARS)
+        self._stderr = LineDecoder("stderr", MAX_LINE_CHARS)
 
     async def take(self, stream: StreamName, chunk: bytes) -> None:
         self.bytes += len(chunk)

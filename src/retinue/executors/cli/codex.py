@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from retinue.core import LimitExceeded, ModelFailed, RunContext, clip
+from retinue.core import LimitExceeded, ModelFailed, RunContext, as_int, as_object, as_text, clip
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, can_write
 from retinue.executors.cli.cli_output import CliReport, log_lines
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
-from retinue.executors.lenient_fields import number, table, text
 from retinue.executors.process import Program
 
 TomlValue: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, TomlValue]"
@@ -167,15 +166,15 @@ class CodexEvents:
         report = self.report
         match event.get("type"):
             case "thread.started":
-                report.session_id = text(event.get("thread_id")) or None
+                report.session_id = as_text(event.get("thread_id")) or None
                 yield "codex: started"
             case "item.started":
-                self._count_step(table(event.get("item")))
+                self._count_step(as_object(event.get("item")))
             case "item.completed":
-                yield from self._take_item(table(event.get("item")))
+                yield from self._take_item(as_object(event.get("item")))
             case "turn.completed":
-                usage = table(event.get("usage"))
-                total = number(usage.get("input_tokens")) + number(usage.get("output_tokens"))
+                usage = as_object(event.get("usage"))
+                total = as_int(usage.get("input_tokens")) + as_int(usage.get("output_tokens"))
                 report.ended = True
                 report.error = None
                 report.steps += 1
@@ -201,11 +200,11 @@ class CodexEvents:
     def _take_item(self, item: Mapping[str, Any]) -> Iterator[str]:
         match item.get("type"):
             case "agent_message":
-                self.report.answer = text(item.get("text"))
+                self.report.answer = as_text(item.get("text"))
                 yield from log_lines("codex", self.report.answer)
             case "command_execution":
                 yield from log_lines("uses", f"{item.get('command')} -> exit code {item.get('exit_code')}")
-                yield from log_lines("tool", text(item.get("aggregated_output")))
+                yield from log_lines("tool", as_text(item.get("aggregated_output")))
             case "mcp_tool_call":
                 call = f"{item.get('server')}.{item.get('tool')} {json.dumps(item.get('arguments'))}"
                 yield from log_lines("uses", f"{call} -> {item.get('status')}")
@@ -218,4 +217,4 @@ class CodexEvents:
 
 def _message(error: object) -> str:
     """Return the text of an error, which is a string or an object with a `message`."""
-    return text(error) or text(table(error).get("message"))
+    return as_text(error) or as_text(as_object(error).get("message"))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from retinue.core import ConfigInvalid, McpServer
-from retinue.executors.process import expanded
+from retinue.executors.process import expand_variables
 
 RETINUE_SERVER = "retinue"
 """The name of Retinue's own server; an agent's server cannot use it."""
@@ -60,10 +60,12 @@ def fill_in_secrets(servers: Sequence[McpServer], source: Mapping[str, str]) -> 
             ReadyServer(
                 name=server.name,
                 argv=server.argv,
-                env={name: expanded(name, value, source) for name, value in server.env.items()},
+                env={name: expand_variables(name, value, source) for name, value in server.env.items()},
                 secret=frozenset(name for name, value in server.env.items() if "${" in value),
                 url=server.url,
-                headers={name: expanded(name, value, source) for name, value in server.headers.items()},
+                headers={
+                    name: expand_variables(name, value, source) for name, value in server.headers.items()
+                },
                 tools=server.tools,
             )
         )

@@ -32,9 +32,9 @@ from retinue.core import (
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.loop import Loop, LoopResult, system_prompt
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester
-from retinue.executors.mcp_transport import McpDoor
-from retinue.executors.process import secrets_of, templates_of
-from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, judge
+from retinue.executors.mcp_transport import McpConnector
+from retinue.executors.process import collect_secrets, mcp_server_values
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, check_references
 from retinue.tools import (
     Allows,
     FileTools,
@@ -174,8 +174,8 @@ class _LocalRun:
         servers = [server for server in executor.agent.mcp_servers if server.tools != ()]
         if not servers:
             return ()
-        ctx.hide(secrets_of(executor.environment, templates_of(servers)))
-        transport = McpDoor(ctx.run_id, ctx.cwd, ctx.emit, executor.environment)
+        ctx.hide(collect_secrets(executor.environment, mcp_server_values(servers)))
+        transport = McpConnector(ctx.run_id, ctx.cwd, ctx.emit, executor.environment)
         mcp = await scope.enter_async_context(McpTools(servers, transport.connect))
         tools = await mcp.tools()
         self._notes += mcp.problems
@@ -195,7 +195,7 @@ class _LocalRun:
         """Open every place that an answer names again (P3)."""
 
         def check(stop: Stop) -> ReferenceVerdict:
-            return judge(text, self._executor.codebase, self._ctx.spending, stop)
+            return check_references(text, self._executor.codebase, self._ctx.spending, stop)
 
         return await run_in_thread(check, REFERENCES_TIMEOUT_S)
 

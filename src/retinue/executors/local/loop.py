@@ -49,7 +49,7 @@ from retinue.executors.local.replies import (
     read_reply,
     without_thoughts,
 )
-from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, corrected, is_placeholder
+from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, is_placeholder, remove_wrong_references
 from retinue.tools import Toolbox
 
 MAX_CALLS_PER_REPLY = 8
@@ -349,7 +349,7 @@ class Loop:
             text = await self._request_plain_answer()
         verdict = await self.check_references(text)
         self._note_wrong_references(verdict)
-        return str(corrected(text, verdict.wrong))
+        return str(remove_wrong_references(text, verdict.wrong))
 
     async def _request_plain_answer(self) -> str:
         request = RequestOptions(as_text=True, last_turn=ANSWER_NOW if self.toolbox.names else "")
@@ -426,7 +426,7 @@ class Loop:
         if self.schema is not None and (problem := self.schema.problem(value)):
             raise InvalidAnswer(problem)
         verdict = await self.check_references(json.dumps(value, ensure_ascii=False))
-        value = corrected(value, verdict.wrong)
+        value = remove_wrong_references(value, verdict.wrong)
         if self.schema is not None and self.schema.problem(value):
             missing = ", ".join(sorted(verdict.wrong)[:5])
             raise InvalidAnswer(f"these places do not exist: {missing}")

@@ -1,4 +1,8 @@
-"""Starts programs and ends them with everything they started. Knows nothing of agents or sandboxes."""
+"""Starts programs, reads their output and ends them with everything they started.
+
+`ProgramRun` runs one program for an executor. `ProcessGroup` is the layer below: on Linux each program runs
+under a reaper, elsewhere its processes are found in the process table. Knows nothing of agents or sandboxes.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,43 +10,47 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.executors.process.environment import (
-        MARK as MARK,
+        RUN_ID_VARIABLE as RUN_ID_VARIABLE,
         child_environment as child_environment,
-        expanded as expanded,
-        secrets_of as secrets_of,
-        templates_of as templates_of,
+        collect_secrets as collect_secrets,
+        expand_variables as expand_variables,
+        mcp_server_values as mcp_server_values,
     )
     from retinue.executors.process.output import (
         LAST_LINES as LAST_LINES,
-        Lines as Lines,
+        MAX_OUTPUT_BYTES as MAX_OUTPUT_BYTES,
+        LineDecoder as LineDecoder,
         Tail as Tail,
         Transcript as Transcript,
     )
+    from retinue.executors.process.portable_process import end_processes as end_processes
     from retinue.executors.process.process_group import (
-        CHUNK as CHUNK,
+        CHUNK_BYTES as CHUNK_BYTES,
         Process as Process,
         ProcessGroup as ProcessGroup,
+        run_uninterrupted as run_uninterrupted,
         spawn_process as spawn_process,
-        uninterrupted as uninterrupted,
     )
-    from retinue.executors.process.process_tree import end_processes as end_processes
     from retinue.executors.process.program import (
-        CAN_HAND as CAN_HAND,
+        SUPPORTS_SECRET_FILES as SUPPORTS_SECRET_FILES,
+        CommandTemplate as CommandTemplate,
         Program as Program,
-        handed_descriptor as handed_descriptor,
+        secret_file_descriptor as secret_file_descriptor,
     )
-    from retinue.executors.process.reaper_client import reapers as reapers
-    from retinue.executors.process.template import Template as Template
+    from retinue.executors.process.program_run import CleanUp as CleanUp, ProgramRun as ProgramRun
+    from retinue.executors.process.reaped_process import fork_server as fork_server
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "environment": "MARK child_environment expanded secrets_of templates_of",
-            "output": "LAST_LINES Lines Tail Transcript",
-            "process_group": "CHUNK Process ProcessGroup spawn_process uninterrupted",
-            "process_tree": "end_processes",
-            "program": "CAN_HAND Program handed_descriptor",
-            "reaper_client": "reapers",
-            "template": "Template",
+            "environment": (
+                "RUN_ID_VARIABLE child_environment collect_secrets expand_variables mcp_server_values"
+            ),
+            "output": "LAST_LINES MAX_OUTPUT_BYTES LineDecoder Tail Transcript",
+            "portable_process": "end_processes",
+            "process_group": "CHUNK_BYTES Process ProcessGroup run_uninterrupted spawn_process",
+            "program": "SUPPORTS_SECRET_FILES CommandTemplate Program secret_file_descriptor",
+            "program_run": "CleanUp ProgramRun",
+            "reaped_process": "fork_server",
         },
     )

@@ -1,6 +1,6 @@
-"""The environment of a child process: an allowlist, what its agent sets, and the mark of its run.
+"""Builds the environment of a child process: allowed variables, the agent's own variables, and the run id.
 
-Knows nothing of where the server's own environment is read: it is given.
+The server's own environment is always passed in as `source`.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from functools import cache
 
 from retinue.core import ConfigInvalid, McpServer
 
-MARK = "RETINUE_RUN_ID"
-"""Set for every process of a run and inherited by all it starts, so that any of them can be recognised."""
+RUN_ID_VARIABLE = "RETINUE_RUN_ID"
+"""Set for every process of a run and inherited by all its children, so that each of them can be found."""
 
 INHERITED = (
-    # what any program needs to find its files and speak the user's language
+    # what any program needs to find its files and to know the user's language
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ"),
     *("LANG", "LANGUAGE", "LC_*", "TMPDIR", "TMP", "TEMP"),
-    # and what Windows programs do not start without
+    # what Windows programs need to start
     *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "OS"),
     *("USERNAME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA"),
     *("PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "COMMONPROGRAMFILES"),
     *("PROCESSOR_ARCHITECTURE", "NUMBER_OF_PROCESSORS"),
 )
-"""Names, in capitals, of the variables that a child inherits; `*` stands for anything."""
+"""Variables that every child inherits, in capitals. `*` matches anything."""
 
 NEVER_INHERITED = (
-    # a coding CLI that finds its own variables believes that it runs inside itself
+    # a coding CLI that finds its own variables assumes that it runs inside itself
     *("CLAUDECODE", "CLAUDE_CODE_*", "CLAUDE_PID", "CLAUDE_EFFORT", "AI_AGENT"),
     *("CODEX_*", "GEMINI_CLI*", "OPENCODE*"),
-    # settings and tokens of this server are not the child's
+    # settings and tokens of this server
     "RETINUE_*",
 )
-"""Dropped whatever an agent allows. An agent may still set them itself."""
+"""Variables that no child inherits, whatever its agent allows. An agent may still set them itself."""
 
-KEYS = ("*_KEY", "*TOKEN*", "*SECRET*", "*PASSWORD*")
-"""Names of variables that hold what nobody is to see."""
+SECRET_NAMES = ("*_KEY", "*TOKEN*", "*SECRET*", "*PASSWORD*")
+"""Names of variables whose values are secret."""
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([^}]*)\})")
 
@@ -49,53 +49,31 @@ def child_environment(
     inherit: Sequence[str] = (),
     explicit: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """What a child gets to see of `source`, with its agent's own variables on top.
+    """Return the environment of a child of this run.
 
-    `inherit` names more variables to pass on. In the values of `explicit`, `${NAME}` is replaced by the
-    variable of that name in `source`, and `$$` by a dollar.
+    `inherit` names more variables of `source` to pass on. `explicit` holds the agent's own variables. In
+    their values, `${NAME}` is replaced by the variable of that name in `source`, and `$$` by a dollar.
     """
-    passed = dict(_passed(source, (*INHERITED, *(name.upper() for name in inherit))))
-    own = {name: expanded(name, value, source) for name, value in (explicit or {}).items()}
-    return {**passed, **own, MARK: str(run_id)}
+    allowed = (*INHERITED, *(name.upper() for name in inherit))
+    inherited = {
+        name: value
+        for name, value in source.items()
+        if _matches(name, allowed) and not _matches(name, NEVER_INHERITED)
+    }
+    own = {name: expand_variables(name, value, source) for name, value in (explicit or {}).items()}
+    return {**inherited, **own, RUN_ID_VARIABLE: str(run_id)}
 
 
-def secrets_of(
-    source: Mapping[str, str], templates: Iterable[str], inherit: Sequence[str] = ()
-) -> Iterator[str]:
-    """The values of our own environment that these templates or this list of names hand to a child."""
-    referred = {match[2] for template in templates for match in _REFERENCE.finditer(template) if match[2]}
-    keys = {name for name in source if _matches(name, inherit) and _matches(name, KEYS)}
-    for name in referred | keys:
-        if name in source and not _matches(name, INHERITED):
-            yield source[name]
+def expand_variables(name: str, value: str, source: Mapping[str, str]) -> str:
+    """Return the value of `name` with its `${NAME}` references replaced.
 
-
-def templates_of(servers: Iterable[McpServer]) -> Iterator[str]:
-    """What MCP servers are given, in their variables and in the headers of requests to them."""
-    for server in servers:
-        yield from (*server.env.values(), *server.headers.values())
-
-
-def _passed(source: Mapping[str, str], allowed: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for name, value in source.items():
-        if _matches(name, allowed) and not _matches(name, NEVER_INHERITED):
-            yield name, value
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return _any_of(tuple(patterns)).match(name.upper()) is not None
-
-
-@cache
-def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression for all of them: every run looks at every variable."""
-    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
-
-
-def expanded(name: str, value: str, source: Mapping[str, str]) -> str:
-    """The value of `name` with its references replaced; one to a variable that is not set is an error."""
+    Raises `ConfigInvalid` for a reference to a variable that is not set.
+    """
     if not name or "=" in name or "\0" in name + value:
-        raise ConfigInvalid(f"not an environment variable: {name!r}", hint="a name has no `=` and no NUL")
+        raise ConfigInvalid(
+            f"{name!r} is not a valid environment variable",
+            hint="its name must not be empty or contain `=`, and neither name nor value may contain NUL",
+        )
 
     def replacement(match: re.Match[str]) -> str:
         if match[1]:
@@ -108,3 +86,33 @@ def expanded(name: str, value: str, source: Mapping[str, str]) -> str:
         return source[match[2]]
 
     return _REFERENCE.sub(replacement, value)
+
+
+def collect_secrets(
+    source: Mapping[str, str], values: Iterable[str], inherit: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the secret values of `source` that a child gets, so that they can be redacted.
+
+    These are the variables that `values` refer to as `${NAME}`, and those in `inherit` with a secret name.
+    """
+    referred = {match[2] for value in values for match in _REFERENCE.finditer(value) if match[2]}
+    secret = {name for name in source if _matches(name, inherit) and _matches(name, SECRET_NAMES)}
+    for name in referred | secret:
+        if name in source and not _matches(name, INHERITED):
+            yield source[name]
+
+
+def mcp_server_values(servers: Iterable[McpServer]) -> Iterator[str]:
+    """Yield the values of all variables and request headers that these MCP servers are given."""
+    for server in servers:
+        yield from (*server.env.values(), *server.headers.values())
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return _compile_patterns(tuple(patterns)).match(name.upper()) is not None
+
+
+@cache
+def _compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Compile all patterns into one expression, because every run checks every variable."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")

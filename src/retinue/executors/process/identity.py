@@ -1,4 +1,4 @@
-"""Who a process number belongs to right now. Signals nobody."""
+"""Tells which process a process number belongs to right now. Signals no process."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from retinue.core import ProcessIdentity
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """The living process with this number; None when there is none (a zombie does not live)."""
+    """Return the living process with this number, or None. A zombie does not count as living."""
     return _identify_by_proc(pid) if sys.platform == "linux" else _identify_by_psutil(pid)
 
 
-def lives(identity: ProcessIdentity) -> bool:
+def is_alive(identity: ProcessIdentity) -> bool:
+    """Return whether this very process is alive, not another one with its number."""
     return identify(identity.pid) == identity
 
 
 def linux_identity(pid: int, ticks: int) -> ProcessIdentity:
-    """Ticks since the machine started alone would repeat after a restart, and wall clocks get set."""
-    return ProcessIdentity(pid, f"{_boot()}:{ticks}")
+    """Build the identity of a process from its start time in clock ticks since the machine started.
+
+    The boot id is part of it, because ticks repeat after a restart. The wall clock is not used, because it
+    can be set.
+    """
+    return ProcessIdentity(pid, f"{_boot_id()}:{ticks}")
 
 
 @cache
-def _boot() -> str:
+def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -38,7 +43,7 @@ def _identify_by_proc(pid: int) -> ProcessIdentity | None:
 
 
 def _identify_by_psutil(pid: int) -> ProcessIdentity | None:
-    import psutil  # costs 30 ms, which Linux need not pay
+    import psutil  # takes 30 ms to import, and Linux does not need it
 
     try:
         process = psutil.Process(pid)

@@ -1,57 +1,61 @@
-"""What a program says: decoded, cut into lines, counted, passed on as it comes, and its end kept.
+"""Reads the output of a program: decodes it, splits it into lines, counts it, and keeps its end.
 
-Knows nothing of processes. Memory stays bounded whatever is said.
+Memory stays bounded for any output. Knows nothing of processes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
-import anyio
-
 from retinue.core import Emit, LimitExceeded, OutputLine, StreamName
 
 LAST_LINES = 50
-"""Lines that stand for a failed run."""
+"""Lines that summarise a failed run."""
+MAX_OUTPUT_BYTES = 16 << 20
+MAX_LINE_CHARS = 1 << 16
 KEPT_CHARS = 1 << 16
-"""Characters of an answer, and of the last lines, that are kept in memory."""
+"""Characters of the answer, and of the last lines, that stay in memory."""
 
 
-class Lines:
-    """One stream's bytes as lines. A character split over two chunks is put together; a line longer than
-    `longest` comes in pieces."""
+class LineDecoder:
+    """Decodes the bytes of one stream into lines.
 
-    def __init__(self, stream: StreamName, longest: int) -> None:
+    Joins a character that is split over two chunks. Splits a line longer than `max_chars` into pieces.
+    """
+
+    def __init__(self, stream: StreamName, max_chars: int) -> None:
         self._stream: StreamName = stream
-        self._longest = longest
+        self._max_chars = max_chars
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
+        self._incomplete = ""
 
     def feed(self, chunk: bytes, *, last: bool = False) -> Iterator[OutputLine]:
-        *whole, self._rest = (self._rest + self._decoder.decode(chunk, last)).split("\n")
-        for text in whole:
-            *pieces, end = self._pieces(text)
+        """Yield the lines that this chunk completes; if it is the last one, also the incomplete line."""
+        *complete, self._incomplete = (self._incomplete + self._decoder.decode(chunk, last)).split("\n")
+        for text in complete:
+            *pieces, end = self._split(text)
             yield from (OutputLine(self._stream, piece, complete=False) for piece in pieces)
             yield OutputLine(self._stream, end.removesuffix("\r"))
-        *pieces, self._rest = self._pieces(self._rest)
-        if last and self._rest:
-            pieces.append(self._rest)
-            self._rest = ""
+        *pieces, self._incomplete = self._split(self._incomplete)
+        if last and self._incomplete:
+            pieces.append(self._incomplete)
+            self._incomplete = ""
         yield from (OutputLine(self._stream, piece, complete=False) for piece in pieces)
 
-    def _pieces(self, text: str) -> list[str]:
-        return [text[at : at + self._longest] for at in range(0, len(text), self._longest)] or [""]
+    def _split(self, text: str) -> list[str]:
+        return [text[at : at + self._max_chars] for at in range(0, len(text), self._max_chars)] or [""]
 
 
 class Tail:
-    """The end of a text that is too long to keep, as lines."""
+    """Keeps the last lines of a text."""
 
     def __init__(self, max_chars: int, max_lines: int | None = None) -> None:
         self.cut = False
-        """Whether the beginning was dropped."""
+        """Whether earlier text was dropped."""
         self._max_chars = max_chars
         self._max_lines = max_lines
         self._lines: deque[OutputLine] = deque()
@@ -73,50 +77,55 @@ class Tail:
         unfinished: StreamName | None = None
         for line in self._lines:
             if unfinished and unfinished != line.stream:
-                parts.append("\n")  # the other stream spoke in the middle of a line
+                parts.append("\n")  # the other stream wrote in the middle of a line
             parts.append(line.text + ("\n" if line.complete else ""))
             unfinished = None if line.complete else line.stream
         return "".join(parts)
 
 
 class Transcript:
-    """All that one program says on both streams. Emits one line at a time and waits for the listener, so
-    that a slow listener slows the program instead of filling the memory."""
+    """Collects the output of one program on both streams and emits each line.
 
-    def __init__(self, emit: Emit, *, max_bytes: int, longest_line: int) -> None:
+    Waits until a line has been emitted before it reads on, so that a slow listener slows the program down
+    instead of filling the memory.
+    """
+
+    def __init__(
+        self, emit: Emit, *, max_bytes: int = MAX_OUTPUT_BYTES, max_line_chars: int = MAX_LINE_CHARS
+    ) -> None:
         self.answer = Tail(KEPT_CHARS)
-        """The end of its stdout."""
+        """The end of stdout."""
         self.last_lines = Tail(KEPT_CHARS, LAST_LINES)
-        """The end of both streams, in the order they came."""
+        """The end of both streams, in the order of arrival."""
         self.bytes = 0
         self._emit = emit
         self._max_bytes = max_bytes
-        self._turn = anyio.Lock()
-        self._lines: dict[StreamName, Lines] = {
-            "stdout": Lines("stdout", longest_line),
-            "stderr": Lines("stderr", longest_line),
+        self._lock = asyncio.Lock()
+        self._lines: dict[StreamName, LineDecoder] = {
+            "stdout": LineDecoder("stdout", max_line_chars),
+            "stderr": LineDecoder("stderr", max_line_chars),
         }
 
     async def take(self, stream: StreamName, chunk: bytes) -> None:
-        """Pass on what the limit allows; `LimitExceeded` when there was more."""
+        """Take a chunk of output. Raises `LimitExceeded` after emitting what the limit allows."""
         allowed = chunk[: self._max_bytes - self.bytes]
         self.bytes += len(allowed)
-        await self._pass_on(stream, allowed)
+        await self._emit_lines(stream, allowed)
         if len(allowed) < len(chunk):
             raise LimitExceeded(
                 "output_bytes",
                 self.bytes + len(chunk) - len(allowed),
                 self._max_bytes,
-                hint="the program says too much: have it write to a file, or raise the limit",
+                hint="the program writes too much: let it write to a file, or raise the limit",
             )
 
     async def finish(self) -> None:
-        """Pass on what came after the last newline."""
+        """Emit the text after the last newline."""
         for stream in self._lines:
-            await self._pass_on(stream, b"", last=True)
+            await self._emit_lines(stream, b"", last=True)
 
-    async def _pass_on(self, stream: StreamName, chunk: bytes, *, last: bool = False) -> None:
-        async with self._turn:
+    async def _emit_lines(self, stream: StreamName, chunk: bytes, *, last: bool = False) -> None:
+        async with self._lock:
             for line in self._lines[stream].feed(chunk, last=last):
                 if stream == "stdout":
                     self.answer.add(line)

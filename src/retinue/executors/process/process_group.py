@@ -1,4 +1,4 @@
-"""A program and everything it starts, as one scope: leaving the scope, for whatever reason, ends them all.
+"""Runs a program and everything it starts in one scope. Leaving the scope ends all of them.
 
 Knows nothing of agents, lines or limits.
 """
@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -20,11 +20,13 @@ from retinue.executors.process.program import Program
 
 log = logging.getLogger(__name__)
 
-CHUNK = 1 << 16
+CHUNK_BYTES = 1 << 16
+"""Bytes of output that are read at once."""
 QUIET_SECONDS = 0.25
-"""What an ended program wrote is in the pipe already: if nothing comes for this long, a daemon holds it."""
+"""When a program has ended, its output is in the pipe already. If nothing comes for this long, only a daemon
+holds the pipe open."""
 DRAIN_SECONDS = 5.0
-"""A daemon that writes on and on is listened to for this long."""
+"""How long to read the output of a daemon that never stops writing."""
 
 T = TypeVar("T")
 OnOutput = Callable[[StreamName, bytes], Awaitable[None]]
@@ -40,48 +42,59 @@ class ProcessStreams(Protocol):
     @property
     def stderr(self) -> asyncio.StreamReader: ...
     async def close(self) -> None:
-        """Once the program is ending."""
+        """Close the streams, once the program is ending."""
 
 
 class Process(Protocol):
-    """One program and the means to end its whole tree."""
+    """One program, and the means to end everything it started."""
 
     @property
     def streams(self) -> ProcessStreams: ...
 
-    async def begin(self) -> ProcessIdentity: ...
-    async def exit_code(self) -> int: ...
-    async def end(self) -> set[ProcessIdentity]: ...
+    async def begin(self) -> ProcessIdentity:
+        """Start the program."""
+        ...
+
+    async def exit_code(self) -> int:
+        """Wait until the program exits. A signal is a negative exit code."""
+        ...
+
+    async def end(self) -> set[ProcessIdentity]:
+        """End the program and everything it started. Returns the processes that could not be ended."""
+        ...
 
 
 async def spawn_process(program: Program) -> Process:
-    """The strongest that the platform has. Each import is for its own platform only."""
+    """Prepare a program with the strongest means of the platform. `begin` starts it."""
     if sys.platform == "linux":
-        from retinue.executors.process.reaped_process import KeptProcess
+        from retinue.executors.process.reaped_process import ReapedProcess
 
-        return await KeptProcess.spawn(program)
-    from retinue.executors.process.portable_process import WalkedProcess
+        return await ReapedProcess.spawn(program)
+    from retinue.executors.process.portable_process import PortableProcess  # needs psutil
 
-    return await WalkedProcess.spawn(program)
+    return await PortableProcess.spawn(program)
 
 
-async def unrecorded(identity: ProcessIdentity) -> None:
-    """For programs that need not be found again."""
+async def ignore_start(identity: ProcessIdentity) -> None:
+    """Record nothing, for programs that need not be found after a crash."""
 
 
 class ProcessGroup:
+    """A running program with everything it started."""
+
     identity: ProcessIdentity
     survivors: frozenset[ProcessIdentity] = frozenset()
-    """After the scope: those that could not be ended."""
+    """The processes that could not be ended; known after the scope."""
 
     def __init__(self, process: Process, stdin: bytes | None, on_output: OnOutput) -> None:
         self._process = process
         self._stdin = stdin
         self._on_output = on_output
-        self._pumps: set[asyncio.Task[None]] = set()
+        self._readers: set[asyncio.Task[None]] = set()
         self._others: set[asyncio.Task[Any]] = set()
         self._exit: asyncio.Task[int] | None = None
         self._delivering = 0
+        """Chunks that `on_output` has not finished with."""
         self._received = 0
 
     @classmethod
@@ -92,71 +105,72 @@ class ProcessGroup:
         *,
         stdin: bytes | None,
         on_output: OnOutput,
-        on_start: Started = unrecorded,
+        on_start: Started = ignore_start,
         spawn: Callable[[Program], Awaitable[Process]] = spawn_process,
     ) -> AsyncGenerator[ProcessGroup]:
-        """Run the program, feed it `stdin` and close it, and give each chunk of output to `on_output`.
+        """Run the program and give each chunk of its output to `on_output`.
 
-        With None its stdin stays open, and is the caller's to write to.
+        Writes `stdin` to the program and closes its stdin. If `stdin` is None, it stays open and the caller
+        writes to `group.stdin`.
 
-        The program is recorded by `on_start` before anything it says is heard. It is heard as long as the
-        scope lasts, and while the tree is being ended: last words are words too.
+        Calls `on_start` before it reads any output. Reads output until the whole tree has ended, so it also
+        delivers what the program writes while it is being ended.
         """
         group = cls(await spawn(program), stdin, on_output)
         try:
             group.identity = await group._process.begin()
             await on_start(group.identity)
-            group._listen()
+            group._start_streaming()
             yield group
         finally:
-            await uninterrupted(group._end())
-        group._complain()
+            await run_uninterrupted(group._end())
+        group._raise_output_error()
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
         return self._process.streams.stdin
 
     async def wait(self) -> int:
-        """The exit code, when the program has ended and its output was read; or what `on_output` raised.
+        """Return the exit code once the program has ended and its output was read.
 
-        Whoever gave up waiting may wait again.
+        Raises what `on_output` raised. If the caller is cancelled, it may wait again.
         """
         if self._exit is None:
             self._exit = asyncio.ensure_future(self._process.exit_code())
             self._others.add(self._exit)
         exit_code = self._exit
-        pending: set[asyncio.Task[Any]] = {exit_code, *self._pumps}
+        pending: set[asyncio.Task[Any]] = {exit_code, *self._readers}
         while not exit_code.done():
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         await self._drain()
-        self._complain()
+        self._raise_output_error()
         return exit_code.result()
 
-    def _listen(self) -> None:
+    def _start_streaming(self) -> None:
         streams = self._process.streams
         if self._stdin is not None:
-            self._others.add(asyncio.ensure_future(self._feed(self._stdin)))
-        self._pumps.add(asyncio.ensure_future(self._pump("stdout", streams.stdout)))
-        self._pumps.add(asyncio.ensure_future(self._pump("stderr", streams.stderr)))
+            self._others.add(asyncio.ensure_future(self._write_stdin(self._stdin)))
+        self._readers.add(asyncio.ensure_future(self._read("stdout", streams.stdout)))
+        self._readers.add(asyncio.ensure_future(self._read("stderr", streams.stderr)))
 
-    async def _feed(self, data: bytes) -> None:
+    async def _write_stdin(self, data: bytes) -> None:
         writer = self._process.streams.stdin
-        writer.transport.set_write_buffer_limits(high=0)  # so that drained means written
+        writer.transport.set_write_buffer_limits(high=0)  # `drain` then waits until all is written
         try:
             writer.write(data)
             await writer.drain()
         except ConnectionError:
-            return  # it closed its stdin without reading everything, as it may
+            return  # a program may close its stdin before it has read everything
         except asyncio.CancelledError:
             if not writer.transport.is_closing():
                 writer.transport.abort()
             raise
         writer.close()
 
-    async def _pump(self, name: StreamName, reader: asyncio.StreamReader) -> None:
-        while chunk := await reader.read(CHUNK):
+    async def _read(self, name: StreamName, reader: asyncio.StreamReader) -> None:
+        while chunk := await reader.read(CHUNK_BYTES):
             self._received += len(chunk)
             self._delivering += 1
             try:
@@ -165,29 +179,30 @@ class ProcessGroup:
                 self._delivering -= 1
 
     async def _drain(self) -> None:
-        """Read what is left, until the pipes end or only a daemon holds them open."""
+        """Wait until the output has ended, or until only a daemon holds the pipes open."""
         deadline = time.monotonic() + DRAIN_SECONDS
         before = -1
-        while pending := {pump for pump in self._pumps if not pump.done()}:
+        while pending := {reader for reader in self._readers if not reader.done()}:
             quiet = self._received == before or time.monotonic() > deadline
             if quiet and not self._delivering:
                 break
             before = self._received
             await asyncio.wait(pending, timeout=QUIET_SECONDS)
 
-    def _complain(self) -> None:
+    def _raise_output_error(self) -> None:
         """Raise what `on_output` raised."""
-        for pump in self._pumps:
-            if pump.done() and not pump.cancelled():
-                pump.result()
+        for reader in self._readers:
+            if reader.done() and not reader.cancelled():
+                reader.result()
 
     async def _end(self) -> None:
         try:
             self.survivors = frozenset(await self._process.end())
-            with anyio.move_on_after(DRAIN_SECONDS):
-                await self._drain()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await self._drain()
         finally:
-            tasks = self._pumps | self._others
+            tasks = self._readers | self._others
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -196,16 +211,16 @@ class ProcessGroup:
             log.warning("%d processes could not be ended: %s", len(self.survivors), self.survivors)
 
 
-async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
-    """Do it to the end; if the task is canceled meanwhile, be canceled afterwards."""
+async def run_uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, even if the caller is cancelled meanwhile; then raise the cancellation."""
     task = asyncio.ensure_future(work)
-    canceled: asyncio.CancelledError | None = None
-    with anyio.CancelScope(shield=True):  # from anyio's cancellation, which repeats itself
+    cancelled: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):  # callers may run in an anyio scope, which cancels again and again
         while not task.done():
             try:
                 await asyncio.wait({task})
-            except asyncio.CancelledError as error:  # asyncio's own, which comes once
-                canceled = error
-    if canceled:
-        raise canceled
+            except asyncio.CancelledError as error:  # asyncio cancels only once
+                cancelled = error
+    if cancelled:
+        raise cancelled
     return task.result()

@@ -1,4 +1,8 @@
-"""What to run: a program with its arguments, environment and directory, and why it may not be startable."""
+"""Describes a program to run: its command line, environment and directory, and why it may not start.
+
+`CommandTemplate` is a command line with placeholders. It is filled in argument by argument and never passed
+to a shell, so a value needs no quoting and cannot become a second argument.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +10,62 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Formatter
 
-from retinue.core import InvalidInput, RetinueError, Unavailable
-from retinue.executors.process.reaper import FIRST_HANDED
+from retinue.core import ConfigInvalid, InvalidInput, RetinueError, Unavailable
 
-CAN_HAND = sys.platform == "linux"
-"""Whether programs can be handed secrets: that takes a keeper and files in memory."""
+SUPPORTS_SECRET_FILES = sys.platform == "linux"
+"""Whether programs can read secrets from files in memory. That needs a reaper."""
+FIRST_SECRET_FILE = 100
+"""The descriptor of the first secret file."""
+PLACEHOLDERS = ("prompt", "run_id", "cwd")
+MAX_PROMPT_BYTES = 100_000
+"""For a prompt as an argument. Linux allows 131,072 bytes for one argument, and Windows 32,767 characters
+for all arguments together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    """A program to run."""
+
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
-    """The whole environment, and never shown."""
+    """The whole environment; never shown."""
     cwd: Path
     grace: float = 2.0
-    """Seconds from TERM to KILL."""
-    handed: tuple[bytes, ...] = field(default=(), repr=False)
-    """Secrets that it reads from open files (`handed_descriptor`): no environment or folder has them."""
+    """Seconds from SIGTERM to SIGKILL."""
+    secret_files: tuple[bytes, ...] = field(default=(), repr=False)
+    """Secrets that the program reads from open files in memory (`secret_file_descriptor`), so that they are
+    in no environment and in no folder."""
 
     @property
     def name(self) -> str:
-        """Without its directory, which may lie outside the roots."""
+        """The program's name without its directory, which may be outside the roots."""
         return os.path.basename(self.argv[0])  # noqa: PTH119 (`Path` would drop a trailing slash)
 
-    def file(self) -> str:
-        """Where the program is, found on its own PATH; a relative path is relative to its own directory."""
+    def find_file(self) -> str:
+        """Find the program on its own PATH. A relative path starts at the program's own directory."""
         if not self.cwd.is_dir():
-            raise unstartable(self.name, "directory", errno.ENOENT)
+            raise start_error(self.name, "directory", errno.ENOENT)
         asked = self.argv[0]
         if os.path.dirname(asked):  # noqa: PTH120
             asked = str(self.cwd.absolute() / asked)
         found = shutil.which(asked, path=self.env.get("PATH", os.defpath))
         if found is None:
-            raise unstartable(self.name, "program", errno.EACCES if Path(asked).is_file() else errno.ENOENT)
-        return os.path.abspath(found)  # noqa: PTH100 (without following the symlink it may be)
+            raise start_error(self.name, "program", errno.EACCES if Path(asked).is_file() else errno.ENOENT)
+        return os.path.abspath(found)  # noqa: PTH100 (does not follow a symlink)
 
 
-def unstartable(name: str, step: str, number: int) -> RetinueError:
-    """The error for a program that the system refused to start, from the number it gave."""
+def secret_file_descriptor(place: int) -> int:
+    """Return the descriptor under which a program reads the secret file at this place."""
+    return FIRST_SECRET_FILE + place
+
+
+def start_error(name: str, step: str, number: int) -> RetinueError:
+    """Build the error for a program that the system refused to start with this error number."""
     if step == "directory":
         return InvalidInput(
             f"{name} cannot start: its working directory cannot be entered",
@@ -63,6 +81,70 @@ def unstartable(name: str, step: str, number: int) -> RetinueError:
     return Unavailable(f"{name} cannot start: {os.strerror(number)}", hint=hint, program=name)
 
 
-def handed_descriptor(place: int) -> int:
-    """The descriptor under which a program finds the file at this place of `handed`."""
-    return FIRST_HANDED + place
+@dataclass(frozen=True, slots=True)
+class CommandTemplate:
+    """A command line with placeholders."""
+
+    arguments: tuple[str, ...]
+    """The program and its arguments. `{prompt}`, `{run_id}` and `{cwd}` are placeholders; `{{` is a brace."""
+
+    def __post_init__(self) -> None:
+        if not self.arguments or not self.arguments[0].strip():
+            raise ConfigInvalid("a command needs a program", hint='for example ["my-agent", "--quiet"]')
+        if self._placeholders(self.arguments[:1]):
+            raise ConfigInvalid(
+                "the program's name cannot contain a placeholder", hint="use placeholders in arguments"
+            )
+        if any("\0" in argument for argument in self.arguments):
+            raise ConfigInvalid("an argument cannot contain the NUL character", hint="remove it")
+        self._placeholders(self.arguments)
+
+    @property
+    def takes_prompt(self) -> bool:
+        """Whether the prompt is an argument. Otherwise it goes to stdin."""
+        return "prompt" in self._placeholders(self.arguments)
+
+    def fill(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the command line with its placeholders replaced."""
+        if self.takes_prompt:
+            _check_prompt(values["prompt"], self.arguments[0])
+        return tuple(
+            "".join(text + (values[name] if name else "") for text, name in _parse_argument(argument))
+            for argument in self.arguments
+        )
+
+    def _placeholders(self, arguments: Sequence[str]) -> set[str]:
+        return {name for argument in arguments for _, name in _parse_argument(argument) if name}
+
+
+def _parse_argument(argument: str) -> Iterator[tuple[str, str | None]]:
+    """Yield each literal text with the placeholder that follows it, if any."""
+    try:
+        parsed = list(Formatter().parse(argument))
+    except ValueError as error:
+        raise _template_error(argument, str(error)) from None
+    for text, name, spec, conversion in parsed:
+        if name is not None and (name not in PLACEHOLDERS or spec or conversion):
+            raise _template_error(argument, f"{{{name}}} is not a placeholder")
+        yield text, name
+
+
+def _template_error(argument: str, reason: str) -> ConfigInvalid:
+    placeholders = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    return ConfigInvalid(
+        f"the command's argument {argument!r} is not valid: {reason}",
+        hint=f"the placeholders are {placeholders}; write {{{{ and }}}} for braces",
+    )
+
+
+def _check_prompt(prompt: str, program: str) -> None:
+    use_stdin = "remove {prompt} from the command: the prompt then goes to the program's stdin"
+    if (size := len(prompt.encode())) > MAX_PROMPT_BYTES:
+        raise InvalidInput(
+            f"a prompt of {size} bytes is too long for an argument", hint=use_stdin, limit=MAX_PROMPT_BYTES
+        )
+    if "\0" in prompt:
+        raise InvalidInput("an argument cannot contain the NUL character", hint=use_stdin)
+    if program.lower().endswith((".bat", ".cmd")):
+        # Windows passes the arguments of a batch file to its shell, which would run commands in them.
+        raise InvalidInput("a batch file cannot take the prompt as an argument", hint=use_stdin)

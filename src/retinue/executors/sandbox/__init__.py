@@ -1,4 +1,7 @@
-"""Shuts a program in: bubblewrap, Podman, Docker. Knows nothing of what the program does."""
+"""Restricts what a program can see and change, with bubblewrap, Podman or Docker.
+
+Knows nothing of what the program does.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,28 +9,30 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.executors.sandbox.bubblewrap import (
-        demand_bubblewrap as demand_bubblewrap,
         find_bubblewrap as find_bubblewrap,
+        require_bubblewrap as require_bubblewrap,
     )
     from retinue.executors.sandbox.container import find_container_engine as find_container_engine
-    from retinue.executors.sandbox.fifo_bridge import PipeDoor as PipeDoor, door_of as door_of
-    from retinue.executors.sandbox.in_container import InContainer as InContainer
-    from retinue.executors.sandbox.project_checks import sandboxed_check as sandboxed_check
+    from retinue.executors.sandbox.fifo_bridge import (
+        FifoBridge as FifoBridge,
+        create_fifo_bridge as create_fifo_bridge,
+    )
+    from retinue.executors.sandbox.in_container import CommandInContainer as CommandInContainer
     from retinue.executors.sandbox.sandbox import (
         NoSandbox as NoSandbox,
         Sandbox as Sandbox,
-        SandboxPlace as SandboxPlace,
-        installation as installation,
+        SandboxAccess as SandboxAccess,
+        installation_folders as installation_folders,
+        sandbox_project_check as sandbox_project_check,
     )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "bubblewrap": "demand_bubblewrap find_bubblewrap",
+            "bubblewrap": "find_bubblewrap require_bubblewrap",
             "container": "find_container_engine",
-            "fifo_bridge": "PipeDoor door_of",
-            "in_container": "InContainer",
-            "project_checks": "sandboxed_check",
-            "sandbox": "NoSandbox Sandbox SandboxPlace installation",
+            "fifo_bridge": "FifoBridge create_fifo_bridge",
+            "in_container": "CommandInContainer",
+            "sandbox": "NoSandbox Sandbox SandboxAccess installation_folders sandbox_project_check",
         },
     )

@@ -1,7 +1,7 @@
-"""Docker and Podman: a program runs in an image, with its workspace and nothing else of this machine.
+"""The Docker and Podman sandbox: a program runs in an image and sees only its workspace of this machine.
 
-Values of variables go through the engine's own environment, never through its arguments, which anybody on
-the machine can read.
+The values of variables go through the engine's environment, because any user of the machine can read its
+arguments.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from pathlib import Path
 import anyio.to_thread
 
 from retinue.core import Unavailable
-from retinue.executors.process import MARK, Program
-from retinue.executors.sandbox.fifo_bridge import INSIDE
-from retinue.executors.sandbox.sandbox import SandboxPlace
+from retinue.executors.process import RUN_ID_VARIABLE, Program
+from retinue.executors.sandbox.fifo_bridge import BRIDGE_SCRIPT_PATH
+from retinue.executors.sandbox.sandbox import SandboxAccess
 
 ENGINES = ("podman", "docker")
-THE_IMAGES_OWN = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "TMP", "TEMP")
-"""Variables that mean this machine, not the image."""
+HOST_VARIABLES = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "TMP", "TEMP")
+"""Variables that describe this machine and are wrong in an image."""
 MAX_PROCESSES = "512"
-MAX_OF_A_KIND = "4096"
+ULIMIT = "4096"
 CLEAR_SECONDS = 20.0
 
 
 class Container:
+    """Runs programs in an image with Podman or Docker."""
+
     has_host_programs = False
 
     def __init__(self, engine: str, image: str) -> None:
@@ -38,16 +40,20 @@ class Container:
         self._engine = engine
         self._image = image
 
-    def enclose(self, program: Program, place: SandboxPlace) -> Program:
-        options = [*self._options(program), *_mounts(place), *_variables(program.env)]
-        if place.network is not True:
-            options += ("--network", place.network or "none")
+    def enclose(self, program: Program, access: SandboxAccess) -> Program:
+        options = [
+            *self._isolation_options(program),
+            *_mount_options(access),
+            *_variable_options(program.env),
+        ]
+        if access.network is not True:
+            options += ("--network", access.network or "none")
         workspace = str(program.cwd.resolve())
         argv = (self._engine, "run", *options, "--workdir", workspace, self._image, *program.argv)
         return replace(program, argv=argv)
 
     async def clear(self, program: Program) -> None:
-        """The engine's client may be dead while the container lives."""
+        """Remove the container, which may still run after the engine's client was killed."""
         remove = [self._engine, "rm", "--force", container_name(program)]
         run = partial(
             subprocess.run,
@@ -59,51 +65,52 @@ class Container:
         )
         await anyio.to_thread.run_sync(run)
 
-    def _options(self, program: Program) -> Iterator[str]:
+    def _isolation_options(self, program: Program) -> Iterator[str]:
         yield from ("--rm", "--interactive", "--name", container_name(program))
         yield from ("--read-only", "--tmpfs", "/tmp", "--tmpfs", "/home", "--env", "HOME=/home")  # noqa: S108
         yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
         yield from ("--pids-limit", MAX_PROCESSES)
-        yield from _limits()
+        yield from _ulimit_options()
         if self.name == "docker" and sys.platform == "linux":
-            # Its root is this machine's, and without capabilities may not even read the user's files.
+            # Docker's root is this machine's root. Without capabilities it cannot read the user's files.
             yield from ("--user", f"{os.getuid()}:{os.getgid()}")
 
 
 def container_name(program: Program) -> str:
-    return f"retinue-{program.env[MARK]}"
+    return f"retinue-{program.env[RUN_ID_VARIABLE]}"
 
 
-def _limits() -> Iterator[str]:
-    """Modest ones: an engine asks for a million by itself, and fails where that is not given."""
+def _ulimit_options() -> Iterator[str]:
+    """Set low limits. Engines ask for a million by default and fail where that is not allowed."""
     for name in ("nofile", "nproc"):
-        yield from ("--ulimit", f"{name}={MAX_OF_A_KIND}:{MAX_OF_A_KIND}")
+        yield from ("--ulimit", f"{name}={ULIMIT}:{ULIMIT}")
 
 
-def _mounts(place: SandboxPlace) -> Iterator[str]:
-    mounts = dict.fromkeys(place.visible, "ro")
-    mounts[place.workspace] = "rw" if place.writable else "ro"
-    mounts |= dict.fromkeys(place.changeable, "rw")
-    for path, access in mounts.items():
+def _mount_options(access: SandboxAccess) -> Iterator[str]:
+    mounts = dict.fromkeys(access.visible, "ro")
+    mounts[access.workspace] = "rw" if access.writable else "ro"
+    mounts |= dict.fromkeys(access.changeable, "rw")
+    for path, mode in mounts.items():
         if path.exists():
-            yield from ("--volume", f"{path.resolve()}:{path.resolve()}:{access}")
-    if place.child is not None:
-        yield from ("--volume", f"{place.child}:{INSIDE}:ro")
-    for path in (path.resolve() for path in place.emptied):
+            yield from ("--volume", f"{path.resolve()}:{path.resolve()}:{mode}")
+    if access.bridge_script is not None:
+        yield from ("--volume", f"{access.bridge_script}:{BRIDGE_SCRIPT_PATH}:ro")
+    for path in (path.resolve() for path in access.emptied):
         yield from ("--tmpfs", str(path)) if path.is_dir() else ("--volume", f"{os.devnull}:{path}:ro")
 
 
-def _variables(env: Mapping[str, str]) -> Iterator[str]:
+def _variable_options(env: Mapping[str, str]) -> Iterator[str]:
     for name in env:
-        if name not in THE_IMAGES_OWN:
+        if name not in HOST_VARIABLES:
             yield from ("--env", name)
 
 
 def find_container_engine(image: str, env: Mapping[str, str]) -> Container:
+    """Return Podman or Docker, whichever is on the PATH; raise `Unavailable` if neither is."""
     for name in ENGINES:
         if found := shutil.which(name, path=env.get("PATH")):
             return Container(found, image)
     raise Unavailable(
-        "the agent runs in a container, and neither Podman nor Docker is here",
-        hint="install one of them, or take `container` out of the agent's file",
+        "the agent runs in a container, but neither Podman nor Docker is installed",
+        hint="install one of them, or remove `container` from the agent's file",
     )

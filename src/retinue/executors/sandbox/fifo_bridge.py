@@ -1,7 +1,8 @@
-"""The way from a container to us: two named pipes, and a small script inside that speaks through them.
+"""Connects a container to this server: two named pipes (FIFOs), and a script inside that uses them.
 
-An image has nothing of ours, no Python perhaps, so the script needs `sh` and `cat` alone. The run's token
-stays outside: on this side we show it, and pass on what comes in either direction. Knows nothing of MCP.
+An image contains nothing of ours and perhaps no Python, so the script needs only `sh` and `cat`. The run's
+token stays outside: this side sends it to our server and then passes data on in both directions. Knows
+nothing of MCP.
 """
 
 from __future__ import annotations
@@ -13,36 +14,43 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-import anyio
-from anyio.abc import SocketStream
-
 from retinue.executors.cli import RETINUE_SERVER, SOCKET_VARIABLE, TOKEN_VARIABLE, ReadyServer
 
-INSIDE = "/usr/local/bin/retinue"
-"""Where the script is found in a container, so that `retinue child` means the same there as here."""
+BRIDGE_SCRIPT_PATH = "/usr/local/bin/retinue"
+"""Where a container finds the script, so that `retinue child` means the same inside and outside."""
 SCRIPT = """\
 #!/bin/sh
-# What was started says it here, and the server that started it hears it: one visitor at a time.
+# Passes stdin to the server that started this run, and prints its answers. One process at a time.
 if ! (set -C; : > '{folder}/busy') 2>/dev/null; then
-    echo 'retinue: another process of this run is speaking to the server' >&2
+    echo 'retinue: another process of this run is already connected to the server' >&2
     exit 1
 fi
 exec 3<&0
 cat <&3 > '{folder}/in' &
 exec cat '{folder}/out'
 """
-CHUNK = 1 << 16
+CHUNK_SIZE = 1 << 16
 
 
-class PipeDoor:
-    """Open while its run lasts.
+def create_fifo_bridge(folder: Path, env: Mapping[str, str]) -> FifoBridge | None:
+    """Create the bridge of a run in a container.
 
-    The folder can be changed inside, so nothing in it is opened by its name once the run has begun: a link
-    that was planted there would lead us anywhere.
+    Returns None if the run has no connection to this server, or if containers cannot share our pipes.
+    """
+    if SOCKET_VARIABLE not in env or sys.platform != "linux":
+        return None
+    return FifoBridge(folder, env)
+
+
+class FifoBridge:
+    """The pipes and the script of one run.
+
+    Programs in the container can change the folder, and might put a symlink there. So after the run has
+    begun, nothing in the folder is opened by its name.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
-        """`folder` is the run's own; `env` names the socket and has the token."""
+        """`folder` is the run's own. `env` contains the address of our socket and the run's token."""
         pipes = folder / "child"
         pipes.mkdir(mode=0o700)
         for name in ("in", "out"):
@@ -55,13 +63,14 @@ class PipeDoor:
 
     @property
     def server(self) -> ReadyServer:
-        """Ours, as a CLI inside starts it. No secret is in it."""
-        return ReadyServer(name=RETINUE_SERVER, argv=(INSIDE, "child"))
+        """Our MCP server, as a CLI in the container starts it. Contains no secret."""
+        return ReadyServer(name=RETINUE_SERVER, argv=(BRIDGE_SCRIPT_PATH, "child"))
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
+        """Serve connections from the container during the block."""
         with ExitStack() as scope:
-            folder, inward, outward = (_held(scope, self._pipes / name) for name in (".", "in", "out"))
+            folder, inward, outward = (_pin(scope, self._pipes / name) for name in (".", "in", "out"))
             serving = asyncio.ensure_future(self._serve(folder, inward, outward))
             try:
                 yield
@@ -71,69 +80,84 @@ class PipeDoor:
 
     async def _serve(self, folder: int, inward: int, outward: int) -> None:
         while True:
-            with suppress(OSError):  # the line to our server broke: the visitor sees that it has ended
-                await self._visit(f"/proc/self/fd/{inward}", f"/proc/self/fd/{outward}")
+            with suppress(OSError):  # the connection to our server broke; the script sees its end
+                await self._serve_connection(f"/proc/self/fd/{inward}", f"/proc/self/fd/{outward}")
             with suppress(OSError):
                 os.unlink("busy", dir_fd=folder)
 
-    async def _visit(self, inward: str, outward: str) -> None:
+    async def _serve_connection(self, inward: str, outward: str) -> None:
         with ExitStack() as scope:
-            hears = _opened(scope, inward, os.O_RDONLY)
-            await anyio.wait_readable(hears)  # not before somebody has opened the other end
-            # For reading too, or it could not be opened before the script has opened its end.
-            says = _opened(scope, outward, os.O_RDWR)
-            async with await anyio.connect_unix(self._socket) as line:
-                await line.send(f"{self._token}\n".encode())
-                await _carry(hears, line, says)
+            source = _open(scope, inward, os.O_RDONLY)
+            await _wait_readable(source)  # until the script has opened its end
+            # Opened for reading too, because the script may not have opened its end yet.
+            target = _open(scope, outward, os.O_RDWR)
+            reader, writer = await asyncio.open_unix_connection(self._socket)
+            scope.callback(writer.close)
+            writer.write(f"{self._token}\n".encode())
+            await _exchange(source, target, reader, writer)
 
 
-def door_of(folder: Path, env: Mapping[str, str]) -> PipeDoor | None:
-    """For a run in a container; None where there is nothing to reach, or no pipes that a container shares."""
-    if SOCKET_VARIABLE not in env or sys.platform != "linux":
-        return None
-    return PipeDoor(folder, env)
-
-
-def _held(scope: ExitStack, path: Path) -> int:
-    """What lies there now, whatever is put in its place later."""
+def _pin(scope: ExitStack, path: Path) -> int:
+    """Return a descriptor of what is at this path now, whatever replaces it later."""
     descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW)
     scope.callback(os.close, descriptor)
     return descriptor
 
 
-def _opened(scope: ExitStack, path: str, how: int) -> int:
-    descriptor = os.open(path, how | os.O_NONBLOCK)
+def _open(scope: ExitStack, path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
     scope.callback(os.close, descriptor)
     return descriptor
 
 
-async def _carry(inward: int, line: SocketStream, outward: int) -> None:
-    """Until our server has said all it has to say."""
-    asking = asyncio.ensure_future(_ask(inward, line))
+async def _exchange(
+    source: int, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Pass data on in both directions, until our server closes the connection."""
+    sending = asyncio.ensure_future(_send_all(source, writer))
     try:
-        async for data in line:
-            await _write(outward, data)
+        while data := await reader.read(CHUNK_SIZE):
+            await _write_all(target, data)
     finally:
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
 
-async def _ask(inward: int, line: SocketStream) -> None:
-    while data := await _read(inward):
-        await line.send(data)
-    await line.send_eof()
+async def _send_all(source: int, writer: asyncio.StreamWriter) -> None:
+    while data := await _read_chunk(source):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
 
 
-async def _read(descriptor: int) -> bytes:
+async def _read_chunk(descriptor: int) -> bytes:
     while True:
-        await anyio.wait_readable(descriptor)
+        await _wait_readable(descriptor)
         with suppress(BlockingIOError):
-            return os.read(descriptor, CHUNK)
+            return os.read(descriptor, CHUNK_SIZE)
 
 
-async def _write(descriptor: int, data: bytes) -> None:
+async def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         try:
             data = data[os.write(descriptor, data) :]
         except BlockingIOError:
-            await anyio.wait_writable(descriptor)
+            await _wait_writable(descriptor)
+
+
+async def _wait_readable(descriptor: int) -> None:
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
+
+async def _wait_writable(descriptor: int) -> None:
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_writer(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(descriptor)

@@ -1,6 +1,7 @@
-"""An agent's own program in a container, as its file asks. Knows no particular engine.
+"""Runs an agent's own program in a container, as its file asks. Knows no particular engine.
 
-Inside, `retinue child` leads to the server that started it (`pipe_door`), as it does outside.
+In the container, `retinue child` connects to the server that started the run (`fifo_bridge.py`), as it does
+outside.
 """
 
 from __future__ import annotations
@@ -11,75 +12,76 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import anyio
-
 from retinue.core import Agent, Outcome, RunContext, Task
 from retinue.executors.command import CommandExecutor, WrapProgram
-from retinue.executors.process import Program
-from retinue.executors.sandbox.fifo_bridge import PipeDoor, door_of
-from retinue.executors.sandbox.sandbox import Sandbox, SandboxPlace
+from retinue.executors.process import Program, run_uninterrupted
+from retinue.executors.sandbox.fifo_bridge import FifoBridge, create_fifo_bridge
+from retinue.executors.sandbox.sandbox import Sandbox, SandboxAccess
 
 
 @dataclass(slots=True)
-class _Inside:
-    """One run's place, and the program that was put into it."""
+class _ContainerRun:
+    """What one run may access, and the program that was put into the container."""
 
     sandbox: Sandbox
-    place: SandboxPlace
-    door: PipeDoor | None
+    access: SandboxAccess
+    bridge: FifoBridge | None
     program: Program | None = None
 
     def enclose(self, program: Program) -> Program:
-        self.program = self.sandbox.enclose(program, self.place)
+        self.program = self.sandbox.enclose(program, self.access)
         return self.program
 
 
-class InContainer:
-    """An executor whose programs run in a sandbox."""
+class CommandInContainer:
+    """An executor that runs a command in a container."""
 
     def __init__(
-        self, make: Callable[[WrapProgram], CommandExecutor], agent: Agent, sandbox: Sandbox, hidden: Path
+        self,
+        make_executor: Callable[[WrapProgram], CommandExecutor],
+        agent: Agent,
+        sandbox: Sandbox,
+        data_dir: Path,
     ) -> None:
-        """`make` gives what starts the agent's program; `hidden` is a folder that no run may see."""
-        self._make = make
+        """`make_executor` returns what starts the agent's program. No run may see `data_dir`."""
+        self._make_executor = make_executor
         self._agent = agent
         self._sandbox = sandbox
-        self._hidden = hidden
+        self._data_dir = data_dir
 
     @property
     def isolation(self) -> str:
         return self._sandbox.name
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        with self._inside(ctx) as inside:
-            ended = False
+        with self._prepare(ctx) as container:
+            exited = False
             try:
-                async with inside.door.open() if inside.door else nullcontext():
-                    # The data folder is not there, and the token stays with us.
-                    outcome = await self._make(inside.enclose).run(task, replace(ctx, env={}))
-                ended = outcome.exit_code is not None
+                async with container.bridge.open() if container.bridge else nullcontext():
+                    # The container has no data folder, and the run's token stays outside.
+                    outcome = await self._make_executor(container.enclose).run(task, replace(ctx, env={}))
+                exited = outcome.exit_code is not None
             finally:
-                if inside.program and not ended:
-                    with anyio.CancelScope(shield=True):
-                        await self._sandbox.clear(inside.program)
+                if container.program and not exited:
+                    await run_uninterrupted(self._sandbox.clear(container.program))
         return replace(outcome, facts={**outcome.facts, "isolation": self.isolation})
 
     @contextmanager
-    def starting(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, Path]]:
-        """What a run starts, and its folder: what `agents show` tells."""
-        with self._inside(ctx) as inside:
-            folder = inside.place.changeable[0]
-            yield self._make(inside.enclose).program(prompt, replace(ctx, env={})), folder
+    def preview_program(self, prompt: str, ctx: RunContext) -> Generator[tuple[Program, Path]]:
+        """Yield the program that a run would start, and the run's temporary folder."""
+        with self._prepare(ctx) as container:
+            folder = container.access.changeable[0]
+            yield self._make_executor(container.enclose).program(prompt, replace(ctx, env={})), folder
 
     @contextmanager
-    def _inside(self, ctx: RunContext) -> Generator[_Inside]:
+    def _prepare(self, ctx: RunContext) -> Generator[_ContainerRun]:
         with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
-            door = door_of(Path(folder), ctx.env)
-            place = SandboxPlace(
+            bridge = create_fifo_bridge(Path(folder), ctx.env)
+            access = SandboxAccess(
                 workspace=ctx.cwd,
                 network=True if self._agent.network is None else self._agent.network,
                 changeable=(Path(folder), *map(Path, self._agent.folders)),
-                hidden=(self._hidden,),
-                child=door.script if door else None,
+                hidden=(self._data_dir,),
+                bridge_script=bridge.script if bridge else None,
             )
-            yield _Inside(self._sandbox, place, door)
+            yield _ContainerRun(self._sandbox, access, bridge)

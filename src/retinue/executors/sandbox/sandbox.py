@@ -1,4 +1,7 @@
-"""What a run's programs may see and change, and who holds them to it. Knows no particular sandbox."""
+"""Defines what a sandboxed program may see and change, and the interface of every sandbox.
+
+Knows no particular sandbox; `bubblewrap.py` and `container.py` are the two there are.
+"""
 
 from __future__ import annotations
 
@@ -11,55 +14,83 @@ from typing import Protocol
 from retinue.core import NetworkChoice
 from retinue.executors.process import Program
 
+CREDENTIALS = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"),
+    *(".netrc", ".npmrc", ".pypirc", ".git-credentials", ".config/gh", ".config/gcloud"),
+)
+"""Files and folders of a home directory that project checks find empty."""
+CACHES = (".cache",)
+"""Folders of a home directory that project checks may change."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxPlace:
+class SandboxAccess:
+    """What a sandboxed program may see and change."""
+
     workspace: Path
     writable: bool = True
-    """Whether the workspace may be changed."""
+    """Whether the program may change the workspace."""
     network: NetworkChoice = True
     visible: tuple[Path, ...] = ()
-    """What may be read besides, wherever it lies."""
+    """More paths that the program may read."""
     changeable: tuple[Path, ...] = ()
-    """What may be changed besides."""
+    """More paths that the program may change."""
     hidden: tuple[Path, ...] = ()
-    """Folders that are not to be seen: ours, for example, with every other run's secrets."""
+    """Folders that the program must not see, such as our data folder with the secrets of other runs."""
     emptied: tuple[Path, ...] = ()
-    """Files and folders that are to be found empty."""
-    child: Path | None = None
-    """The program through which a run reaches us, where programs of this machine cannot be started."""
+    """Files and folders that the program finds empty."""
+    bridge_script: Path | None = None
+    """The script that connects the run to this server, if the sandbox has no programs of this machine."""
 
 
 class Sandbox(Protocol):
-    name: str
-    """As a result's `isolation` says it."""
-    has_host_programs: bool
-    """Whether programs of this machine can be started inside."""
+    """Restricts what a program can see and change."""
 
-    def enclose(self, program: Program, place: SandboxPlace) -> Program:
-        """The program that runs the given one inside."""
+    name: str
+    """The value of `isolation` in a result."""
+    has_host_programs: bool
+    """Whether programs of this machine can be started in the sandbox."""
+
+    def enclose(self, program: Program, access: SandboxAccess) -> Program:
+        """Return the program that runs the given one in the sandbox."""
         ...
 
     async def clear(self, program: Program) -> None:
-        """Remove what an enclosed program that was ended may have left behind."""
+        """Remove what an enclosed program may have left behind when it was ended."""
         ...
 
 
 class NoSandbox:
-    """The programs run with the user's own rights."""
+    """Runs programs with the user's own rights."""
 
     name = "none"
     has_host_programs = True
 
-    def enclose(self, program: Program, place: SandboxPlace) -> Program:
+    def enclose(self, program: Program, access: SandboxAccess) -> Program:
         return program
 
     async def clear(self, program: Program) -> None:
-        """Nothing is left that the process group has not ended."""
+        """Do nothing: the process group has ended everything."""
 
 
-def installation(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
-    """What a program needs to start: its own folder, that of its package, those of its interpreter."""
+def sandbox_project_check(sandbox: Sandbox, home: Path, data_dir: Path, program: Program) -> Program:
+    """Put one of the project's own checks into a sandbox.
+
+    Unlike an agent's program, a check is the user's own command and needs the user's own tools, which are
+    often in the home directory. So it may read the home directory without its credentials, and change its
+    own folder. `data_dir` is our data folder, which it finds empty.
+    """
+    access = SandboxAccess(
+        workspace=program.cwd,
+        visible=(home,),
+        changeable=tuple(home / name for name in CACHES),
+        emptied=(data_dir, *(home / name for name in CREDENTIALS)),
+    )
+    return sandbox.enclose(program, access)
+
+
+def installation_folders(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders that a program needs to start: its own, its package's and its interpreter's."""
     found = shutil.which(name, path=env.get("PATH"))
     if found is None:
         return ()
@@ -67,26 +98,28 @@ def installation(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
     packages = [parent for parent in file.parents if parent.name == "node_modules"]
     folders = [Path(found).absolute().parent, packages[-1] if packages else file.parent]
     with file.open("rb") as opened:
-        first = opened.readline(200).decode("utf-8", "replace")
-    if first.startswith("#!") and (interpreter := _interpreter(first[2:].split(), env)):
-        folders += _home_of(interpreter)
+        first_line = opened.readline(200).decode("utf-8", "replace")
+    if first_line.startswith("#!") and (interpreter := _find_interpreter(first_line[2:].split(), env)):
+        folders += _interpreter_folders(interpreter)
     return tuple(dict.fromkeys(folders))
 
 
-def _interpreter(words: Sequence[str], env: Mapping[str, str]) -> Path | None:
-    """Of a script's first line: its first word, or what `env` is to look for."""
+def _find_interpreter(words: Sequence[str], env: Mapping[str, str]) -> Path | None:
+    """Find the interpreter of a script from the words of its first line; `env` looks for its argument."""
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     found = shutil.which(words[0], path=env.get("PATH")) if words else None
     return None if found is None else Path(found).absolute()
 
 
-def _home_of(interpreter: Path) -> Iterator[Path]:
-    """Where it lies, and the libraries of a Python or a virtual environment: those alone, as it may be the
-    home that it is installed in."""
+def _interpreter_folders(interpreter: Path) -> Iterator[Path]:
+    """Yield an interpreter's folder, and the libraries of a Python or a virtual environment.
+
+    Its whole prefix is too much: a Python may be installed directly in the home directory.
+    """
     real = interpreter.resolve()
     yield real.parent
     if real.name.startswith("python"):
-        for place in dict.fromkeys((interpreter.parent, real.parent)):
-            found = (place, *(place.parent / name for name in ("lib", "lib64", "pyvenv.cfg")))
-            yield from (path for path in found if path.exists())
+        for folder in dict.fromkeys((interpreter.parent, real.parent)):
+            needed = (folder, *(folder.parent / name for name in ("lib", "lib64", "pyvenv.cfg")))
+            yield from (path for path in needed if path.exists())

@@ -1,4 +1,4 @@
-"""Wraps any executor: sessions, worktrees, acceptance commands, promised JSON."""
+"""Wrappers that add a feature to any executor: sessions, worktrees, acceptance commands and valid JSON."""
 
 from typing import TYPE_CHECKING
 
@@ -6,17 +6,18 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.executors.wrappers.acceptance import WithAcceptance as WithAcceptance
-    from retinue.executors.wrappers.answered_references import (
-        ReferenceVerdict as ReferenceVerdict,
-        corrected as corrected,
-        judge as judge,
+    from retinue.executors.wrappers.output_schema import (
+        OutputSchema as OutputSchema,
+        is_placeholder as is_placeholder,
     )
-    from retinue.executors.wrappers.output_schema import OutputSchema as OutputSchema
-    from retinue.executors.wrappers.placeholders import is_placeholder as is_placeholder
-    from retinue.executors.wrappers.preamble import WithPreamble as WithPreamble
+    from retinue.executors.wrappers.reference_check import (
+        ReferenceVerdict as ReferenceVerdict,
+        check_references as check_references,
+        remove_wrong_references as remove_wrong_references,
+    )
     from retinue.executors.wrappers.session import WithSession as WithSession
     from retinue.executors.wrappers.validation import (
-        JSON_ALONE as JSON_ALONE,
+        JSON_ONLY_PROMPT as JSON_ONLY_PROMPT,
         WithValidation as WithValidation,
     )
     from retinue.executors.wrappers.worktree import WithWorktree as WithWorktree
@@ -25,12 +26,10 @@ else:
         __name__,
         {
             "acceptance": "WithAcceptance",
-            "answered_references": "ReferenceVerdict corrected judge",
-            "output_schema": "OutputSchema",
-            "placeholders": "is_placeholder",
-            "preamble": "WithPreamble",
+            "output_schema": "OutputSchema is_placeholder",
+            "reference_check": "ReferenceVerdict check_references remove_wrong_references",
             "session": "WithSession",
-            "validation": "JSON_ALONE WithValidation",
+            "validation": "JSON_ONLY_PROMPT WithValidation",
             "worktree": "WithWorktree",
         },
     )

@@ -1,15 +1,14 @@
-"""Runs an agent's acceptance commands after it, in the same sandbox: what it claims is not enough (P3).
+"""Runs an agent's acceptance commands after its run, in the same sandbox (P3).
 
-Their real exit codes and last lines are part of the result, and one that fails makes the run fail.
+A run fails if one of the commands fails, whatever the agent claims. The result contains the exit code and
+the last lines of each command.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-
-import anyio
 
 from retinue.core import (
     AcceptanceFailed,
@@ -22,63 +21,57 @@ from retinue.core import (
     Task,
     clip,
 )
-from retinue.executors.process import ProcessGroup, Program, Transcript
+from retinue.executors.process import CleanUp, Program, ProgramRun, Transcript
 
-MAX_OUTPUT_BYTES = 16 << 20
-LONGEST_LINE = 1 << 16
 TAIL_CHARS = 2_000
 
 MakeProgram = Callable[[tuple[str, ...], RunContext], Program]
-"""A command in the surroundings of the agent's own run."""
-Clear = Callable[[Program], Awaitable[None]]
-"""Removes what a command that did not end by itself may have left of its surroundings."""
+"""Makes the program for a command, in the sandbox of the agent's own run."""
 
 
 class WithAcceptance:
-    """An executor whose success depends on commands that it cannot influence."""
+    """Wraps an executor: a run succeeds only if all acceptance commands succeed."""
 
     def __init__(
-        self, executor: Executor, commands: Sequence[tuple[str, ...]], enclosed: MakeProgram, clear: Clear
+        self,
+        executor: Executor,
+        commands: Sequence[tuple[str, ...]],
+        make_program: MakeProgram,
+        clean_up: CleanUp,
     ) -> None:
         self._executor = executor
         self._commands = commands
-        self._enclosed = enclosed
-        self._clear = clear
+        self._make_program = make_program
+        self._clean_up = clean_up
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         outcome = await self._executor.run(task, ctx)
         if outcome.error is not None:
             return outcome
-        checks = [await self._check(command, ctx) for command in self._commands]
+        checks = [await self._run_command(command, ctx) for command in self._commands]
         failed = [check for check in checks if check["exit_code"] != 0]
         error: RetinueError | None = None
         if failed:
             first = failed[0]
             error = AcceptanceFailed(
                 f"an acceptance command failed: {first['command']} ended with exit code {first['exit_code']}",
-                hint="its last lines are in the result, all of them in the log",
+                hint="the result contains its last lines, and the log all of them",
                 exit_code=first["exit_code"],
             )
         return replace(outcome, error=error, facts={**outcome.facts, "acceptance": checks})
 
-    async def _check(self, command: tuple[str, ...], ctx: RunContext) -> dict[str, Json]:
+    async def _run_command(self, command: tuple[str, ...], ctx: RunContext) -> dict[str, Json]:
         shown = shlex.join(command)
         await ctx.emit(OutputLine("stdout", f"acceptance: {shown}"))
-        transcript = Transcript(ctx.emit, max_bytes=MAX_OUTPUT_BYTES, longest_line=LONGEST_LINE)
+        transcript = Transcript(ctx.emit)
         exit_code: int | None = None
-        program: Program | None = None
         try:
-            program = self._enclosed(command, ctx)
-            async with ProcessGroup.start(
-                program, stdin=b"", on_output=transcript.take, on_start=ctx.started
-            ) as group:
-                exit_code = await group.wait()
-            said = transcript.last_lines.text
-        except RetinueError as error:  # it could not be started, or said too much: it did not succeed
-            said = error.message
-        finally:
-            with anyio.CancelScope(shield=True):
-                if program and exit_code is None:
-                    await self._clear(program)
-                await transcript.finish()
-        return {"command": clip(shown, 200), "exit_code": exit_code, "tail": said.strip()[-TAIL_CHARS:]}
+            program = self._make_program(command, ctx)
+            run = ProgramRun(program, transcript, on_start=ctx.started, clean_up=self._clean_up)
+            async with run.start(stdin=b""):
+                await run.wait()
+            exit_code = None if run.error else run.exit_code
+            tail = run.error.message if run.error else transcript.last_lines.text
+        except RetinueError as error:  # it could not start
+            tail = error.message
+        return {"command": clip(shown, 200), "exit_code": exit_code, "tail": tail.strip()[-TAIL_CHARS:]}

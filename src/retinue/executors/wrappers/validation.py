@@ -1,7 +1,8 @@
-"""Holds an agent's answer to the JSON, and to the schema, that it promises (P3), whatever performs its tasks.
+"""Validates that an agent answers with the JSON, and in the schema, that it promises (P3).
 
-An answer that does not fit goes back with what is wrong with it, twice at most: into the same session where
-the CLI can go on with it, else with the whole task. All tries are one run: one deadline, one budget.
+An answer that does not fit goes back to the agent with the reason, at most twice: into the same session if
+the CLI can resume it, otherwise with the whole task. All attempts are one run with one deadline and one
+budget. Works with any executor.
 """
 
 from __future__ import annotations
@@ -19,75 +20,76 @@ from retinue.core import (
     Outcome,
     OutputInvalid,
     OutputLine,
-    Resumed,
     RunContext,
     Task,
     any_value,
+    as_text,
     clip,
     embedded_values,
     stated_values,
 )
-from retinue.executors.lenient_fields import text
 from retinue.executors.wrappers.output_schema import OutputSchema
-from retinue.executors.wrappers.session import is_lost
+from retinue.executors.wrappers.session import add_to_session, is_session_lost
 
-MOST_TRIES = 3
-KEPT_OF_A_TRY = 800
-"""Characters of a refused answer that whoever has forgotten it is shown."""
-JSON_ALONE = "Answer with one JSON value and nothing else."
-RAW = "no answer was valid; the last one is in the run's result and at the end of its log, as it came"
+MAX_ATTEMPTS = 3
+QUOTED_CHARS = 800
+"""Characters of a refused answer that are quoted when its session cannot be resumed."""
+JSON_ONLY_PROMPT = "Answer with one JSON value and nothing else."
+RAW_ANSWER_NOTE = (
+    "no answer was valid; the last one is in the run's result and at the end of its log, unchanged"
+)
 
 MakeExecutor = Callable[[Agent], Executor]
-"""Makes what performs an agent's tasks; asked again for each try, which has less left to spend."""
+"""Makes the executor of an agent. Called once per attempt, because each has less budget left."""
 
 
 class AnswerRefused(Exception):
-    """Holds in one line what is wrong with an answer."""
+    """Says in one line what is wrong with an answer."""
 
 
 class WithValidation:
-    """An executor whose answers are JSON, or an error that says why not."""
+    """Wraps an executor: an answer is valid JSON, or the outcome has an error that says why not."""
 
-    def __init__(self, perform: MakeExecutor, agent: Agent) -> None:
-        """Raises `InvalidInput` for a schema that is none."""
-        self._perform = perform
+    def __init__(self, make_executor: MakeExecutor, agent: Agent) -> None:
+        """Raise `InvalidInput` if the agent's schema is not a valid schema."""
+        self._make_executor = make_executor
         self._agent = agent
         self._schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         began = time.monotonic()
-        outcome = await self._perform(self._agent).run(task, ctx)
-        tries = 1
+        outcome = await self._make_executor(self._agent).run(task, ctx)
+        attempts = 1
         while outcome.error is None:
             try:
-                return replace(outcome, value=self._value(outcome))
+                return replace(outcome, value=self._valid_value(outcome))
             except AnswerRefused as refused:
                 problem = str(refused)
-            await ctx.emit(OutputLine("event", f"answer {tries} is not valid: {problem}"))
-            left = _left(self._agent.budget, outcome)
-            if tries == MOST_TRIES or left is None:
-                return await _given_up(outcome, problem, tries, ctx)
+            await ctx.emit(OutputLine("event", f"answer {attempts} is not valid: {problem}"))
+            budget = _remaining_budget(self._agent.budget, outcome)
+            if attempts == MAX_ATTEMPTS or budget is None:
+                return await _give_up(outcome, problem, attempts, ctx)
             seconds = None if ctx.seconds is None else max(0.0, ctx.seconds - (time.monotonic() - began))
-            executor = self._perform(replace(self._agent, budget=left))
-            again = await _again(executor, task, outcome, problem, replace(ctx, seconds=seconds))
-            outcome = _together(outcome, again)
-            tries += 1
+            executor = self._make_executor(replace(self._agent, budget=budget))
+            retried = await _retry(executor, task, outcome, problem, replace(ctx, seconds=seconds))
+            outcome = _combine(outcome, retried)
+            attempts += 1
         return outcome
 
-    def _value(self, outcome: Outcome) -> Json:
-        """The last value that fits: whatever stands before it led up to it."""
+    def _valid_value(self, outcome: Outcome) -> Json:
+        """Return the last value in the answer that fits. Raises `AnswerRefused` if none does."""
         if outcome.cut:
             raise AnswerRefused(f"it is longer than {len(outcome.output)} characters")
         problem: str | None = None
-        for value in reversed(self._values(outcome)):
+        for value in reversed(self._find_values(outcome)):
             found = None if self._schema is None else self._schema.problem(value)
             if found is None:
                 return value
             problem = problem or found
         raise AnswerRefused(problem)
 
-    def _values(self, outcome: Outcome) -> Sequence[Json]:
-        """As the CLI checked it, or what its text holds."""
+    def _find_values(self, outcome: Outcome) -> Sequence[Json]:
+        """Return the value that the CLI validated itself, or the values in its text."""
         if outcome.value is not None:
             return [outcome.value]
         try:
@@ -100,28 +102,26 @@ class WithValidation:
             raise AnswerRefused(f"it is not JSON: {error}") from None
 
 
-async def _again(executor: Executor, task: Task, before: Outcome, problem: str, ctx: RunContext) -> Outcome:
-    wanted = f"That is no valid answer: {problem}. Answer again, with the corrected JSON and nothing else."
+async def _retry(executor: Executor, task: Task, before: Outcome, problem: str, ctx: RunContext) -> Outcome:
+    """Ask for a corrected answer, in the same session if possible."""
+    request = (
+        f"That is not a valid answer: {problem}. Answer again, with the corrected JSON and nothing else."
+    )
     lost: Outcome | None = None
-    if session := text(before.facts.get("session_id")):
-        spent = ctx.resume or Resumed(session)
-        resume = Resumed(
-            session,
-            spent.cost_micros + before.usage.get("cost_micros", 0),
-            spent.tokens + before.usage.get("tokens", 0),
-        )
-        outcome = await executor.run(replace(task, prompt=wanted), replace(ctx, resume=resume))
-        if not is_lost(outcome):
+    if session_id := as_text(before.facts.get("session_id")):
+        resume = add_to_session(session_id, ctx.resume, before)
+        outcome = await executor.run(replace(task, prompt=request), replace(ctx, resume=resume))
+        if not is_session_lost(outcome):
             return outcome
         lost = outcome
-    said = clip(before.output, KEPT_OF_A_TRY)
-    whole = f"{task.prompt}\n\nAn earlier answer to this was:\n{said}\n\n{wanted}"
-    outcome = await executor.run(replace(task, prompt=whole), replace(ctx, resume=None))
-    return outcome if lost is None else _together(lost, outcome)
+    quoted = clip(before.output, QUOTED_CHARS)
+    prompt = f"{task.prompt}\n\nAn earlier answer to this was:\n{quoted}\n\n{request}"
+    outcome = await executor.run(replace(task, prompt=prompt), replace(ctx, resume=None))
+    return outcome if lost is None else _combine(lost, outcome)
 
 
-def _together(first: Outcome, second: Outcome) -> Outcome:
-    """The second, with what the first took and what it met."""
+def _combine(first: Outcome, second: Outcome) -> Outcome:
+    """Return the second outcome, with the usage, facts, survivors and notes of both."""
     usage = {
         name: first.usage.get(name, 0) + second.usage.get(name, 0) for name in {**first.usage, **second.usage}
     }
@@ -140,8 +140,8 @@ def _together(first: Outcome, second: Outcome) -> Outcome:
     )
 
 
-def _left(budget: Budget, spent: Outcome) -> Budget | None:
-    """What another try may spend; None if nothing is left of something (P2)."""
+def _remaining_budget(budget: Budget, spent: Outcome) -> Budget | None:
+    """Return the budget of another attempt, or None if one of its limits is used up (P2)."""
     left = {
         kind: limit - spent.usage.get(kind, 0)
         for kind, limit in budget.as_dict().items()
@@ -150,16 +150,17 @@ def _left(budget: Budget, spent: Outcome) -> Budget | None:
     return replace(budget, **left) if all(amount > 0 for amount in left.values()) else None
 
 
-async def _given_up(outcome: Outcome, problem: str, tries: int, ctx: RunContext) -> Outcome:
-    """With the raw text: CLIs' logs hold only the beginning of what they say."""
+async def _give_up(outcome: Outcome, problem: str, attempts: int, ctx: RunContext) -> Outcome:
+    """Fail with the last problem. Logs the whole answer, because CLIs log only its beginning."""
     for line in outcome.output.splitlines():
         await ctx.emit(OutputLine("event", line))
-    enough = "" if tries == MOST_TRIES else ", and nothing is left to spend on another"
+    tries = f"{attempts} {'try' if attempts == 1 else 'tries'}"
+    spent = "" if attempts == MAX_ATTEMPTS else ", and the budget is too small for another"
     error = OutputInvalid(
-        f"no answer was valid in {tries} {'try' if tries == 1 else 'tries'}{enough}: {problem}",
-        hint=f"get_subagent_logs(runId={ctx.run_id!r}) ends with the last answer as it came",
-        tries=tries,
+        f"no answer was valid in {tries}{spent}: {problem}",
+        hint=f"get_subagent_logs(runId={ctx.run_id!r}) ends with the last answer, unchanged",
+        tries=attempts,
         problem=problem,
         raw={"runId": ctx.run_id, "characters": len(outcome.output)},
     )
-    return replace(outcome, value=None, error=error, notes=(*outcome.notes, RAW))
+    return replace(outcome, value=None, error=error, notes=(*outcome.notes, RAW_ANSWER_NOTE))

@@ -1,6 +1,6 @@
-"""References in an answer, opened again before anybody relies on them (P3). Knows nothing of who answered.
+"""Checks the `file:line` references in an answer by opening the files again (P3).
 
-One that does not hold is taken out where it stands alone, and marked where it stands within a sentence.
+Removes a wrong reference from a list, and marks it within a text. Knows nothing of who answered.
 """
 
 from __future__ import annotations
@@ -22,25 +22,31 @@ from retinue.core import (
     Stop,
 )
 
-MOST = 200
-"""References of one answer that are looked at; the rest counts as unchecked."""
-MARK = " [not there]"
+MAX_REFERENCES = 200
+"""References of one answer that are checked; the others count as wrong."""
+WRONG_MARK = " [not there]"
 
 _REFERENCE = re.compile(
     r"(?<![\w/:@.-])(?P<path>(?:\./|/)?(?:[\w.@+-]{1,120}/){0,40}[\w.@+-]{0,120}\.[A-Za-z]\w{0,9})"
     r":(?P<line>[1-9]\d{0,6})(?:-(?P<last>[1-9]\d{0,6}))?"
 )
-_HOSTS = frozenset({"com", "org", "net", "io", "dev", "local", "localhost", "internal", "ai", "app"})
-"""What a name without a folder ends with when it is a server's, with a port behind it."""
+_TOP_LEVEL_DOMAINS = frozenset(
+    {"com", "org", "net", "io", "dev", "local", "localhost", "internal", "ai", "app"}
+)
+"""A name without a folder that ends like this is a host with a port, not a file with a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVerdict:
+    """Which references of an answer are right and which are wrong."""
+
     held: int
+    """How many references are right."""
     wrong: frozenset[str]
-    """As they were written."""
+    """The wrong references, as they were written."""
 
     def note(self) -> str | None:
+        """Return a note about the wrong references for the result, or None if there are none."""
         if not self.wrong:
             return None
         total = self.held + len(self.wrong)
@@ -48,55 +54,57 @@ class ReferenceVerdict:
         return f"references that do not hold: {len(self.wrong)} of {total} ({some})"
 
 
-def judge(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
-    """Which references of a text hold. What a budget leaves no room to check does not (P2)."""
+def check_references(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
+    """Check the references of a text. One that the budget leaves no room to check counts as wrong (P2)."""
     claims: dict[str, tuple[Claim, ...]] = {}
     wrong: set[str] = set()
-    for place, match in enumerate(_references(text)):
-        entry = _entry(codebase, match["path"], stop) if place < MOST else None
+    for place, match in enumerate(_find_references(text)):
+        entry = _find_entry(codebase, match["path"], stop) if place < MAX_REFERENCES else None
         if entry is None:
             wrong.add(match[0])
         else:
             claims[match[0]] = tuple(Claim(entry, int(line)) for line in match.group("line", "last") if line)
     every = [claim for several in claims.values() for claim in several]
-    held = frozenset(check_claims(codebase, every, stop, _charge(spending)).held)
+    held = frozenset(check_claims(codebase, every, stop, _charge_bytes(spending)).held)
     wrong |= {written for written, several in claims.items() if not held.issuperset(several)}
     return ReferenceVerdict(len(claims.keys() - wrong), frozenset(wrong))
 
 
-def corrected(value: Json, wrong: frozenset[str]) -> Json:
-    """The value without what is wrong: taken out of lists, marked within texts."""
+def remove_wrong_references(value: Json, wrong: frozenset[str]) -> Json:
+    """Return the value with wrong references removed from lists and marked within texts."""
     if not wrong:
         return value
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: found[0] + MARK if found[0] in wrong else found[0], value)
+        return _REFERENCE.sub(lambda found: found[0] + WRONG_MARK if found[0] in wrong else found[0], value)
     if isinstance(value, list):
         return [
-            corrected(item, wrong) for item in value if not (isinstance(item, str) and item.strip() in wrong)
+            remove_wrong_references(item, wrong)
+            for item in value
+            if not (isinstance(item, str) and item.strip() in wrong)
         ]
     if isinstance(value, Mapping):
-        return {name: corrected(item, wrong) for name, item in value.items()}
+        return {name: remove_wrong_references(item, wrong) for name, item in value.items()}
     return value
 
 
-def _references(text: str) -> Iterator[re.Match[str]]:
+def _find_references(text: str) -> Iterator[re.Match[str]]:
     seen: set[str] = set()
     for match in _REFERENCE.finditer(text):
         path = PurePosixPath(match["path"])
-        is_host = len(path.parts) == 1 and path.suffix[1:].lower() in _HOSTS
+        is_host = len(path.parts) == 1 and path.suffix[1:].lower() in _TOP_LEVEL_DOMAINS
         if match[0] not in seen and not is_host:
             seen.add(match[0])
             yield match
 
 
-def _entry(codebase: Codebase, path: str, stop: Stop) -> FileEntry | None:
+def _find_entry(codebase: Codebase, path: str, stop: Stop) -> FileEntry | None:
     try:
         return codebase.read(path, stop, lines=1).entry
     except (PathDenied, PathMissing, LimitExceeded, InvalidInput):
         return None
 
 
-def _charge(spending: Spending) -> Callable[[FileEntry, int], None]:
+def _charge_bytes(spending: Spending) -> Callable[[FileEntry, int], None]:
     def charge(entry: FileEntry, size: int) -> None:
         with spending.reserve(BudgetKind.BYTES, size) as read:
             read.settle(size)

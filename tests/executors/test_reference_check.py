@@ -1,4 +1,4 @@
-"""Places that an answer names are opened again; what does not hold is marked or taken out (P3)."""
+"""References in an answer are checked, and wrong ones are marked or removed (P3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from retinue.codebase import Codebase
 from retinue.core import UNMETERED
-from retinue.executors.wrappers import ReferenceVerdict, corrected, judge
+from retinue.executors.wrappers import ReferenceVerdict, check_references, remove_wrong_references
 from tests.codebase.planting import plant, soon
 from tests.tools.tool_support import metered
 
@@ -20,8 +20,8 @@ def codebase(tmp_path: Path) -> Codebase:
     )
 
 
-def judged(codebase: Codebase, text: str) -> ReferenceVerdict:
-    return judge(text, codebase, UNMETERED, soon())
+def check(codebase: Codebase, text: str) -> ReferenceVerdict:
+    return check_references(text, codebase, UNMETERED, soon())
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def judged(codebase: Codebase, text: str) -> ReferenceVerdict:
         "see src/app.py:2:1, and Makefile.am:1",
     ],
 )
-def test_a_place_that_is_there_holds(codebase: Codebase, text: str) -> None:
-    verdict = judged(codebase, text)
+def test_an_existing_reference_is_right(codebase: Codebase, text: str) -> None:
+    verdict = check(codebase, text)
     assert verdict.wrong == frozenset() and verdict.held >= 1
 
 
@@ -51,8 +51,8 @@ def test_a_place_that_is_there_holds(codebase: Codebase, text: str) -> None:
         "app.py:1",
     ],
 )
-def test_a_place_that_is_not_there_or_hidden_does_not_hold(codebase: Codebase, text: str) -> None:
-    assert judged(codebase, text) == ReferenceVerdict(0, frozenset({text}))
+def test_a_missing_or_hidden_reference_is_wrong(codebase: Codebase, text: str) -> None:
+    assert check(codebase, text) == ReferenceVerdict(0, frozenset({text}))
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_a_place_that_is_not_there_or_hidden_does_not_hold(codebase: Codebase, t
         "https://a.io:1",
     ],
 )
-def test_times_addresses_and_versions_are_no_places(codebase: Codebase, text: str) -> None:
-    assert judged(codebase, text) == ReferenceVerdict(0, frozenset())
+def test_times_addresses_and_versions_are_not_references(codebase: Codebase, text: str) -> None:
+    assert check(codebase, text) == ReferenceVerdict(0, frozenset())
 
 
-def test_what_is_wrong_is_marked_in_texts_and_taken_out_of_lists(codebase: Codebase) -> None:
+def test_wrong_references_are_marked_in_texts_and_removed_from_lists(codebase: Codebase) -> None:
     value = {"text": "In src/app.py:1 and src/app.py:9.", "places": ["src/app.py:2", "src/app.py:9"], "n": 3}
-    verdict = judged(codebase, str(value))
+    verdict = check(codebase, str(value))
     assert verdict.held == 2
-    assert corrected(value, verdict.wrong) == {
+    assert remove_wrong_references(value, verdict.wrong) == {
         "text": "In src/app.py:1 and src/app.py:9 [not there].",
         "places": ["src/app.py:2"],
         "n": 3,
@@ -83,12 +83,12 @@ def test_what_is_wrong_is_marked_in_texts_and_taken_out_of_lists(codebase: Codeb
     assert verdict.note() == "references that do not hold: 1 of 3 (src/app.py:9)"
 
 
-def test_what_no_budget_is_left_to_check_does_not_count_as_checked(codebase: Codebase) -> None:
+def test_a_reference_beyond_the_budget_is_wrong(codebase: Codebase) -> None:
     """P2, P3"""
-    verdict = judge("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), soon())
+    verdict = check_references("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), soon())
     assert verdict.held == 1 and verdict.wrong == {"src/app.py:2"}
 
 
-def test_no_answer_takes_long(codebase: Codebase) -> None:
+def test_a_long_answer_is_checked_quickly(codebase: Codebase) -> None:
     text = " ".join(f"src/gone{n}.py:{n}" for n in range(1, 3_000)) + "a/" * 20_000 + "b." * 20_000
-    assert len(judged(codebase, text).wrong) > 2_000
+    assert len(check(codebase, text).wrong) > 2_000

@@ -1,4 +1,4 @@
-"""Sessions: resumed by the next run in the same folder, one at a time, and honest when lost."""
+"""The next run in the same folder resumes the session; one run at a time; a lost session is reported."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.executors.cli_fakes import TASK, Stage
 pytestmark = pytest.mark.anyio
 
 
-class Remembers:
-    """An executor with sessions: it notes what it was to resume, and how many ran at once."""
+class SessionRecorder:
+    """An executor with sessions. Records what it was asked to resume and how many runs overlapped."""
 
     def __init__(self) -> None:
         self.resumed: list[Resumed | None] = []
@@ -42,23 +42,23 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-async def test_next_run_resumes_with_what_was_used_so_far(stage: Stage) -> None:
-    inner = Remembers()
+async def test_next_run_resumes_with_the_usage_so_far(stage: Stage) -> None:
+    inner = SessionRecorder()
     for _ in range(3):
         await WithSession(inner, stage.folder / "sessions").run(TASK, stage.context())
     assert inner.resumed == [None, Resumed("s1", 5, 7), Resumed("s1", 10, 14)]
 
 
 async def test_another_folder_has_another_session(stage: Stage) -> None:
-    inner = Remembers()
+    inner = SessionRecorder()
     elsewhere = replace(stage.context(), cwd=stage.folder)
     for context in (stage.context(), elsewhere):
         await WithSession(inner, stage.folder / "sessions").run(TASK, context)
     assert inner.resumed == [None, None]
 
 
-async def test_lost_session_begins_anew_and_says_so_P8(stage: Stage) -> None:
-    inner = Remembers()
+async def test_lost_session_is_replaced_and_reported_P8(stage: Stage) -> None:
+    inner = SessionRecorder()
     executor = WithSession(inner, stage.folder / "sessions")
     await executor.run(TASK, stage.context())
     inner.lost = True
@@ -68,8 +68,8 @@ async def test_lost_session_begins_anew_and_says_so_P8(stage: Stage) -> None:
     assert "could not be resumed, so a new one began: no such session" in outcome.notes[0]
 
 
-async def test_two_runs_of_one_session_wait_for_each_other(stage: Stage) -> None:
-    inner = Remembers()
+async def test_runs_of_one_session_wait_for_each_other(stage: Stage) -> None:
+    inner = SessionRecorder()
     executor = WithSession(inner, stage.folder / "sessions")
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
@@ -78,8 +78,8 @@ async def test_two_runs_of_one_session_wait_for_each_other(stage: Stage) -> None
     assert (inner.most, len(inner.resumed)) == (1, 3)
 
 
-async def test_unreadable_note_of_a_session_begins_a_new_one(stage: Stage) -> None:
-    inner = Remembers()
+async def test_unreadable_session_file_starts_a_new_session(stage: Stage) -> None:
+    inner = SessionRecorder()
     executor = WithSession(inner, stage.folder / "sessions")
     await executor.run(TASK, stage.context())
     [note] = (stage.folder / "sessions").glob("*.json")

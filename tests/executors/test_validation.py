@@ -1,4 +1,4 @@
-"""Answers that must be JSON: held to their schema, sent back twice at most, then refused (P2, P3, P8)."""
+"""JSON answers are validated, sent back at most twice, and then refused (P2, P3, P8)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from retinue.executors import (
     CliExecutor,
     CommandConfig,
     CommandExecutor,
-    Template,
+    CommandTemplate,
     WithSession,
     WithValidation,
 )
-from retinue.executors.wrappers.validation import MOST_TRIES
+from retinue.executors.wrappers.validation import MAX_ATTEMPTS
 from tests.executors.cli import acp_agent
 from tests.executors.cli_fakes import TASK, Stage, worker
 
@@ -58,8 +58,8 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-class Speaker:
-    """Says one thing after another, and keeps what it was told, asked to resume and allowed to spend."""
+class ScriptedExecutor:
+    """Gives one answer after another. Records its prompts, the sessions to resume, deadlines and agents."""
 
     def __init__(self, *answers: str | Outcome, session: str | None = None, forgets: bool = False) -> None:
         self._answers = list(answers)
@@ -70,7 +70,7 @@ class Speaker:
         self.seconds: list[float | None] = []
         self.agents: list[Agent] = []
 
-    def perform(self, agent: Agent) -> Speaker:
+    def make(self, agent: Agent) -> ScriptedExecutor:
         self.agents.append(agent)
         return self
 
@@ -90,14 +90,16 @@ class Speaker:
         )
 
 
-async def validate(stage: Stage, speaker: Speaker, ctx: RunContext | None = None, **agent: Any) -> Outcome:
+async def validate(
+    stage: Stage, scripted: ScriptedExecutor, ctx: RunContext | None = None, **agent: Any
+) -> Outcome:
     agent = {"output_schema": SCHEMA, "output_format": "json", **agent}
-    validated = WithValidation(speaker.perform, worker("claude", **agent))
+    validated = WithValidation(scripted.make, worker("claude", **agent))
     return await validated.run(TASK, ctx or stage.context())
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         '{"n": 7}',
         '```json\n{"n": 7}\n```',
@@ -105,22 +107,22 @@ async def validate(stage: Stage, speaker: Speaker, ctx: RunContext | None = None
         'For example {"n": 1}. My answer is {"n": 7}, see [2].',
     ],
 )
-async def test_json_is_found_in_fences_and_between_words(stage: Stage, said: str) -> None:
-    outcome = await validate(stage, Speaker(said))
-    assert (outcome.error, outcome.value, outcome.output) == (None, {"n": 7}, said)
+async def test_json_is_found_in_fences_and_between_words(stage: Stage, text: str) -> None:
+    outcome = await validate(stage, ScriptedExecutor(text))
+    assert (outcome.error, outcome.value, outcome.output) == (None, {"n": 7}, text)
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("text", "value"),
     [("[1, 2]", [1, 2]), ("7", 7), ('"x"', "x"), ('It is {"a": [1]}.', {"a": [1]})],
 )
-async def test_json_without_a_schema_is_any_value(stage: Stage, said: str, value: Json) -> None:
-    outcome = await validate(stage, Speaker(said), output_schema=None)
+async def test_json_without_a_schema_is_any_value(stage: Stage, text: str, value: Json) -> None:
+    outcome = await validate(stage, ScriptedExecutor(text), output_schema=None)
     assert outcome.value == value
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "I looked at [1] and it is fine.",
         '{"items": [{"a": 1}, {"a": 2}, {"a"',
@@ -130,56 +132,56 @@ async def test_json_without_a_schema_is_any_value(stage: Stage, said: str, value
     ],
     ids=["a citation", "cut off", "never closed", "empty", "too long"],
 )
-async def test_what_only_holds_pieces_of_json_is_no_answer_P3(stage: Stage, said: str) -> None:
-    outcome = await validate(stage, Speaker(said, said, said), output_schema=None)
+async def test_text_with_only_parts_of_json_is_refused_P3(stage: Stage, text: str) -> None:
+    outcome = await validate(stage, ScriptedExecutor(text, text, text), output_schema=None)
     assert isinstance(outcome.error, OutputInvalid)
     assert outcome.value is None
 
 
-async def test_value_that_the_cli_checked_itself_is_checked_again(stage: Stage) -> None:
+async def test_value_that_the_cli_validated_is_validated_again(stage: Stage) -> None:
     good = Outcome("done", value={"n": 7})
-    assert (await validate(stage, Speaker(good))).value == {"n": 7}
-    outcome = await validate(stage, Speaker(Outcome("done", value={"n": "7"}), good))
+    assert (await validate(stage, ScriptedExecutor(good))).value == {"n": 7}
+    outcome = await validate(stage, ScriptedExecutor(Outcome("done", value={"n": "7"}), good))
     assert outcome.value == {"n": 7}
 
 
-async def test_wrong_answer_goes_back_into_its_session_with_what_is_wrong(stage: Stage) -> None:
-    speaker = Speaker('{"n": "seven"}', '{"m": 7}', '{"n": 7}', session="s1")
-    outcome = await validate(stage, speaker)
+async def test_wrong_answer_goes_back_into_its_session_with_the_problem(stage: Stage) -> None:
+    scripted = ScriptedExecutor('{"n": "seven"}', '{"m": 7}', '{"n": 7}', session="s1")
+    outcome = await validate(stage, scripted)
     assert outcome.value == {"n": 7}
-    assert speaker.resumed == [None, Resumed("s1", 5, 7), Resumed("s1", 10, 14)]
-    assert "$.n" in speaker.prompts[1] and TASK.prompt not in speaker.prompts[1]
-    assert '"n" is a required property' in speaker.prompts[2]
+    assert scripted.resumed == [None, Resumed("s1", 5, 7), Resumed("s1", 10, 14)]
+    assert "$.n" in scripted.prompts[1] and TASK.prompt not in scripted.prompts[1]
+    assert '"n" is a required property' in scripted.prompts[2]
     assert [line for line in stage.lines if "not valid" in line] != []
 
 
-async def test_usage_and_denials_of_all_tries_are_told_P2(stage: Stage) -> None:
-    outcome = await validate(stage, Speaker("a", "b", '{"n": 7}'))
+async def test_usage_and_denials_of_all_attempts_are_reported_P2(stage: Stage) -> None:
+    outcome = await validate(stage, ScriptedExecutor("a", "b", '{"n": 7}'))
     assert outcome.usage == {"duration_ms": 30, "steps": 6, "tokens": 21, "cost_micros": 15}
     assert outcome.facts["denials"] == ["call 1", "call 2", "call 3"]
 
 
-async def test_whole_task_is_given_again_where_nothing_can_be_resumed(stage: Stage) -> None:
-    speaker = Speaker("seven", '{"n": 7}')
-    outcome = await validate(stage, speaker)
+async def test_whole_task_is_repeated_without_a_session(stage: Stage) -> None:
+    scripted = ScriptedExecutor("seven", '{"n": 7}')
+    outcome = await validate(stage, scripted)
     assert outcome.value == {"n": 7}
-    assert speaker.resumed == [None, None]
-    assert speaker.prompts[1].startswith(TASK.prompt)
-    assert "seven" in speaker.prompts[1] and "not JSON" in speaker.prompts[1]
+    assert scripted.resumed == [None, None]
+    assert scripted.prompts[1].startswith(TASK.prompt)
+    assert "seven" in scripted.prompts[1] and "not JSON" in scripted.prompts[1]
 
 
-async def test_session_that_is_lost_meanwhile_costs_no_try(stage: Stage) -> None:
-    speaker = Speaker("a", "b", '{"n": 7}', session="s1", forgets=True)
-    outcome = await validate(stage, speaker)
+async def test_lost_session_does_not_count_as_an_attempt(stage: Stage) -> None:
+    scripted = ScriptedExecutor("a", "b", '{"n": 7}', session="s1", forgets=True)
+    outcome = await validate(stage, scripted)
     assert outcome.value == {"n": 7}
-    assert [resume is not None for resume in speaker.resumed] == [False, True, False, True, False]
-    assert speaker.prompts[4].startswith(TASK.prompt)
+    assert [resume is not None for resume in scripted.resumed] == [False, True, False, True, False]
+    assert scripted.prompts[4].startswith(TASK.prompt)
 
 
-async def test_after_two_retries_it_is_an_error_with_the_raw_text_P3(stage: Stage) -> None:
-    speaker = Speaker("a", "b", "the last\nwords", '{"n": 7}')
-    outcome = await validate(stage, speaker)
-    assert len(speaker.prompts) == MOST_TRIES == 3
+async def test_third_invalid_answer_is_an_error_with_the_raw_text_P3(stage: Stage) -> None:
+    scripted = ScriptedExecutor("a", "b", "the last\nwords", '{"n": 7}')
+    outcome = await validate(stage, scripted)
+    assert len(scripted.prompts) == MAX_ATTEMPTS == 3
     assert isinstance(outcome.error, OutputInvalid)
     assert (outcome.error.code, outcome.error.data["tries"]) == ("output_invalid", 3)
     assert "in 3 tries" in outcome.error.message
@@ -188,49 +190,49 @@ async def test_after_two_retries_it_is_an_error_with_the_raw_text_P3(stage: Stag
 
 
 @pytest.mark.parametrize("error", [ModelFailed("no"), LimitExceeded("steps", 3, 2)])
-async def test_try_that_fails_ends_the_run_as_it_is_P8(stage: Stage, error: ModelFailed) -> None:
-    speaker = Speaker("a", Outcome("b", error=error, usage={"steps": 1}))
-    outcome = await validate(stage, speaker)
+async def test_attempt_that_fails_ends_the_run_with_its_error_P8(stage: Stage, error: ModelFailed) -> None:
+    scripted = ScriptedExecutor("a", Outcome("b", error=error, usage={"steps": 1}))
+    outcome = await validate(stage, scripted)
     assert outcome.error is error
     assert outcome.usage["steps"] == 3
-    assert len(speaker.prompts) == 2
+    assert len(scripted.prompts) == 2
 
 
-async def test_each_try_may_spend_what_the_others_left_P2(stage: Stage) -> None:
-    speaker = Speaker("a", "b", "c")
-    outcome = await validate(stage, speaker, budget=Budget(steps=4, wall_ms=9))
-    assert [agent.budget for agent in speaker.agents] == [
+async def test_each_attempt_gets_the_remaining_budget_P2(stage: Stage) -> None:
+    scripted = ScriptedExecutor("a", "b", "c")
+    outcome = await validate(stage, scripted, budget=Budget(steps=4, wall_ms=9))
+    assert [agent.budget for agent in scripted.agents] == [
         Budget(steps=4, wall_ms=9),
         Budget(steps=2, wall_ms=9),
     ]
     assert isinstance(outcome.error, OutputInvalid)
-    assert "in 2 tries, and nothing is left to spend on another" in outcome.error.message
+    assert "in 2 tries, and the budget is too small for another" in outcome.error.message
 
 
-async def test_deadline_is_one_for_all_tries_P2(stage: Stage) -> None:
-    speaker = Speaker("a", '{"n": 7}')
-    await validate(stage, speaker, stage.context(seconds=60))
-    first, second = speaker.seconds
+async def test_all_attempts_share_one_deadline_P2(stage: Stage) -> None:
+    scripted = ScriptedExecutor("a", '{"n": 7}')
+    await validate(stage, scripted, stage.context(seconds=60))
+    first, second = scripted.seconds
     assert first is not None and second is not None and second < first == 60
 
 
-async def test_session_of_the_agent_counts_all_tries(stage: Stage) -> None:
-    speaker = Speaker("a", '{"n": 7}', '{"n": 8}', session="s1")
+async def test_session_counts_the_usage_of_all_attempts(stage: Stage) -> None:
+    scripted = ScriptedExecutor("a", '{"n": 7}', '{"n": 8}', session="s1")
     agent = worker("claude", output_schema=SCHEMA)
-    executor = WithSession(WithValidation(speaker.perform, agent), stage.folder / "sessions")
+    executor = WithSession(WithValidation(scripted.make, agent), stage.folder / "sessions")
     await executor.run(TASK, stage.context())
     await executor.run(TASK, stage.context())
-    assert speaker.resumed[2] == Resumed("s1", 10, 14)
+    assert scripted.resumed[2] == Resumed("s1", 10, 14)
 
 
-def test_schema_that_is_none_is_told_before_anything_starts() -> None:
+def test_invalid_schema_is_an_error_before_anything_starts() -> None:
     with pytest.raises(InvalidInput, match="not an output schema"):
-        WithValidation(Speaker().perform, worker("claude", output_schema={"type": 7}))
+        WithValidation(ScriptedExecutor().make, worker("claude", output_schema={"type": 7}))
 
 
-async def test_answer_that_was_cut_is_not_taken_for_a_whole_one(stage: Stage) -> None:
+async def test_cut_answer_is_refused(stage: Stage) -> None:
     cut = Outcome('{"n": 7}', cut=True)
-    outcome = await validate(stage, Speaker(cut, cut, cut))
+    outcome = await validate(stage, ScriptedExecutor(cut, cut, cut))
     assert isinstance(outcome.error, OutputInvalid)
 
 
@@ -241,17 +243,19 @@ tries = Path("tries")
 tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
 told = sys.stdin.read()
 Path("told").write_text(told)
-print('{"n": %s}' % (7 if "not valid" in told or "no valid answer" in told else '"seven"'))
+print('{"n": %s}' % (7 if "not valid" in told or "not a valid answer" in told else '"seven"'))
 """
 
 
-async def test_program_is_started_again_with_its_task_and_what_was_wrong(stage: Stage) -> None:
-    def perform(agent: Agent) -> CommandExecutor:
+async def test_program_is_started_again_with_its_task_and_the_problem(stage: Stage) -> None:
+    def make_executor(agent: Agent) -> CommandExecutor:
         code = COUNTS.replace("{", "{{").replace("}", "}}")
-        return CommandExecutor(CommandConfig(Template((sys.executable, "-I", "-S", "-c", code))), os.environ)
+        return CommandExecutor(
+            CommandConfig(CommandTemplate((sys.executable, "-I", "-S", "-c", code))), os.environ
+        )
 
     agent = worker("command", output_schema=SCHEMA)
-    outcome = await WithValidation(perform, agent).run(TASK, stage.context())
+    outcome = await WithValidation(make_executor, agent).run(TASK, stage.context())
     assert (outcome.error, outcome.value) == (None, {"n": 7})
     assert (stage.workspace / "tries").read_text() == "xx"
     assert (stage.workspace / "told").read_text().startswith(TASK.prompt)
@@ -272,7 +276,7 @@ print(json.dumps({
 """
 
 
-async def test_claude_goes_on_in_its_session_though_the_agent_keeps_none(stage: Stage) -> None:
+async def test_claude_retries_in_its_session_although_the_agent_keeps_none(stage: Stage) -> None:
     stage.program("claude", CLAUDE)
     agent = worker("claude", output_schema=SCHEMA, output_format="json")
     outcome = await WithValidation(
@@ -283,31 +287,33 @@ async def test_claude_goes_on_in_its_session_though_the_agent_keeps_none(stage: 
     first, second = map(json.loads, (stage.workspace / "calls.jsonl").read_text().splitlines())
     assert "--no-session-persistence" not in first["argv"]
     assert second["argv"][second["argv"].index("--resume") + 1] == "s9"
-    assert "no valid answer" in second["told"]
+    assert "not a valid answer" in second["told"]
 
 
-async def test_agent_on_acp_that_knows_no_sessions_gets_the_whole_task(stage: Stage) -> None:
-    """The fake loads no session, and does what the last line of its prompt says."""
+async def test_acp_agent_without_sessions_gets_the_whole_task(stage: Stage) -> None:
+    """The fake cannot load a session. It follows the last line of its prompt."""
     agent = worker("acp", command=(sys.executable, acp_agent.__file__), output_schema=SCHEMA)
 
-    def perform(agent: Agent) -> AcpExecutor:
+    def make_executor(agent: Agent) -> AcpExecutor:
         return AcpExecutor(AcpProgram(), agent, stage.launcher())
 
-    outcome = await WithValidation(perform, agent).run(Task("worker", 'say {"n": "x"}'), stage.context())
-    assert isinstance(outcome.error, ModelFailed)  # the fake knows no word "That"
+    outcome = await WithValidation(make_executor, agent).run(
+        Task("worker", 'say {"n": "x"}'), stage.context()
+    )
+    assert isinstance(outcome.error, ModelFailed)  # the fake does not understand the request to answer again
     assert outcome.usage["steps"] == 1
     assert [line for line in stage.lines if "not valid" in line] != []
 
 
-async def test_cancel_between_tries_leaves_nothing_behind_P5(stage: Stage) -> None:
-    """The second try hangs; whoever cancels gets a prompt end, and no process stays (see conftest)."""
+async def test_cancellation_of_a_retry_leaves_no_process_P5(stage: Stage) -> None:
+    """The second attempt hangs. Its cancellation is quick and leaves no process (see conftest)."""
     code = "import sys, time\nprint('no', flush=True)\nif 'valid' in sys.stdin.read(): time.sleep(1000)"
     started = 0
     second = anyio.Event()
 
-    def perform(agent: Agent) -> CommandExecutor:
+    def make_executor(agent: Agent) -> CommandExecutor:
         return CommandExecutor(
-            CommandConfig(Template((sys.executable, "-I", "-S", "-c", code)), grace=0.1), os.environ
+            CommandConfig(CommandTemplate((sys.executable, "-I", "-S", "-c", code)), grace=0.1), os.environ
         )
 
     async def count(_: ProcessIdentity) -> None:
@@ -317,7 +323,7 @@ async def test_cancel_between_tries_leaves_nothing_behind_P5(stage: Stage) -> No
             second.set()
 
     context = replace(stage.context(), started=count)
-    run = partial(WithValidation(perform, worker("command", output_format="json")).run, TASK, context)
+    run = partial(WithValidation(make_executor, worker("command", output_format="json")).run, TASK, context)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(run)

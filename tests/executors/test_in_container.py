@@ -1,4 +1,4 @@
-"""An agent's program in a container can ask, sees nothing of ours, and leaves nothing behind (P1, P5, P7)."""
+"""A program in a container can ask its parent, sees none of our files, and leaves nothing (P1, P5, P7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retinue.service import Service
 from tests.executors.images import image, run
 from tests.service.agent_support import write_agent
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="pipes of Linux")]
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux pipes")]
 
 IMAGE = "localhost/retinue-contained:latest"
 ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "sh", "version": "1"}}
@@ -29,7 +29,7 @@ CALLS = (
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
     {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": ASK},
 )
-"""What a client of MCP says that wants one answer."""
+"""The messages of an MCP client that asks one question."""
 ASKING = """
 cat > /tmp/calls
 (cat /tmp/calls; sleep 1000) | retinue child > /tmp/answers &
@@ -39,7 +39,7 @@ while :; do
     sleep 0.05
 done
 """
-"""A shell that takes the place of such a client; its task is what it says."""
+"""A shell script that acts as such a client. Its task is the messages to send."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,25 +61,25 @@ async def server(workspace: Path) -> AsyncGenerator[Service]:
         yield service
 
 
-async def performed(workspace: Path, task: str = "the task") -> dict[str, Any]:
+async def run_agent(workspace: Path, task: str = "the task") -> dict[str, Any]:
     async with server(workspace) as up:
         run_id = (await up.runs.start("worker", task, person=True)).id
         return await up.runs.finish(run_id, 60.0)
 
 
-async def test_program_in_a_container_works_in_the_workspace_and_sees_no_more_P1(tmp_path: Path) -> None:
+async def test_program_in_a_container_sees_only_its_workspace_P1(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the workspace\n", encoding="utf-8")
     home = Path.home()
     agent(f"cat; cat file; touch made; ls {home} {home}/.local 2>&1; env", "network: false")
-    done = await performed(tmp_path)
+    done = await run_agent(tmp_path)
     assert (done["status"], done["isolation"]) == ("success", "podman")
     assert done["result"].startswith("the taskin the workspace\n")
     assert (tmp_path / "made").exists()
     assert "No such file" in done["result"]
-    assert "RETINUE_CHILD_TOKEN" not in done["result"], "the token stays outside"
+    assert "RETINUE_CHILD_TOKEN" not in done["result"], "the token must stay outside"
 
 
-async def test_program_in_a_container_asks_and_hears_the_answer_P7(tmp_path: Path) -> None:
+async def test_program_in_a_container_asks_and_gets_the_answer_P7(tmp_path: Path) -> None:
     agent(ASKING)
     async with server(tmp_path) as up:
         run_id = (
@@ -94,7 +94,7 @@ async def test_program_in_a_container_asks_and_hears_the_answer_P7(tmp_path: Pat
     assert "a deep green" in done["result"]
 
 
-async def test_canceled_container_is_gone_P5(tmp_path: Path) -> None:
+async def test_cancelled_container_is_removed_P5(tmp_path: Path) -> None:
     agent("touch begun; setsid sleep 1000 & sleep 1000")
     async with server(tmp_path) as up:
         run_id = (await up.runs.start("worker", "the task", person=True)).id
@@ -108,7 +108,7 @@ async def test_canceled_container_is_gone_P5(tmp_path: Path) -> None:
     assert container_name(program) not in names
 
 
-def test_network_of_a_program_without_a_container_is_refused_P7() -> None:
+def test_network_setting_without_a_container_is_refused_P7() -> None:
     write_agent(
         Path.home(), ".config/retinue/agents/w.md", "description: d\ncommand: cat\nnetwork: false", ""
     )
