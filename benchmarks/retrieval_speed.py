@@ -37,11 +37,11 @@ import psutil
 from benchmarks.composed_trees import compose
 from benchmarks.measuring import Checks, cost, cpu
 from retinue.codebase import Codebase, Locator, find_ripgrep, parse_question
-from retinue.codebase.file_records import vocabulary
+from retinue.codebase.index.file_records import new_vocabulary
 from retinue.codebase.index import Index
-from retinue.codebase.scan import text_of
-from retinue.codebase.sources import worth_reading
-from retinue.codebase.terms import words
+from retinue.codebase.index.evidence import searchable_text
+from retinue.codebase.parse import has_searchable_text
+from retinue.codebase.parse import separate_words
 from retinue.core import Root, Stop
 
 PLACES = 10
@@ -75,8 +75,8 @@ def cold(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
 
 def same_words() -> Callable[[bytes], str]:
     """A text as the stems and compounds that we look up, for an engine that has no notion of identifiers."""
-    known = vocabulary()
-    return lambda data: " ".join(filter(None, map(known.__getitem__, words(data).split())))
+    known = new_vocabulary()
+    return lambda data: " ".join(filter(None, map(known.__getitem__, separate_words(data).split())))
 
 
 def tantivy_build(codebase: Codebase, text: Callable[[bytes], str] = bytes.decode, **writing: int) -> None:
@@ -88,7 +88,7 @@ def tantivy_build(codebase: Codebase, text: Callable[[bytes], str] = bytes.decod
     with tempfile.TemporaryDirectory() as folder, codebase.opener(Stop()) as opener:
         writer = tantivy.Index(schema.build(), path=folder).writer(**writing)
         for entry in codebase.files(Stop()).entries:
-            if worth_reading(entry.path) and (data := text_of(opener, entry)):
+            if has_searchable_text(entry.path) and (data := searchable_text(opener, entry)):
                 writer.add_document(tantivy.Document(path=entry.path, body=text(data)))
         writer.commit()
         writer.wait_merging_threads()
@@ -187,7 +187,7 @@ BUILD = """
 import re, sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.locate import Locator
+from retinue.codebase.rank.locator import Locator
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())

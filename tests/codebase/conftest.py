@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import find_ripgrep
-from retinue.codebase.ripgrep import Ripgrep
+from retinue.codebase.search import Ripgrep
 from tests.codebase.grepping import Grep
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from retinue.codebase import Codebase, SearchPattern
-from retinue.codebase.ripgrep import Ripgrep
-from retinue.codebase.search import FEW_FILES, SearchResult
+from retinue.codebase.search import Ripgrep, SearchResult
+from retinue.codebase.search.searcher import MIN_FILES_FOR_RIPGREP
 from tests.codebase.planting import plant, soon
 
 Files = dict[str, str | bytes]
-FILLER: Files = {f"zz/{number:03}.filler": "" for number in range(FEW_FILES)}
+FILLER: Files = {f"zz/{number:03}.filler": "" for number in range(MIN_FILES_FOR_RIPGREP)}
 """Enough other files for ripgrep to be worth starting."""
 LINES = st.text(alphabet="abkKéßẞλx1_ .-]&[#~{}\t\r\u212a\ufeff", max_size=8)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import Codebase, Locator
-from retinue.codebase.directory import HeldDirectory
-from retinue.codebase.ripgrep import Ripgrep
+from retinue.codebase.access.directory import DescriptorDirectory
+from retinue.codebase.search import Ripgrep
 from retinue.core import DeadlineExceeded, Stop
 from tests.codebase.planting import Clockwork, plant
 from tests.codebase.test_index import settle
@@ -22,10 +22,10 @@ def files(count: int) -> dict[str, str]:
     return {f"part_{number}.py": f"def raise_anchor_{number}(): ...\n" for number in range(count)}
 
 
-def watched_directory(on_look: Callable[[], None]) -> type[HeldDirectory]:
+def watched_directory(on_look: Callable[[], None]) -> type[DescriptorDirectory]:
     """Directories that tell of every look at a file."""
 
-    class Watched(HeldDirectory):
+    class Watched(DescriptorDirectory):
         def status(self, name: str) -> os.stat_result:
             on_look()
             return super().status(name)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from retinue.codebase import Codebase, SearchPattern
-from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
+from retinue.codebase.access import Directory
+from retinue.codebase.access.directory import DescriptorDirectory, PathDirectory
 from retinue.core import InvalidInput, LimitExceeded, PathDenied, PathMissing
 from tests.codebase.planting import SECRET, plant, soon
 
@@ -73,7 +74,7 @@ def lay_link(top: Path, place: str, target: str, kind: str) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.lists(inside, max_size=5), links=links, asked=asked)
-@pytest.mark.parametrize("directory_at", [HeldDirectory.at, NamedDirectory.at], ids=["held", "named"])
+@pytest.mark.parametrize("directory_at", [DescriptorDirectory.at, PathDirectory.at], ids=["held", "named"])
 def test_no_arrangement_of_links_and_no_path_reads_what_is_outside_or_hidden(
     tmp_path: Path,
     directory_at: Callable[[Path], Directory],

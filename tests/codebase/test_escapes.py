@@ -11,7 +11,8 @@ from typing import Self
 import pytest
 
 from retinue.codebase import Codebase, FileEntry, SearchPattern
-from retinue.codebase.directory import Directory, HeldDirectory, NamedDirectory
+from retinue.codebase.access import Directory
+from retinue.codebase.access.directory import DescriptorDirectory, PathDirectory
 from retinue.core import InvalidInput, PathDenied, PathMissing, RetinueError, Root, RootUnknown
 from tests.codebase.planting import LONG_ENOUGH, SECRET, plant, soon, text_of
 
@@ -19,7 +20,7 @@ Open = Callable[[Path], Directory]
 ROUNDS = 150
 
 
-@pytest.fixture(params=[HeldDirectory.at, NamedDirectory.at], ids=["held", "named"])
+@pytest.fixture(params=[DescriptorDirectory.at, PathDirectory.at], ids=["held", "named"])
 def directory_at(request: pytest.FixtureRequest) -> Open:
     return request.param
 
@@ -255,7 +256,7 @@ on_look: list[Callable[[], None]] = []
 """Called each time the disk was looked at, so that a test can change something just then."""
 
 
-class InterruptedHeld(HeldDirectory):
+class InterruptedHeld(DescriptorDirectory):
     def status(self, name: str) -> os.stat_result:
         found = super().status(name)
         on_look[0]()
@@ -266,7 +267,7 @@ class InterruptedHeld(HeldDirectory):
         return super().enter(name)
 
 
-class InterruptedNamed(NamedDirectory):
+class InterruptedNamed(PathDirectory):
     def status(self, name: str) -> os.stat_result:
         found = super().status(name)
         on_look[0]()

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.codebase import Bounds, Codebase, FileEntry
-from retinue.codebase.omitted import Omitted
-from retinue.codebase.read import Excerpt
-from retinue.codebase.text import clip, is_binary, to_text
+from retinue.codebase.access import Excerpt, Omitted, clip_line
+from retinue.codebase.access.text import decode_text, is_binary
 from retinue.core import (
     Canceled,
     ConfigInvalid,
@@ -111,7 +110,7 @@ def test_binary_files_are_refused(tmp_path: Path, content: bytes) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_text_or_binary_and_nothing_else_happens(data: bytes) -> None:
     assert b"\0" in data or not is_binary(data)
-    to_text(data).utf8.decode()
+    decode_text(data).utf8.decode()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def test_one_enormous_line_is_cut_with_a_mark(tmp_path: Path) -> None:
 @given(st.text(max_size=60), st.integers(1, 30), st.integers(0, 59))
 def test_a_cut_line_keeps_what_matters_and_counts_the_rest(line: str, limit: int, focus: int) -> None:
     focus = min(focus, max(0, len(line) - 1))
-    shown = clip(line, limit, focus)
+    shown = clip_line(line, limit, focus)
     if len(line) <= limit:
         assert shown == line
     else:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import Policy
-from retinue.codebase.policy import Rules, fold, is_windows_trap
+from retinue.codebase.access.policy import PolicyRules, fold_name, is_unsafe_on_windows
 from retinue.core import ConfigInvalid, Root
 from tests.codebase.planting import plant, shown_files
 
 
 @pytest.fixture
-def rules(tmp_path: Path) -> Rules:
+def rules(tmp_path: Path) -> PolicyRules:
     return Policy().rules_for(Root.at(tmp_path))
 
 
@@ -30,7 +30,7 @@ def rules(tmp_path: Path) -> Rules:
         *(".git/config", "sub/.git", ".hg/hgrc", ".bash_history", ".psql_history"),
     ],
 )
-def test_secrets_are_hidden_by_default(rules: Rules, path: str) -> None:
+def test_secrets_are_hidden_by_default(rules: PolicyRules, path: str) -> None:
     """P6"""
     assert rules.hides(path)
 
@@ -44,7 +44,7 @@ def test_secrets_are_hidden_by_default(rules: Rules, path: str) -> None:
         *(".env.example", ".env.sample", ".env.template", ".env.dist", ".env.production.example"),
     ],
 )
-def test_source_code_and_examples_are_not_mistaken_for_secrets(rules: Rules, path: str) -> None:
+def test_source_code_and_examples_are_not_mistaken_for_secrets(rules: PolicyRules, path: str) -> None:
     """P10: what is hidden without need cannot be found."""
     assert not rules.hides(path)
 
@@ -56,7 +56,7 @@ def test_source_code_and_examples_are_not_mistaken_for_secrets(rules: Rules, pat
         *(".ｅｎｖ", "․env", ".\u200benv", ".e\u200cnv", ".ſſh/config", ".git\u200d/config", ".ENV\u00ad"),
     ],
 )
-def test_case_unicode_and_trailing_dots_do_not_uncover_a_secret(rules: Rules, spelling: str) -> None:
+def test_case_unicode_and_trailing_dots_do_not_uncover_a_secret(rules: PolicyRules, spelling: str) -> None:
     """P6"""
     assert rules.hides(spelling)
 
@@ -127,15 +127,15 @@ def test_a_closed_folder_cannot_be_a_root(tmp_path: Path) -> None:
 )
 def test_names_that_open_something_else_on_windows_are_traps_there_alone(name: str) -> None:
     """P6: elsewhere `aux.c` is a source file like any other."""
-    assert is_windows_trap(name, windows=True)
-    assert not is_windows_trap(name, windows=False)
+    assert is_unsafe_on_windows(name, windows=True)
+    assert not is_unsafe_on_windows(name, windows=False)
 
 
 def test_ordinary_names_are_no_windows_traps() -> None:
     for name in ("console.py", "auxiliary", "a~b", "x.con"):
-        assert not is_windows_trap(name, windows=True)
+        assert not is_unsafe_on_windows(name, windows=True)
 
 
 def test_folding_twice_is_folding_once() -> None:
     for name in (".ENV", "Ｅnv", "ﬀ", "ẞ", "İ", "...", ". ", "a.b."):
-        assert fold(fold(name)) == fold(name)
+        assert fold_name(fold_name(name)) == fold_name(name)

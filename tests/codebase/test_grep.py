@@ -7,7 +7,7 @@ import os
 import pytest
 
 from retinue.codebase import SearchPattern
-from retinue.codebase.omitted import Omitted
+from retinue.codebase.access import Omitted
 from retinue.core import InvalidInput
 from tests.codebase.grepping import Files, Grep, as_lines
 from tests.codebase.planting import SECRET, soon

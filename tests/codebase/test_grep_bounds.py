@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.codebase import Bounds, Codebase, SearchPattern
-from retinue.codebase.directory import HeldDirectory
-from retinue.codebase.lines import pieces
-from retinue.codebase.omitted import Omitted
+from retinue.codebase.access import Omitted
+from retinue.codebase.access.directory import DescriptorDirectory
+from retinue.codebase.search.searcher import line_blocks
 from retinue.core import Canceled, LimitExceeded, Stop
 from tests.codebase.grepping import LINES, Grep, as_lines
 from tests.codebase.planting import Clockwork, plant, soon
@@ -43,7 +43,7 @@ def test_a_pattern_made_to_be_slow_is_kept_to_its_effort(grep: Grep) -> None:
 @given(st.lists(LINES, max_size=6).map("\n".join), st.integers(1, 12))
 def test_pieces_are_whole_lines_and_together_the_text(text: str, size: int) -> None:
     data = text.encode()
-    cut = list(pieces(data, size))
+    cut = list(line_blocks(data, size))
     assert b"".join(data[start:end] for start, end in cut) == data
     for start, end in cut:
         assert end == len(data) or data[end - 1 : end] == b"\n"
@@ -113,7 +113,7 @@ def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path
     os.link(root.path / "b.txt", root.path / "d.txt")
     stop = Clockwork()
 
-    class Slow(HeldDirectory):
+    class Slow(DescriptorDirectory):
         def status(self, name: str) -> os.stat_result:
             stop.time_is_up = stop.time_is_up or name == "."  # asked only when links are looked up
             return super().status(name)

@@ -13,13 +13,20 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import Codebase, Located, Locator, Opener, Policy
-from retinue.codebase.commit_index import Chronicle
-from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
-from retinue.codebase.history import CommitMessage, History
-from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, LOOSE_FILES, Index
-from retinue.codebase.index_snapshot import MOST_NUMBERS, Counts, layout_of
-from retinue.codebase.manifest import kept
-from retinue.codebase.outline import MOST_CHUNKS
+from retinue.codebase.index import GitHistory, Index
+from retinue.codebase.index.commit_index import CommitIndex
+from retinue.codebase.index.history import CommitMessage
+from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, MAX_UNINDEXED_FILES
+from retinue.codebase.index.index_evidence import MAX_CACHED_NUMBERS, TermCountCache, index_snapshot
+from retinue.codebase.index.manifest import (
+    MISSING_STAMP,
+    UNSTABLE_STAMP,
+    changed_positions,
+    file_stamp,
+    load_manifests_cached,
+    stable_stamp,
+)
+from retinue.codebase.parse.outline import MAX_CHUNKS
 from retinue.core import Canceled, Root, Stop
 
 QUESTIONS = [
@@ -106,7 +113,7 @@ def test_more_than_is_taken_in_at_once_is_found_as_by_a_scan(project: Path, tmp_
 def test_a_file_with_more_definitions_than_are_kept_counts_as_in_a_scan(
     project: Path, tmp_path: Path
 ) -> None:
-    write(project, "lib/endless.py", "def widget(): cache\n" * (MOST_CHUNKS + 500))
+    write(project, "lib/endless.py", "def widget(): cache\n" * (MAX_CHUNKS + 500))
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
     for question in QUESTIONS:
@@ -154,8 +161,8 @@ def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
     canceled.cancel()
     [file] = (tmp_path / "index").glob("*.sqlite3")
     with sqlite3.connect(file) as database:
-        Chronicle(database, 0, History(project.resolve(), Stop())).renew_messages()
-        Chronicle(database, 0, History(project.resolve(), canceled)).add_files()
+        CommitIndex(database, 0, GitHistory(project.resolve(), Stop())).renew_messages()
+        CommitIndex(database, 0, GitHistory(project.resolve(), canceled)).add_files()
     database.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     assert indexed.is_behind
@@ -169,7 +176,7 @@ def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
     """P8: else it would come back as the wrong one, as soon as HEAD does."""
     commit(project, "Compute the retry delay anew")
 
-    class Moving(History):
+    class Moving(GitHistory):
         def messages(self) -> list[CommitMessage]:
             write(project, "lib/part_1.py", "def widget_1(): pass\n")
             commit(project, "Cache the retry delay of widgets")
@@ -182,7 +189,7 @@ def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
     before = git(project, "rev-parse", "HEAD")
     [file] = (tmp_path / "index").glob("*.sqlite3")
     with sqlite3.connect(file) as database:
-        Chronicle(database, 0, Moving(project.resolve(), Stop())).renew_messages()
+        CommitIndex(database, 0, Moving(project.resolve(), Stop())).renew_messages()
     database.close()
     git(project, "checkout", "-q", before)
     for question in QUESTIONS:
@@ -316,18 +323,20 @@ def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
         (*status[:7], seconds, seconds, seconds),
         {"st_mtime_ns": changed_ns, "st_ctime_ns": changed_ns, "st_atime_ns": 0},
     )
-    assert (settled(told, looked_ns) != UNSETTLED) == is_sure
-    assert changed([os.fsencode(file)], array("q", [UNSETTLED])) == [0]
-    assert changed([os.fsencode(file)], array("q", [stamp(status)])) == []
+    assert (stable_stamp(told, looked_ns) != UNSTABLE_STAMP) == is_sure
+    assert changed_positions([os.fsencode(file)], array("q", [UNSTABLE_STAMP])) == [0]
+    assert changed_positions([os.fsencode(file)], array("q", [file_stamp(status)])) == []
 
 
 def test_files_behind_one_that_is_gone_are_looked_at(tmp_path: Path) -> None:
     files = [tmp_path / name for name in "abcde"]
     for file in files[1:4]:
         file.touch()
-    known = array("q", [GONE, stamp(files[1].stat()), stamp(files[2].stat()), 12345, 12345])
+    known = array(
+        "q", [MISSING_STAMP, file_stamp(files[1].stat()), file_stamp(files[2].stat()), 12345, 12345]
+    )
     files[1].unlink()
-    assert changed(list(map(os.fsencode, files)), known) == [1, 3, 4]
+    assert changed_positions(list(map(os.fsencode, files)), known) == [1, 3, 4]
 
 
 def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
@@ -339,7 +348,7 @@ def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
     prepare(indexed, project)
     for number in range(3):
         ask(indexed, QUESTIONS[2])
-        for part in range(LOOSE_FILES + 1):
+        for part in range(MAX_UNINDEXED_FILES + 1):
             write(project, f"lib/part_{part}.py", f"def gadget_{part}():\n    return cache[{number}]\n")
         write(project, f"lib/widget_{number}.py", "def widget():\n    return cache\n")
         prepare(other, project)
@@ -363,9 +372,9 @@ def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: 
 
 
 def test_counts_are_kept_up_to_a_bound() -> None:
-    counts = Counts()
+    counts = TermCountCache()
     for term in map(str, range(10)):
-        counts.keep(term, dict.fromkeys(range(MOST_NUMBERS // 4), 1))
+        counts.keep(term, dict.fromkeys(range(MAX_CACHED_NUMBERS // 4), 1))
         assert counts.get(term)
         assert sum(counts.get(str(other)) is not None for other in range(10)) <= 4
 
@@ -378,7 +387,7 @@ def test_what_is_kept_between_questions_is_of_two_codebases_at_most(tmp_path: Pa
         prepare(indexed, root)
         for question in QUESTIONS:
             assert ask(indexed, question) == ask(scan, question)
-    for cache in (kept, layout_of):
+    for cache in (load_manifests_cached, index_snapshot):
         assert cache.cache_info().currsize == 2
 
 
@@ -598,12 +607,12 @@ def test_an_update_canceled_midway_changes_nothing_that_is_kept(project: Path, t
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
     ask(indexed, QUESTIONS[2])
-    edited = [f"lib/part_{part}.py" for part in range(LOOSE_FILES + 1)]
+    edited = [f"lib/part_{part}.py" for part in range(MAX_UNINDEXED_FILES + 1)]
     for path in edited:
         write(project, path, "def gadget():\n    return cache\n")
     settle(project)
     with pytest.raises(Canceled):
-        indexed.prepare(StopAfter(LOOSE_FILES // 2))
+        indexed.prepare(StopAfter(MAX_UNINDEXED_FILES // 2))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     assert loose(index) == sorted(edited)
     index.close()
@@ -631,7 +640,7 @@ PREPARE = """
 import sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.locate import Locator
+from retinue.codebase.rank.locator import Locator
 from retinue.core.root import Root
 from retinue.core.stop import Stop
 assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())
@@ -665,7 +674,7 @@ def test_an_index_whose_making_broke_off_at_its_tables_is_made(project: Path, tm
 import os, sqlite3, sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, Index
+from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, Index
 from retinue.core.root import Root
 
 def after_two_tables(*event):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import Bounds, Codebase
-from retinue.codebase.globs import matcher
-from retinue.codebase.listing import FolderItem
-from retinue.codebase.omitted import Omitted
+from retinue.codebase.access import Omitted
+from retinue.codebase.access.globs import glob_matcher
+from retinue.codebase.access.walk import FolderItem
 from retinue.core import Canceled, InvalidInput, PathDenied, PathMissing, Root, Stop
 from tests.codebase.planting import plant, soon
 
@@ -158,10 +158,10 @@ def test_no_glob_at_all_is_refused(root: Root) -> None:
     ],
 )
 def test_what_globs_fit(glob: str, path: str, fits: bool) -> None:
-    assert matcher(glob)(path) is fits
+    assert glob_matcher(glob)(path) is fits
 
 
 @pytest.mark.timeout(10)
 def test_a_glob_made_to_hang_does_not() -> None:
     """P2: a backtracking matcher needs longer than the universe for this."""
-    assert not matcher("*a" * 30 + "b")("a" * 200)
+    assert not glob_matcher("*a" * 30 + "b")("a" * 200)

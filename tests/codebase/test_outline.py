@@ -7,7 +7,7 @@ import time
 import pytest
 
 from retinue.codebase import outline_text
-from retinue.codebase.outline import CHUNK_BYTES, MOST_CHUNKS, Chunk
+from retinue.codebase.parse.outline import CHUNK_BYTES, MAX_CHUNKS, Chunk
 
 
 def names(path: str, text: str) -> list[str]:
@@ -124,12 +124,12 @@ def test_imports_are_read_in_each_style() -> None:
 
 def test_empty_and_endless_files_have_bounded_outlines() -> None:
     assert outline_text("a.py", b"").chunks == []
-    assert len(outline_text("a.py", b"def f(): pass\n" * 20_000).chunks) <= MOST_CHUNKS + 1
+    assert len(outline_text("a.py", b"def f(): pass\n" * 20_000).chunks) <= MAX_CHUNKS + 1
 
 
 def test_the_last_chunk_of_an_endless_file_takes_the_rest_and_nothing_twice() -> None:
     """Else words would count twice in an index that counts them by chunk."""
-    data = b"def f(): pass\n" * (MOST_CHUNKS + 500)
+    data = b"def f(): pass\n" * (MAX_CHUNKS + 500)
     found = outline_text("a.py", data).chunks
     assert b"".join(data[chunk.start : chunk.end] for chunk in found) == data
     assert found[-1].line == len(found)

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from retinue.codebase import Codebase, Located, Locator, file_kind, file_standing, parse_question
-from retinue.codebase.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of
-from retinue.codebase.evidence import Detail
-from retinue.codebase.locate import locate
-from retinue.codebase.missing import near_names
-from retinue.codebase.rank import Ranked, Ranking, weighed
+from retinue.codebase import Codebase, Located, Locator, file_kind, file_category, parse_question
+from retinue.codebase.index import FileDetail
+from retinue.codebase.rank.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of, similar_names
+from retinue.codebase.rank.locator import locate
+from retinue.codebase.rank.ranking import RankedFile, Ranking, weighted_sum
 from retinue.core import Canceled, InvalidInput, Root, Stop
 
 PROJECT = {
@@ -157,7 +156,7 @@ names = st.text("abcdeA_ö", min_size=1, max_size=12)
 
 @given(names, st.lists(names, max_size=12))
 def test_near_names_are_the_nearest_of_all(name: str, defined: list[str]) -> None:
-    assert near_names(name, defined) == tuple(get_close_matches(name, defined, 3, 0.75))
+    assert similar_names(name, defined) == tuple(get_close_matches(name, defined, 3, 0.75))
 
 
 def test_a_name_that_does_not_exist_is_missed_with_near_names_and_low_confidence(project: Path) -> None:
@@ -239,7 +238,7 @@ def test_several_roots_are_searched_together(tmp_path: Path) -> None:
     ],
 )
 def test_a_path_tells_its_kind(path: str, kind: str, standing: str) -> None:
-    assert (file_kind(path), file_standing(path)) == (kind, standing)
+    assert (file_kind(path), file_category(path)) == (kind, standing)
 
 
 def test_a_request_means_the_code_and_a_question_may_mean_the_test(project: Path) -> None:
@@ -266,7 +265,7 @@ def test_a_file_says_with_which_better_one_it_changed(tmp_path: Path) -> None:
 def test_one_common_word_in_a_name_counts_as_that_word_and_not_as_the_whole_question() -> None:
     signals = {"name": {1: 2.0}, "words": {1: 2.0}}
 
-    total = weighed(signals, {"name": 0.1, "words": 0.1}, {"name": 8.0})
+    total = weighted_sum(signals, {"name": 0.1, "words": 0.1}, {"name": 8.0})
 
     assert total == {1: pytest.approx(0.1 * 2 / 8 + 0.1)}
 
@@ -291,9 +290,9 @@ def test_confidence_is_told_by_the_lead_in_score_and_not_by_its_share() -> None:
 def level_of(first: float, second: float) -> str:
     none: dict[int, float] = {}
     ranking = Ranking(
-        best=[Ranked(0, first, 1), Ranked(1, second, 1)],
+        best=[RankedFile(0, first, 1), RankedFile(1, second, 1)],
         signals={"said": none, "traced": none, "defined": none},
-        details={0: Detail((0,), (), (), (), {}, {})},
+        details={0: FileDetail((0,), (), (), (), {}, {})},
         weights={},
         counts={},
         companions={},
@@ -354,4 +353,4 @@ def test_where_a_stack_trace_ends_counts_more_than_where_it_begins(tmp_path: Pat
     ],
 )
 def test_the_standing_of_a_file_is_told_by_its_path(path: str, standing: str) -> None:
-    assert file_standing(path) == standing
+    assert file_category(path) == standing

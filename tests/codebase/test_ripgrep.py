@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from retinue.codebase import SearchPattern, find_ripgrep
-from retinue.codebase.ripgrep import BATCH_BYTES, Ripgrep, batches
+from retinue.codebase.search import Ripgrep, argument_batches
+from retinue.codebase.search.ripgrep import MAX_ARGUMENT_BYTES
 from retinue.core import Stop
 from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
@@ -102,12 +103,12 @@ def test_a_file_it_cannot_open_makes_it_say_that_it_cannot_tell(tmp_path: Path, 
 
 def test_batches_keep_order_and_fit_a_command_line() -> None:
     paths = [f"{'é' * 40}/{number}" for number in range(20_000)]
-    cut = list(batches(paths))
+    cut = list(argument_batches(paths))
     assert [path for batch in cut for path in batch] == paths
     assert len(cut) > 1
-    assert all(sum(len(path.encode()) for path in batch) <= BATCH_BYTES for batch in cut)
-    assert list(batches([])) == []
-    assert list(batches(["x" * BATCH_BYTES, "y"])) == [["x" * BATCH_BYTES], ["y"]]
+    assert all(sum(len(path.encode()) for path in batch) <= MAX_ARGUMENT_BYTES for batch in cut)
+    assert list(argument_batches([])) == []
+    assert list(argument_batches(["x" * MAX_ARGUMENT_BYTES, "y"])) == [["x" * MAX_ARGUMENT_BYTES], ["y"]]
 
 
 def test_the_systems_ripgrep_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

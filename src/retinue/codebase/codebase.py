@@ -1,32 +1,41 @@
 """The door to the user's files: every read, walk and search of the roots goes through here.
 
-Synchronous, and safe to call from many threads at once. Knows nothing of agents, runs and hosts.
-"""
+Synchronous, and safe to call from many threads at once. Knows nothing of agents, runs and hosts."""
 
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from retinue.codebase.bounds import Bounds, OnRead, free_of_charge
-from retinue.codebase.choose import chooser
-from retinue.codebase.directory import Directory, open_directory
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.hardlinks import HardLinks
-from retinue.codebase.listing import Listing, list_folder
-from retinue.codebase.omitted import Omitted, Tally
-from retinue.codebase.opener import Opener
-from retinue.codebase.paths import places
-from retinue.codebase.pattern import SearchPattern
-from retinue.codebase.policy import Policy
-from retinue.codebase.read import Excerpt, excerpt
-from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
-from retinue.codebase.search import Searcher, SearchResult
-from retinue.codebase.walk import MAX_FILES, FileWalk, Walker, ignores_above
+from retinue.codebase.access import (
+    MAX_FILES,
+    Bounds,
+    Directory,
+    Excerpt,
+    FileEntry,
+    FileWalker,
+    FolderListing,
+    FolderReader,
+    HiddenHardLinks,
+    OmissionTally,
+    Omitted,
+    OnRead,
+    Opener,
+    Policy,
+    candidate_entries,
+    charge_nothing,
+    ignore_rules_above,
+    list_folder,
+    make_excerpt,
+    open_directory,
+    path_filter,
+)
+from retinue.codebase.search import Ripgrep, Searcher, SearchPattern, SearchResult, find_ripgrep
 from retinue.core import ConfigInvalid, InvalidInput, PathDenied, PathMissing, Root, Stop
 
 MAX_LISTING_DEPTH = 10
@@ -67,7 +76,7 @@ class Codebase:
         self._directory_at = directory_at
         self._ripgrep = functools.cache(ripgrep)
         self._rules = {root: self.policy.rules_for(root) for root in self.roots}
-        self._links = HardLinks(self._rules, directory_at)
+        self._links = HiddenHardLinks(self._rules, directory_at)
 
     def opener(self, stop: Stop) -> Opener:
         """For reading many files in a row: `with codebase.opener(stop) as opener: opener.read(entry)`."""
@@ -80,7 +89,7 @@ class Codebase:
 
         Nothing is opened. `sized` leaves out those over the size limit, at the cost of a look at each.
         """
-        tally = Tally()
+        tally = OmissionTally()
         with self.opener(stop) as opener:
             entries = tuple(self._gather(opener, below, tally, stop, max_files, sized))
             return Files(entries, tally.omitted())
@@ -91,10 +100,12 @@ class Codebase:
         Raises what `stop` raises.
         """
         as_of_ns = time.time_ns()
-        walk = FileWalk(self._rules[folder.root], Tally(), stop, MAX_FILES, sized=False, known=known)
+        walk = FileWalker(
+            self._rules[folder.root], OmissionTally(), stop, MAX_FILES, sized=False, known=known
+        )
         with self.opener(stop) as opener:
             try:
-                ignores = ignores_above(opener, folder.root, folder.path)
+                ignores = ignore_rules_above(opener, folder.root, folder.path)
                 walk.gather(opener.folder(folder.root, folder.path), folder.path, ignores)
             except OSError:
                 return FolderView((), (folder.path,), as_of_ns)
@@ -106,8 +117,8 @@ class Codebase:
         if not globs:
             raise InvalidInput("no glob was given", hint="for example *.py or src/**/*.ts")
         limit = (bounds or Bounds()).max_entries
-        fits = chooser(globs)
-        tally = Tally()
+        fits = path_filter(globs)
+        tally = OmissionTally()
         with self.opener(stop) as opener:
             found = [one for one in self._gather(opener, (), tally, stop, MAX_FILES) if fits(one.path)]
         if len(found) > limit:
@@ -115,16 +126,16 @@ class Codebase:
             tally.counts["over_limit"] += len(found) - limit
         return Files(tuple(found[:limit]), tally.omitted())
 
-    def list(self, path: str, stop: Stop, *, depth: int = 1, bounds: Bounds | None = None) -> Listing:
+    def list(self, path: str, stop: Stop, *, depth: int = 1, bounds: Bounds | None = None) -> FolderListing:
         """What is in a folder. Raises PathDenied, PathMissing or InvalidInput."""
         if not 1 <= depth <= MAX_LISTING_DEPTH:
             raise InvalidInput(f"the depth must be between 1 and {MAX_LISTING_DEPTH}, not {depth}")
-        tally = Tally()
+        tally = OmissionTally()
         with self.opener(stop) as opener:
             folder, is_folder = self._find(path, opener)
             if not is_folder:
                 raise InvalidInput(f"{folder.path!r} is not a folder", hint="read it instead")
-            walker = Walker(self._rules[folder.root], tally, stop)
+            walker = FolderReader(self._rules[folder.root], tally, stop)
             return list_folder(opener, walker, folder, depth, bounds or Bounds(), tally, stop)
 
     def read(
@@ -135,12 +146,12 @@ class Codebase:
         start: int = 1,
         lines: int | None = None,
         bounds: Bounds | None = None,
-        on_read: OnRead = free_of_charge,
+        on_read: OnRead = charge_nothing,
     ) -> Excerpt:
         """Some lines of one file. Raises PathDenied, PathMissing, LimitExceeded or InvalidInput."""
         with self.opener(stop) as opener:
             entry, _ = self._find(path, opener)
-            shown = excerpt(entry, opener.text(entry), start, lines, bounds or Bounds())
+            shown = make_excerpt(entry, opener.text(entry), start, lines, bounds or Bounds())
         on_read(1, sum(len(line.encode()) + 1 for line in shown.lines))
         return shown
 
@@ -153,13 +164,13 @@ class Codebase:
         globs: Sequence[str] = (),
         context: int = 0,
         bounds: Bounds | None = None,
-        on_read: OnRead = free_of_charge,
+        on_read: OnRead = charge_nothing,
     ) -> SearchResult:
         """The lines that match, in the files below some paths that fit some globs; all if none are given."""
         if not 0 <= context <= MAX_CONTEXT:
             raise InvalidInput(f"the context must be between 0 and {MAX_CONTEXT} lines, not {context}")
-        fits = chooser(globs)
-        tally = Tally()
+        fits = path_filter(globs)
+        tally = OmissionTally()
         with self.opener(stop) as opener:
             files = self._to_search(opener, below, tally, stop)
             chosen = [entry for entry in files if fits(entry.path)]
@@ -167,7 +178,7 @@ class Codebase:
             return SearchResult(searcher.search(chosen, pattern, context), tally.omitted())
 
     def _to_search(
-        self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop
+        self, opener: Opener, below: Sequence[str], tally: OmissionTally, stop: Stop
     ) -> Sequence[FileEntry]:
         return self._gather(opener, below, tally, stop, MAX_FILES, sized=True)
 
@@ -175,7 +186,7 @@ class Codebase:
         self,
         opener: Opener,
         below: Sequence[str],
-        tally: Tally,
+        tally: OmissionTally,
         stop: Stop,
         max_files: int,
         sized: bool = False,
@@ -189,9 +200,9 @@ class Codebase:
                 found[start.root].add(start.path)
                 continue
             room = max_files - sum(map(len, found.values()))
-            walk = FileWalk(self._rules[start.root], tally, stop, room, sized=sized)
+            walk = FileWalker(self._rules[start.root], tally, stop, room, sized=sized)
             try:
-                ignores = ignores_above(opener, start.root, start.path)
+                ignores = ignore_rules_above(opener, start.root, start.path)
                 walk.gather(opener.folder(start.root, start.path), start.path, ignores)
             except OSError:
                 tally.counts["unreadable"] += 1
@@ -206,7 +217,7 @@ class Codebase:
 
     def _find(self, path: str, opener: Opener) -> tuple[FileEntry, bool]:
         """The one place that a path means, and whether it is a folder."""
-        possible = places(self.roots, path)
+        possible = candidate_entries(self.roots, path)
         if len(possible) == 1:
             return opener.locate(possible[0])
         found: list[tuple[FileEntry, bool]] = []
@@ -224,3 +235,38 @@ class Codebase:
         if not found:
             raise refusal or PathMissing(f"nothing readable at {path!r}")
         return found[0]
+
+
+# MERGED view: A codebase as one request sees it: some folders of the roots, walked once.
+#
+# What may be read is decided as for the whole: the roots stay what they are, so a rule that speaks of a path
+# from its root keeps its meaning.
+
+
+class CodebaseView(Codebase):
+    def __init__(self, roots: Sequence[Root], policy: Policy, below: Sequence[str] = ()) -> None:
+        """`below` are absolute paths of folders; all of the roots if there are none."""
+        super().__init__(roots, policy)
+        self._below = tuple(below)
+        self._walked: dict[bool, Files] = {}
+        self._lock = threading.Lock()
+
+    def files(
+        self, stop: Stop, *, below: Sequence[str] = (), sized: bool = False, max_files: int = MAX_FILES
+    ) -> Files:
+        if below or max_files != MAX_FILES:
+            return super().files(stop, below=below or self._below, sized=sized, max_files=max_files)
+        with self._lock:
+            walked = self._walked.get(sized)
+            if walked is None:
+                walked = super().files(stop, below=self._below, sized=sized)
+                if "time" not in walked.omitted.limits:
+                    self._walked[sized] = walked
+            return walked
+
+    def _to_search(
+        self, opener: Opener, below: Sequence[str], tally: OmissionTally, stop: Stop
+    ) -> Sequence[FileEntry]:
+        if below:
+            return super()._to_search(opener, below, tally, stop)
+        return self.files(stop, sized=True).entries

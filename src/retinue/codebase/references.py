@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from retinue.codebase.access import FileEntry, Opener
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.opener import Opener
 from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
 
 
@@ -44,9 +43,9 @@ def check_claims(
         for claim in claims:
             stop.check()
             if claim.entry not in texts:
-                texts[claim.entry] = _lines(opener, claim.entry)
+                texts[claim.entry] = _read_lines(opener, claim.entry)
             lines = texts[claim.entry]
-            seen = None if lines is None else _seen(lines, claim)
+            seen = None if lines is None else _supporting_line(lines, claim)
             if seen is None:
                 failed.append(claim)
                 continue
@@ -68,12 +67,12 @@ def words_in_files(
     with codebase.opener(stop) as opener:
         for entry in entries:
             stop.check()
-            text = "\n".join([entry.path, *(_lines(opener, entry) or ())]).casefold()
+            text = "\n".join([entry.path, *(_read_lines(opener, entry) or ())]).casefold()
             found[entry] = frozenset(word for word, form in folded.items() if form in text)
     return found
 
 
-def _lines(opener: Opener, entry: FileEntry) -> list[str] | None:
+def _read_lines(opener: Opener, entry: FileEntry) -> list[str] | None:
     try:
         text = opener.text(entry).utf8
     except (PathDenied, PathMissing, LimitExceeded):
@@ -81,7 +80,7 @@ def _lines(opener: Opener, entry: FileEntry) -> list[str] | None:
     return text.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
-def _seen(lines: list[str], claim: Claim) -> str | None:
+def _supporting_line(lines: list[str], claim: Claim) -> str | None:
     """The line that bears the claim out."""
     if claim.line is not None:
         lines = lines[claim.line - 1 : claim.line - 1 + claim.reach] if claim.line >= 1 else []

@@ -73,7 +73,8 @@ else:
                 "sandboxed_check"
             ),
             "wrappers": (
-                "JSON_ALONE OutputSchema WithAcceptance WithPreamble WithSession WithValidation WithWorktree"
+                "JSON_ALONE OutputSchema WithAcceptance WithPreamble WithSession WithValidation "
+                "WithWorktree"
             ),
         },
     )
