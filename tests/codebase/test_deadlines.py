@@ -26,9 +26,9 @@ def watched_directory(on_look: Callable[[], None]) -> type[DescriptorDirectory]:
     """Directories that tell of every look at a file."""
 
     class Watched(DescriptorDirectory):
-        def status(self, name: str) -> os.stat_result:
+        def lstat(self, name: str) -> os.stat_result:
             on_look()
-            return super().status(name)
+            return super().lstat(name)
 
     return Watched
 
@@ -50,7 +50,7 @@ def test_ripgrep_is_not_asked_again_after_the_deadline(tmp_path: Path) -> None:
     clock, asked = Clockwork(), list[Path]()
 
     class Late(Ripgrep):
-        def candidates(
+        def files_that_may_match(
             self, root: Path, paths: Sequence[str], pattern: str, *, ignore_case: bool, stop: Stop
         ) -> set[str] | None:
             asked.append(root)
@@ -67,7 +67,7 @@ def test_an_index_gives_no_answer_after_the_deadline(tmp_path: Path) -> None:
     codebase = Codebase([plant(tmp_path / "tree", files(3))])
     settle(tmp_path / "tree")
     locator = Locator(codebase, tmp_path / "index")
-    assert locator.prepare(Stop())
+    assert locator.update_index(Stop())
     clock = Clockwork()
     clock.time_is_up = True
     with pytest.raises(DeadlineExceeded):

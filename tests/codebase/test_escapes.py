@@ -136,7 +136,7 @@ def test_a_link_to_a_hidden_file_is_as_hidden(codebase: Codebase, root: Root) ->
     for path in ("notes.txt", "more/x.pem"):
         refused(codebase, path)
         with codebase.opener(soon()) as opener, pytest.raises(PathDenied):
-            opener.read(FileEntry(root, path))
+            opener.read_text(FileEntry(root, path))
 
 
 def test_links_inside_the_root_can_be_read(codebase: Codebase, root: Root) -> None:
@@ -151,7 +151,7 @@ def test_links_inside_the_root_can_be_read(codebase: Codebase, root: Root) -> No
 
 def test_a_file_of_another_root_is_refused(codebase: Codebase, outside: Path) -> None:
     with codebase.opener(soon()) as opener, pytest.raises(RootUnknown):
-        opener.read(FileEntry(Root.at(outside), "secret.txt"))
+        opener.read_text(FileEntry(Root.at(outside), "secret.txt"))
 
 
 def test_a_path_too_deep_to_hold_open_is_refused(codebase: Codebase, root: Root) -> None:
@@ -257,8 +257,8 @@ on_look: list[Callable[[], None]] = []
 
 
 class InterruptedHeld(DescriptorDirectory):
-    def status(self, name: str) -> os.stat_result:
-        found = super().status(name)
+    def lstat(self, name: str) -> os.stat_result:
+        found = super().lstat(name)
         on_look[0]()
         return found
 
@@ -268,8 +268,8 @@ class InterruptedHeld(DescriptorDirectory):
 
 
 class InterruptedNamed(PathDirectory):
-    def status(self, name: str) -> os.stat_result:
-        found = super().status(name)
+    def lstat(self, name: str) -> os.stat_result:
+        found = super().lstat(name)
         on_look[0]()
         return found
 

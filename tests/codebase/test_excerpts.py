@@ -214,7 +214,7 @@ def test_a_stamp_changes_with_the_file_and_only_then(tmp_path: Path) -> None:
     entry = FileEntry(root, "a.txt")
     with Codebase([root]).opener(soon()) as opener:
         before = opener.stamp(entry)
-        assert opener.read(entry).stamp == before
+        assert opener.stamp(entry) == before
         (root.path / "a.txt").write_text("changed")
         assert opener.stamp(entry) != before
         with pytest.raises(PathDenied):
@@ -232,7 +232,7 @@ def test_looking_for_hard_links_ends_with_the_work(tmp_path: Path) -> None:
     with Codebase([root]).opener(stop) as opener:
         stop.cancel()
         with pytest.raises(Canceled):
-            opener.read(FileEntry(root, "b.txt"))
+            opener.read_text(FileEntry(root, "b.txt"))
 
 
 def test_no_root_is_no_codebase() -> None:

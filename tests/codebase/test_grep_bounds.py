@@ -114,9 +114,9 @@ def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path
     stop = Clockwork()
 
     class Slow(DescriptorDirectory):
-        def status(self, name: str) -> os.stat_result:
+        def lstat(self, name: str) -> os.stat_result:
             stop.time_is_up = stop.time_is_up or name == "."  # asked only when links are looked up
-            return super().status(name)
+            return super().lstat(name)
 
     found = Codebase([root], directory_at=Slow.at).grep(SearchPattern("foo"), stop)
     assert as_lines(found) == ["a.txt:1:1:foo"]

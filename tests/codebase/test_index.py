@@ -66,7 +66,7 @@ def write(root: Path, path: str, text: str) -> None:
 def prepare(indexed: Locator, root: Path) -> None:
     """Make the index of files that are old enough to be trusted: others are simply read again."""
     settle(root)
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
 
 
 def locators(root: Path, folder: Path) -> tuple[Locator, Locator]:
@@ -135,7 +135,7 @@ def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: 
     """P8: an update that ends while git still reads leaves no index that knows of no commits."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
+    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
     stop = Stop()
@@ -144,7 +144,7 @@ def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: 
         index.update_history(stop)
     index.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.is_behind
+    assert indexed.index_is_out_of_date
 
 
 def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
@@ -153,7 +153,7 @@ def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
     """P8: between the messages and the files of commits an answer is the same, too."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
+    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
     index.close()
@@ -161,12 +161,12 @@ def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
     canceled.cancel()
     [file] = (tmp_path / "index").glob("*.sqlite3")
     with sqlite3.connect(file) as database:
-        CommitIndex(database, 0, GitHistory(project.resolve(), Stop())).renew_messages()
-        CommitIndex(database, 0, GitHistory(project.resolve(), canceled)).add_files()
+        CommitIndex(database, 0, GitHistory(project.resolve(), Stop())).update_messages()
+        CommitIndex(database, 0, GitHistory(project.resolve(), canceled)).update_changed_files()
     database.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.is_behind
-    assert indexed.prepare(Stop())
+    assert indexed.index_is_out_of_date
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
@@ -189,7 +189,7 @@ def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
     before = git(project, "rev-parse", "HEAD")
     [file] = (tmp_path / "index").glob("*.sqlite3")
     with sqlite3.connect(file) as database:
-        CommitIndex(database, 0, Moving(project.resolve(), Stop())).renew_messages()
+        CommitIndex(database, 0, Moving(project.resolve(), Stop())).update_messages()
     database.close()
     git(project, "checkout", "-q", before)
     for question in QUESTIONS:
@@ -297,7 +297,7 @@ def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Pa
     ask(indexed, QUESTIONS[0])
     edit(project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
@@ -364,7 +364,7 @@ def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: 
         index = Index(tmp_path / "index", Codebase([Root.at(project)], policy))
         index.update_files(Stop())
         with index.reading():
-            currents = index.currents(Stop())
+            currents = index.check_manifests(Stop())
             assert currents is not None
             evidence = index.evidence(currents, ["widget"], Stop())
             assert evidence.counts["widget"].get(evidence.paths.index("lib/long.py"), 0) == count
@@ -374,7 +374,7 @@ def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: 
 def test_counts_are_kept_up_to_a_bound() -> None:
     counts = TermCountCache()
     for term in map(str, range(10)):
-        counts.keep(term, dict.fromkeys(range(MAX_CACHED_NUMBERS // 4), 1))
+        counts.add(term, dict.fromkeys(range(MAX_CACHED_NUMBERS // 4), 1))
         assert counts.get(term)
         assert sum(counts.get(str(other)) is not None for other in range(10)) <= 4
 
@@ -423,7 +423,7 @@ def test_a_file_added_while_the_roots_were_walked_is_seen(project: Path, tmp_pat
     """P8: folders are stamped as of the moment before the walk."""
     _, indexed = locators(project, tmp_path / "index")
     write(project, "net/zeppelin.py", "def zeppelin(): pass\n")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     write(project, "net/zeppelin_two.py", "def zeppelin(): pass\n")
     assert set(paths(ask(indexed, "zeppelin"))) == {"net/zeppelin.py", "net/zeppelin_two.py"}
 
@@ -439,18 +439,18 @@ def test_letters_run_together_are_found_with_and_without_an_index(project: Path,
 def test_a_question_tells_whether_the_index_is_behind(project: Path, tmp_path: Path) -> None:
     commit(project, "Begin")
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.is_behind
-    assert not scan.is_behind
+    assert indexed.index_is_out_of_date
+    assert not scan.index_is_out_of_date
     prepare(indexed, project)
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     ask(indexed, QUESTIONS[0])
-    assert not indexed.is_behind
+    assert not indexed.index_is_out_of_date
     change(project)
     ask(indexed, QUESTIONS[0])
-    assert not indexed.is_behind  # one small file costs less to read than to take in
+    assert not indexed.index_is_out_of_date  # one small file costs less to read than to take in
     add(project)
     ask(indexed, QUESTIONS[0])
-    assert indexed.is_behind
+    assert indexed.index_is_out_of_date
 
 
 def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path) -> None:
@@ -475,9 +475,9 @@ def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> Non
 
 def loose(index: Index) -> list[str]:
     """What a question would read from the files themselves."""
-    currents = index.currents(Stop())
+    currents = index.check_manifests(Stop())
     assert currents is not None
-    return [one.holdings.paths[place] for one in currents for place in one.loose]
+    return [one.manifest.paths[position] for one in currents for position in one.changed]
 
 
 def settle(root: Path) -> None:
@@ -495,7 +495,7 @@ def settle(root: Path) -> None:
 def test_nothing_is_written_into_the_root(project: Path, tmp_path: Path) -> None:
     before = sorted(str(path) for path in project.rglob("*"))
     _, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     ask(indexed, QUESTIONS[0])
     assert sorted(str(path) for path in project.rglob("*")) == before
 
@@ -503,11 +503,11 @@ def test_nothing_is_written_into_the_root(project: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("damage", [b"", b"not a database at all" * 100])
 def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, damage: bytes) -> None:
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     for file in (tmp_path / "index").iterdir():
         file.write_bytes(damage)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
@@ -536,7 +536,7 @@ def test_rows_that_make_no_sense_give_way_to_a_scan(project: Path, tmp_path: Pat
     database.commit()
     database.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     database = sqlite3.connect(file)
     [places] = database.execute("SELECT places FROM files WHERE names LIKE '%RetryPolicy%'").fetchone()
@@ -547,7 +547,7 @@ def test_rows_that_make_no_sense_give_way_to_a_scan(project: Path, tmp_path: Pat
 def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     scan, indexed = locators(project, tmp_path / "file")
-    assert not indexed.prepare(Stop())
+    assert not indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
@@ -564,12 +564,12 @@ def test_a_full_disk_is_tried_once(project: Path, tmp_path: Path) -> None:
             return super().opener(stop)
 
     codebase, fortunate = Counted([Root.at(project)]), Counted([Root.at(project)])
-    assert Locator(fortunate, tmp_path / "elsewhere").prepare(Stop())
+    assert Locator(fortunate, tmp_path / "elsewhere").update_index(Stop())
     Index(tmp_path / "index", codebase).close()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
-        assert not Locator(codebase, tmp_path / "index").prepare(Stop())
+        assert not Locator(codebase, tmp_path / "index").update_index(Stop())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert codebase.openers == fortunate.openers
@@ -582,9 +582,9 @@ def test_a_canceled_update_leaves_the_index_as_it_was(project: Path, tmp_path: P
     stop = Stop()
     stop.cancel()
     with pytest.raises(Exception, match="canceled"):
-        indexed.prepare(stop)
+        indexed.update_index(stop)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
@@ -612,7 +612,7 @@ def test_an_update_canceled_midway_changes_nothing_that_is_kept(project: Path, t
         write(project, path, "def gadget():\n    return cache\n")
     settle(project)
     with pytest.raises(Canceled):
-        indexed.prepare(StopAfter(MAX_UNINDEXED_FILES // 2))
+        indexed.update_index(StopAfter(MAX_UNINDEXED_FILES // 2))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     assert loose(index) == sorted(edited)
     index.close()
@@ -625,7 +625,7 @@ def test_threads_may_ask_and_update_at_once(project: Path, tmp_path: Path) -> No
     answers: list[list[Located]] = []
 
     def work() -> None:
-        assert indexed.prepare(Stop())
+        assert indexed.update_index(Stop())
         answers.append([ask(indexed, question) for question in QUESTIONS])
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -643,7 +643,7 @@ from retinue.codebase.codebase import Codebase
 from retinue.codebase.rank.locator import Locator
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())
+assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).update_index(Stop())
 """
 
 
@@ -663,7 +663,7 @@ def test_a_process_killed_while_it_builds_leaves_a_usable_index(project: Path, t
     process.kill()
     process.wait(timeout=10)
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 

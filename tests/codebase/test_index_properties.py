@@ -98,7 +98,7 @@ def test_an_index_gives_the_answers_of_a_scan(first: list[Step], then: list[tupl
         for step, taken_in in then:
             step(root)
             if taken_in:
-                assert indexed.prepare(Stop())
+                assert indexed.update_index(Stop())
             for question in QUESTIONS:
                 assert indexed.locate(question, 20, Stop()) == scan.locate(question, 20, Stop())
     finally:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from retinue.codebase import Codebase, Located, Locator, file_kind, file_category, parse_question
+from retinue.codebase import Codebase, Located, Locator, file_category, file_kind
 from retinue.codebase.index import FileDetail
 from retinue.codebase.rank.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of, similar_names
-from retinue.codebase.rank.locator import locate
 from retinue.codebase.rank.ranking import RankedFile, Ranking, weighted_sum
 from retinue.core import Canceled, InvalidInput, Root, Stop
 
@@ -133,7 +132,7 @@ def test_a_path_and_a_stack_trace_in_a_report_point_to_their_files(project: Path
     report = f"It fails\n\nTraceback (most recent call last):\n{frame}\n"
     best = ask(project, report).places[0]
     assert best.path == "app/store/cache.py"
-    assert "a line of it is named in the question" in best.why
+    assert "the question names a line of it" in best.why
     said = ask(project, "what is in svc/pool.go?").places[0]
     assert "named in the question" in said.why
 
@@ -148,7 +147,7 @@ def test_commits_that_speak_of_the_question_vote_for_their_files(tmp_path: Path)
         subprocess.run([*run, "commit", "-qm", message], check=True)
     best = ask(tmp_path, "handle the flux capacitor").places[0]
     assert best.path == "beta.py"
-    assert "changed by commits on this" in best.why
+    assert "changed by related commits" in best.why
 
 
 names = st.text("abcdeA_ö", min_size=1, max_size=12)
@@ -189,7 +188,7 @@ def test_the_limit_bounds_the_answer_and_keeps_its_order(project: Path) -> None:
 @pytest.mark.parametrize(("question", "limit"), [("", 5), ("  \n", 5), ("where?", 0)])
 def test_bad_input_is_refused(project: Path, question: str, limit: int) -> None:
     with pytest.raises(InvalidInput):
-        locate(Codebase([Root.at(project)]), question, limit, Stop())
+        Locator(Codebase([Root.at(project)])).locate(question, limit, Stop())
 
 
 def test_a_canceled_question_ends(project: Path) -> None:
@@ -197,7 +196,7 @@ def test_a_canceled_question_ends(project: Path) -> None:
     stop = Stop()
     stop.cancel()
     with pytest.raises(Canceled):
-        locate(Codebase([Root.at(project)]), "retry", 5, stop)
+        Locator(Codebase([Root.at(project)])).locate("retry", 5, stop)
 
 
 def test_hidden_files_are_never_named(project: Path) -> None:
@@ -215,7 +214,7 @@ def test_several_roots_are_searched_together(tmp_path: Path) -> None:
     (tmp_path / "one" / "a.py").write_text("def parse_invoice(): pass\n")
     (tmp_path / "two" / "b.py").write_text("def send_invoice(): pass\n")
     codebase = Codebase([Root.at(tmp_path / "one"), Root.at(tmp_path / "two")])
-    found = locate(codebase, "invoice", 10, Stop())
+    found = Locator(codebase).locate("invoice", 10, Stop()).places
     assert {(place.entry.root.path.name, place.path) for place in found} == {("one", "a.py"), ("two", "b.py")}
 
 
@@ -291,13 +290,13 @@ def level_of(first: float, second: float) -> str:
     none: dict[int, float] = {}
     ranking = Ranking(
         best=[RankedFile(0, first, 1), RankedFile(1, second, 1)],
-        signals={"said": none, "traced": none, "defined": none},
+        signals={"mentioned": none, "traced": none, "defined": none},
         details={0: FileDetail((0,), (), (), (), {}, {})},
         weights={},
         counts={},
         companions={},
     )
-    return confidence_of(parse_question("retry"), ranking, ()).level
+    return confidence_of(ranking, ()).level
 
 
 def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> None:
@@ -309,7 +308,7 @@ def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> No
     places = ask(tmp_path, "where does the docstring checking happen?").places
 
     assert [place.path for place in places] == ["near.py", "apart.py"]
-    assert "a name joins words of the question" in places[0].why
+    assert "a name combines words of the question" in places[0].why
 
 
 def test_where_a_stack_trace_ends_counts_more_than_where_it_begins(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_ripgrep_that_never_ends_is_killed_and_gone(tmp_path: Path, ripgrep: Rip
     answers: list[set[str] | None] = []
 
     def ask() -> None:
-        answers.append(patient.candidates(tmp_path, ["pipe"], "x", ignore_case=False, stop=stop))
+        answers.append(patient.files_that_may_match(tmp_path, ["pipe"], "x", ignore_case=False, stop=stop))
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -64,7 +64,7 @@ def test_ripgrep_is_told_nothing_of_our_environment(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", "/somewhere")
     monkeypatch.setenv("API_TOKEN", "secret")
     spy = Ripgrep(program(tmp_path / "rg", "env > environment; exit 1"))
-    assert spy.candidates(tmp_path, ["a"], "x", ignore_case=False, stop=soon()) == set()
+    assert spy.files_that_may_match(tmp_path, ["a"], "x", ignore_case=False, stop=soon()) == set()
     told = (tmp_path / "environment").read_text()
     assert "secret" not in told
     assert "RIPGREP" not in told
@@ -76,7 +76,7 @@ def test_names_are_never_taken_for_options_or_standard_input(
 ) -> None:
     """P6"""
     plant(tmp_path, {name: "needle"})
-    assert ripgrep.candidates(tmp_path, [name], "needle", ignore_case=False, stop=soon()) == {name}
+    assert ripgrep.files_that_may_match(tmp_path, [name], "needle", ignore_case=False, stop=soon()) == {name}
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_names_are_never_taken_for_options_or_standard_input(
 def test_everyday_patterns_are_narrowed_down(tmp_path: Path, ripgrep: Ripgrep, text: str) -> None:
     """P2: without this, each search would open every file."""
     pattern = SearchPattern(text, ignore_case=text.isupper())
-    rewritten = pattern.for_ripgrep()
+    rewritten = pattern.ripgrep_pattern()
     assert rewritten
     plant(tmp_path, {"yes": "needle\r\n", "no": "hay\n", ".rgignore": "yes\n"})
-    found = ripgrep.candidates(
+    found = ripgrep.files_that_may_match(
         tmp_path, ["yes", "no"], rewritten, ignore_case=pattern.ignore_case, stop=soon()
     )
     assert found == {"yes"}
@@ -98,7 +98,7 @@ def test_a_file_it_cannot_open_makes_it_say_that_it_cannot_tell(tmp_path: Path, 
     """P8: the file is then counted as unreadable by whoever looks at each."""
     plant(tmp_path, {"a": "needle"})
     asked = ["a", "gone"]
-    assert ripgrep.candidates(tmp_path, asked, "needle", ignore_case=False, stop=soon()) is None
+    assert ripgrep.files_that_may_match(tmp_path, asked, "needle", ignore_case=False, stop=soon()) is None
 
 
 def test_batches_keep_order_and_fit_a_command_line() -> None:

@@ -140,8 +140,10 @@ def test_ripgrep_never_sieves_out_a_file_that_matches(
         raise
     data = line_end.join(lines).encode(encoding, "replace")
     (searched / "file").write_bytes(data)
-    rewritten = pattern.for_ripgrep()
+    rewritten = pattern.ripgrep_pattern()
     if rewritten is None or not has_match(decode_text(data).utf8, regex):
         return
-    candidates = ripgrep.candidates(searched, ["file"], rewritten, ignore_case=ignore_case, stop=soon())
+    candidates = ripgrep.files_that_may_match(
+        searched, ["file"], rewritten, ignore_case=ignore_case, stop=soon()
+    )
     assert candidates is None or candidates == {"file"}

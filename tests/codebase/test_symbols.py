@@ -101,16 +101,16 @@ def test_a_method_knows_its_lines_and_its_type(
 
     assert (symbol.top, symbol.end) == lines
     assert symbol.owner == owner
-    assert symbol.sort == "function"
+    assert symbol.kind == "function"
     assert not symbol.is_local
 
 
 def test_decorators_belong_to_a_definition_and_inner_functions_are_local() -> None:
     found = exact("a.py", FILES["a.py"])
 
-    assert (found["Pool"].top, found["Pool"].line, found["Pool"].sort) == (3, 4, "type")
+    assert (found["Pool"].top, found["Pool"].line, found["Pool"].kind) == (3, 4, "type")
     assert found["inner"].is_local
-    assert found["LIMIT"].sort == "value"
+    assert found["LIMIT"].kind == "value"
 
 
 @pytest.mark.parametrize("path", ["a.md", "Makefile", "a.unknown", ""])
@@ -120,12 +120,12 @@ def test_a_file_without_grammar_gets_no_answer(path: str) -> None:
 
 def test_without_the_extra_there_is_no_answer_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter_python", None)
-    symbols.forget()
+    symbols.load_grammar.cache_clear()
     try:
         assert exact_symbols("a.py", b"def f(): pass\n") is None
         assert exact_symbols("a.go", b"package a\n") is not None
     finally:
-        symbols.forget()
+        symbols.load_grammar.cache_clear()
 
 
 def test_text_that_is_too_large_gets_no_answer() -> None:

@@ -87,12 +87,6 @@ def test_names_paths_modules_and_frames_are_seen_in_a_report() -> None:
     ]
 
 
-def test_every_term_has_a_needle_that_its_lines_hold() -> None:
-    question = parse_question("where does get_class call load_plugins?")
-    assert "get_*class" in question.needles
-    assert "plugin" in question.needles
-
-
 @given(st.text(max_size=300))
 def test_any_text_can_be_taken_apart(text: str) -> None:
     question = parse_question(text)

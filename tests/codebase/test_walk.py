@@ -312,7 +312,7 @@ def test_a_walk_leaves_no_folder_open(tmp_path: Path) -> None:
     for _ in range(3):
         with codebase.opener(soon()) as opener:
             for entry in codebase.files(soon()).entries:
-                opener.read(entry)
+                opener.read_text(entry)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 

@@ -1,4 +1,7 @@
-"""Everything that reads the user's files. Knows nothing of agents, runs, budgets' owners or hosts."""
+"""Reads, searches, indexes and ranks the user's files. Knows nothing of agents, runs, budgets and hosts.
+
+The sub-packages build on each other: `access`, then `search` and `parse`, then `index`, then `rank`.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,7 @@
-"""The door to the user's files: every read, walk and search of the roots goes through here.
+"""`Codebase`: every read, walk and search of the user's roots.
 
-Synchronous, and safe to call from many threads at once. Knows nothing of agents, runs and hosts."""
+Synchronous, and safe to call from many threads at once. Knows nothing of agents, runs and hosts.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +51,18 @@ class Files:
 
 
 class FolderView(NamedTuple):
-    """What a look into a folder of a root found, as paths of that root."""
+    """What a walk of a folder found, as root-relative paths."""
 
     files: Sequence[str]
     watched: Sequence[str]
-    """Every folder and ignore file that was read. While none of them changes, no file comes or goes."""
+    """Every folder and ignore file that was read. While none of them changes, no file is added or removed."""
     as_of_ns: int
-    """When it began."""
+    """When the walk began."""
 
 
 class Codebase:
+    """The files of some roots, as far as the policy shows them."""
+
     def __init__(
         self,
         roots: Sequence[Root],
@@ -68,7 +71,7 @@ class Codebase:
         directory_at: Callable[[Path], Directory] = open_directory,
         ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
     ) -> None:
-        """`ripgrep` is asked for at the first search; without one, searches are slower, not different."""
+        """`ripgrep` is called at the first search. Without ripgrep, searches are slower but not different."""
         if not roots:
             raise ConfigInvalid("no root to read from", hint="name at least one directory")
         self.roots = tuple(dict.fromkeys(roots))
@@ -76,67 +79,72 @@ class Codebase:
         self._directory_at = directory_at
         self._ripgrep = functools.cache(ripgrep)
         self._rules = {root: self.policy.rules_for(root) for root in self.roots}
-        self._links = HiddenHardLinks(self._rules, directory_at)
+        self._hard_links = HiddenHardLinks(self._rules, directory_at)
 
     def opener(self, stop: Stop) -> Opener:
-        """For reading many files in a row: `with codebase.opener(stop) as opener: opener.read(entry)`."""
-        return Opener(self._rules, self._links, self._directory_at, stop)
+        """Return an opener for many files:
+
+        `with codebase.opener(stop) as opener: opener.read_text(entry)`.
+        """
+        return Opener(self._rules, self._hard_links, self._directory_at, stop)
 
     def files(
         self, stop: Stop, *, below: Sequence[str] = (), sized: bool = False, max_files: int = MAX_FILES
     ) -> Files:
-        """The files that may be read and that the project does not ignore; a file named in `below` always.
+        """Return the files that may be read and are not ignored, below some paths or in all roots.
 
-        Nothing is opened. `sized` leaves out those over the size limit, at the cost of a look at each.
+        A file named in `below` is returned even if it is ignored. No file is opened. `sized` leaves out files
+        over the size limit, which costs a system call for each file.
         """
         tally = OmissionTally()
         with self.opener(stop) as opener:
-            entries = tuple(self._gather(opener, below, tally, stop, max_files, sized))
+            entries = tuple(self._walk(opener, below, tally, stop, max_files, sized))
             return Files(entries, tally.omitted())
 
-    def look_into(self, folder: FileEntry, known: Container[str], stop: Stop) -> FolderView:
-        """The files of a folder and of all below it, without those of folders below that are `known`.
-
-        Raises what `stop` raises.
-        """
+    def walk_folder(self, folder: FileEntry, known: Container[str], stop: Stop) -> FolderView:
+        """Walk one folder, without the folders below it that are `known`. Raises what `stop` raises."""
         as_of_ns = time.time_ns()
-        walk = FileWalker(
+        walker = FileWalker(
             self._rules[folder.root], OmissionTally(), stop, MAX_FILES, sized=False, known=known
         )
         with self.opener(stop) as opener:
             try:
                 ignores = ignore_rules_above(opener, folder.root, folder.path)
-                walk.gather(opener.folder(folder.root, folder.path), folder.path, ignores)
+                walker.walk(opener.folder(folder.root, folder.path), folder.path, ignores)
             except OSError:
                 return FolderView((), (folder.path,), as_of_ns)
-        stop.check()  # a walk that time cut short must not pass for a whole one
-        return FolderView(self._own(folder.root, walk.found), (*walk.folders, *walk.ignore_files), as_of_ns)
+        stop.check()  # a walk that the deadline cut short must not pass for a complete one
+        files = self._without_inner_roots(folder.root, walker.found)
+        return FolderView(files, (*walker.folders, *walker.ignore_files), as_of_ns)
 
     def glob(self, globs: Sequence[str], stop: Stop, *, bounds: Bounds | None = None) -> Files:
-        """The files whose path fits a glob and no `!glob`. Without `/` a glob fits names at any depth."""
+        """Return the files that match a glob and no `!glob`.
+
+        A glob without `/` matches names at any depth.
+        """
         if not globs:
             raise InvalidInput("no glob was given", hint="for example *.py or src/**/*.ts")
         limit = (bounds or Bounds()).max_entries
-        fits = path_filter(globs)
+        matches = path_filter(globs)
         tally = OmissionTally()
         with self.opener(stop) as opener:
-            found = [one for one in self._gather(opener, (), tally, stop, MAX_FILES) if fits(one.path)]
+            found = [one for one in self._walk(opener, (), tally, stop, MAX_FILES) if matches(one.path)]
         if len(found) > limit:
-            tally.reached("entries")
+            tally.add_limit("entries")
             tally.counts["over_limit"] += len(found) - limit
         return Files(tuple(found[:limit]), tally.omitted())
 
     def list(self, path: str, stop: Stop, *, depth: int = 1, bounds: Bounds | None = None) -> FolderListing:
-        """What is in a folder. Raises PathDenied, PathMissing or InvalidInput."""
+        """List a folder. Raises PathDenied, PathMissing or InvalidInput."""
         if not 1 <= depth <= MAX_LISTING_DEPTH:
             raise InvalidInput(f"the depth must be between 1 and {MAX_LISTING_DEPTH}, not {depth}")
         tally = OmissionTally()
         with self.opener(stop) as opener:
-            folder, is_folder = self._find(path, opener)
+            folder, is_folder = self._resolve(path, opener)
             if not is_folder:
                 raise InvalidInput(f"{folder.path!r} is not a folder", hint="read it instead")
-            walker = FolderReader(self._rules[folder.root], tally, stop)
-            return list_folder(opener, walker, folder, depth, bounds or Bounds(), tally, stop)
+            reader = FolderReader(self._rules[folder.root], tally, stop)
+            return list_folder(opener, reader, folder, depth, bounds or Bounds(), tally, stop)
 
     def read(
         self,
@@ -148,12 +156,12 @@ class Codebase:
         bounds: Bounds | None = None,
         on_read: OnRead = charge_nothing,
     ) -> Excerpt:
-        """Some lines of one file. Raises PathDenied, PathMissing, LimitExceeded or InvalidInput."""
+        """Return some lines of one file. Raises PathDenied, PathMissing, LimitExceeded or InvalidInput."""
         with self.opener(stop) as opener:
-            entry, _ = self._find(path, opener)
-            shown = make_excerpt(entry, opener.text(entry), start, lines, bounds or Bounds())
-        on_read(1, sum(len(line.encode()) + 1 for line in shown.lines))
-        return shown
+            entry, _ = self._resolve(path, opener)
+            excerpt = make_excerpt(entry, opener.read_text(entry), start, lines, bounds or Bounds())
+        on_read(1, sum(len(line.encode()) + 1 for line in excerpt.lines))
+        return excerpt
 
     def grep(
         self,
@@ -166,23 +174,26 @@ class Codebase:
         bounds: Bounds | None = None,
         on_read: OnRead = charge_nothing,
     ) -> SearchResult:
-        """The lines that match, in the files below some paths that fit some globs; all if none are given."""
+        """Return the matching lines, with `context` lines around each.
+
+        Searches the files below some paths that match some globs, or all files.
+        """
         if not 0 <= context <= MAX_CONTEXT:
             raise InvalidInput(f"the context must be between 0 and {MAX_CONTEXT} lines, not {context}")
-        fits = path_filter(globs)
+        matches = path_filter(globs)
         tally = OmissionTally()
         with self.opener(stop) as opener:
-            files = self._to_search(opener, below, tally, stop)
-            chosen = [entry for entry in files if fits(entry.path)]
+            files = self._files_to_search(opener, below, tally, stop)
+            chosen = [entry for entry in files if matches(entry.path)]
             searcher = Searcher(opener, self._ripgrep(), bounds or Bounds(), on_read, tally, stop)
             return SearchResult(searcher.search(chosen, pattern, context), tally.omitted())
 
-    def _to_search(
+    def _files_to_search(
         self, opener: Opener, below: Sequence[str], tally: OmissionTally, stop: Stop
     ) -> Sequence[FileEntry]:
-        return self._gather(opener, below, tally, stop, MAX_FILES, sized=True)
+        return self._walk(opener, below, tally, stop, MAX_FILES, sized=True)
 
-    def _gather(
+    def _walk(
         self,
         opener: Opener,
         below: Sequence[str],
@@ -191,7 +202,7 @@ class Codebase:
         max_files: int,
         sized: bool = False,
     ) -> Sequence[FileEntry]:
-        starts = [self._find(path, opener) for path in below] or [
+        starts = [self._resolve(path, opener) for path in below] or [
             (FileEntry(root, ""), True) for root in self.roots
         ]
         found: dict[Root, set[str]] = {root: set() for root in self.roots}
@@ -199,32 +210,32 @@ class Codebase:
             if not is_folder:
                 found[start.root].add(start.path)
                 continue
-            room = max_files - sum(map(len, found.values()))
-            walk = FileWalker(self._rules[start.root], tally, stop, room, sized=sized)
+            remaining = max_files - sum(map(len, found.values()))
+            walker = FileWalker(self._rules[start.root], tally, stop, remaining, sized=sized)
             try:
                 ignores = ignore_rules_above(opener, start.root, start.path)
-                walk.gather(opener.folder(start.root, start.path), start.path, ignores)
+                walker.walk(opener.folder(start.root, start.path), start.path, ignores)
             except OSError:
                 tally.counts["unreadable"] += 1
-            found[start.root].update(self._own(start.root, walk.found))
+            found[start.root].update(self._without_inner_roots(start.root, walker.found))
         return [FileEntry(root, path) for root in self.roots for path in sorted(found[root])]
 
-    def _own(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
-        """Without what belongs to another root inside this one, which shows it itself."""
+    def _without_inner_roots(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
+        """Leave out files of another root inside this one, which are found in that root."""
         inner = [one.path.relative_to(root.path) for one in self.roots if root.path in one.path.parents]
         prefixes = tuple(f"{path.as_posix()}/" for path in inner)
         return [path for path in paths if not path.startswith(prefixes)] if prefixes else paths
 
-    def _find(self, path: str, opener: Opener) -> tuple[FileEntry, bool]:
-        """The one place that a path means, and whether it is a folder."""
-        possible = candidate_entries(self.roots, path)
-        if len(possible) == 1:
-            return opener.locate(possible[0])
+    def _resolve(self, path: str, opener: Opener) -> tuple[FileEntry, bool]:
+        """Return the one entry that a path means, and whether it is a folder."""
+        candidates = candidate_entries(self.roots, path)
+        if len(candidates) == 1:
+            return opener.resolve(candidates[0])
         found: list[tuple[FileEntry, bool]] = []
         refusal: PathDenied | PathMissing | None = None
-        for entry in possible:
+        for entry in candidates:
             try:
-                found.append(opener.locate(entry))
+                found.append(opener.resolve(entry))
             except PathMissing as error:
                 refusal = refusal or error
             except PathDenied as error:
@@ -237,15 +248,14 @@ class Codebase:
         return found[0]
 
 
-# MERGED view: A codebase as one request sees it: some folders of the roots, walked once.
-#
-# What may be read is decided as for the whole: the roots stay what they are, so a rule that speaks of a path
-# from its root keeps its meaning.
-
-
 class CodebaseView(Codebase):
+    """A codebase as one request sees it: some folders of the roots, walked once.
+
+    The roots stay the same, so that policy rules with a path from the root keep their meaning.
+    """
+
     def __init__(self, roots: Sequence[Root], policy: Policy, below: Sequence[str] = ()) -> None:
-        """`below` are absolute paths of folders; all of the roots if there are none."""
+        """`below` are absolute paths of folders; if empty, the view shows all roots."""
         super().__init__(roots, policy)
         self._below = tuple(below)
         self._walked: dict[bool, Files] = {}
@@ -264,9 +274,9 @@ class CodebaseView(Codebase):
                     self._walked[sized] = walked
             return walked
 
-    def _to_search(
+    def _files_to_search(
         self, opener: Opener, below: Sequence[str], tally: OmissionTally, stop: Stop
     ) -> Sequence[FileEntry]:
         if below:
-            return super()._to_search(opener, below, tally, stop)
+            return super()._files_to_search(opener, below, tally, stop)
         return self.files(stop, sized=True).entries

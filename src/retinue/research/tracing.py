@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_kind, file_category
+from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_category, file_kind
 from retinue.core import LimitExceeded, Stop
 from retinue.research.role_context import Inquiry
 from retinue.research.source import LONGEST_LINE, SourceDefinition, SourceFile

@@ -32,5 +32,5 @@ class CleanLines:
     def whole(self, entry: FileEntry) -> list[str]:
         """All lines, secrets and all: for counting and cutting, not for showing."""
         if entry not in self._files:
-            self._files[entry] = split_lines(self._opener.text(entry).utf8.decode())
+            self._files[entry] = split_lines(self._opener.read_text(entry).utf8.decode())
         return self._files[entry]

@@ -1,4 +1,8 @@
-"""TODO."""
+"""Safe access to the files of the user's roots: policy, opening, walking, ignore files, decoding and limits.
+
+Everything else in `codebase` reads files through this package. Knows nothing of questions, searches and
+indexes.
+"""
 
 from typing import TYPE_CHECKING
 

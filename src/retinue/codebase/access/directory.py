@@ -1,7 +1,8 @@
-"""Directories that are entered one name at a time and never through a link.
+"""Directories that are entered one name at a time, and never through a link.
 
-An open directory stays itself when somebody renames it or puts a link in its place. So a path walked
-this way cannot be led elsewhere between a check and an open. Knows nothing of roots and policies."""
+An open directory stays the same when somebody renames it or puts a link in its place. So a path that is
+walked this way cannot be redirected between a check and an open. Knows nothing of roots and policies.
+"""
 
 from __future__ import annotations
 
@@ -12,43 +13,8 @@ import sys
 from pathlib import Path
 from typing import Protocol, Self
 
-# MERGED open_path: Where an open file lies, asked of the system and not of any name, which may have been swapped since.
-
-if sys.platform == "win32":
-    import ctypes
-    import msvcrt
-    from ctypes import wintypes
-
-    _final_path = ctypes.WinDLL("kernel32", use_last_error=True).GetFinalPathNameByHandleW
-    _final_path.argtypes = (wintypes.HANDLE, wintypes.LPWSTR, wintypes.DWORD, wintypes.DWORD)
-    _final_path.restype = wintypes.DWORD
-    _LONGEST = 32_768
-    _SHARE, _DEVICE = "\\\\?\\UNC\\", "\\\\?\\"
-
-    def path_of_open_file(fd: int) -> str:
-        buffer = ctypes.create_unicode_buffer(_LONGEST)
-        length = _final_path(msvcrt.get_osfhandle(fd), buffer, _LONGEST, 0)
-        if not 0 < length < _LONGEST:
-            raise OSError(errno.ENOENT, "it cannot be told where the file lies")
-        path = buffer.value
-        if path.startswith(_SHARE):
-            return "\\\\" + path.removeprefix(_SHARE)
-        return path.removeprefix(_DEVICE)
-
-elif sys.platform == "darwin":
-    import fcntl
-
-    def path_of_open_file(fd: int) -> str:
-        return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
-
-else:
-
-    def path_of_open_file(fd: int) -> str:
-        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - a Path cannot show a deleted file's mark
-
-
 MAX_DEPTH = 100
-"""Each level holds a folder open, and a process has only so many descriptors."""
+"""Each level keeps a folder open, and the number of descriptors of a process is limited."""
 
 POSIX = sys.platform != "win32"
 
@@ -57,21 +23,26 @@ if sys.platform == "win32":
     OPEN_FILE_FLAGS = os.O_RDONLY | os.O_BINARY | os.O_NOINHERIT
 else:
     OPEN_FOLDER_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
-    # A pipe without a writer must not block the open; a terminal must not become ours.
+    # Opening a pipe without a writer must not block, and a terminal must not become the controlling one.
     OPEN_FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Directory(Protocol):
+    """An open directory."""
+
     def enter(self, name: str) -> Directory:
-        """The directory of that name. OSError if there is none, or a link in its place."""
+        """Open the directory of that name. OSError if there is none, or if it is a link."""
         ...
 
     def open(self, name: str) -> tuple[int, os.stat_result]:
-        """A descriptor of the regular file of that name, and what it is. OSError if it is anything else."""
+        """Open the regular file of that name.
+
+        Return its descriptor and status. OSError if it is anything else.
+        """
         ...
 
-    def status(self, name: str) -> os.stat_result:
-        """What bears that name; a link is itself."""
+    def lstat(self, name: str) -> os.stat_result:
+        """Return the status of that name, without following a link."""
         ...
 
     def scan(self) -> list[os.DirEntry[str]]: ...
@@ -80,7 +51,7 @@ class Directory(Protocol):
 
 
 class NotRegularFile(OSError):
-    """A directory, pipe, device or socket stands where a regular file was asked for."""
+    """The name is a directory, pipe, device or socket instead of a regular file."""
 
 
 def require_regular(status: os.stat_result) -> None:
@@ -91,12 +62,12 @@ def require_regular(status: os.stat_result) -> None:
 
 
 def is_link(status: os.stat_result) -> bool:
-    # 0xA0000003 is a junction, Windows' other way to point elsewhere.
+    # 0xA0000003 is a junction, another kind of link on Windows.
     return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == 0xA0000003
 
 
 class DescriptorDirectory:
-    """A directory held by its descriptor: for every system that can open relative to one."""
+    """A directory held by its descriptor, for systems that can open files relative to one."""
 
     __slots__ = ("_fd",)
 
@@ -105,24 +76,24 @@ class DescriptorDirectory:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """From the top, so that no folder above a root can be swapped for a link either."""
-        # O_PATH passes folders that may be crossed but not listed, which those above a root often are.
+        """Open a directory from the top, so that no folder above it can be swapped for a link either."""
+        # O_PATH also opens folders that may be entered but not listed, as those above a root often are.
         cross = OPEN_FOLDER_FLAGS | getattr(os, "O_PATH", 0)
         fd = os.open(path.anchor, cross)
         for depth, name in enumerate(path.parts[1:], 2):
-            above = fd
+            parent = fd
             try:
-                fd = os.open(name, OPEN_FOLDER_FLAGS if depth == len(path.parts) else cross, dir_fd=above)
+                fd = os.open(name, OPEN_FOLDER_FLAGS if depth == len(path.parts) else cross, dir_fd=parent)
             finally:
-                os.close(above)
+                os.close(parent)
         return cls(fd)
 
     def enter(self, name: str) -> Self:
         return type(self)(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=self._fd))
 
     def open(self, name: str) -> tuple[int, os.stat_result]:
-        # Asked first because merely opening some devices does something.
-        require_regular(self.status(name))
+        # Checked first, because merely opening some devices has an effect.
+        require_regular(self.lstat(name))
         fd = os.open(name, OPEN_FILE_FLAGS, dir_fd=self._fd)
         try:
             status = os.fstat(fd)
@@ -132,7 +103,7 @@ class DescriptorDirectory:
             raise
         return fd, status
 
-    def status(self, name: str) -> os.stat_result:
+    def lstat(self, name: str) -> os.stat_result:
         return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
 
     def scan(self) -> list[os.DirEntry[str]]:
@@ -144,10 +115,10 @@ class DescriptorDirectory:
 
 
 class PathDirectory:
-    """A directory known by its path: for Windows, which cannot open relative to a descriptor.
+    """A directory known by its path, for Windows, which cannot open files relative to a descriptor.
 
-    Each step is checked by name. Names may be swapped meanwhile, so in the end the open file itself is asked
-    where it lies.
+    Each step is checked by name. A name may be swapped in the meantime, so in the end the path of the open
+    file itself is compared.
     """
 
     __slots__ = ("_path",)
@@ -163,46 +134,47 @@ class PathDirectory:
         return cls(top)
 
     def enter(self, name: str) -> Self:
-        status = self.status(name)
+        status = self.lstat(name)
         if is_link(status):
             raise OSError(errno.ELOOP, "a link")
         if not stat.S_ISDIR(status.st_mode):
             raise OSError(errno.ENOTDIR, "not a directory")
-        return type(self)(self._below(name))
+        return type(self)(self._path_of(name))
 
     def open(self, name: str) -> tuple[int, os.stat_result]:
-        require_regular(self.status(name))
-        fd = os.open(self._below(name), OPEN_FILE_FLAGS)
+        require_regular(self.lstat(name))
+        fd = os.open(self._path_of(name), OPEN_FILE_FLAGS)
         try:
             status = os.fstat(fd)
             require_regular(status)
-            if os.path.normcase(path_of_open_file(fd)) != os.path.normcase(self._below(name)):
+            if os.path.normcase(path_of_open_file(fd)) != os.path.normcase(self._path_of(name)):
                 raise OSError(errno.ELOOP, "swapped while it was opened")
         except OSError:
             os.close(fd)
             raise
         return fd, status
 
-    def status(self, name: str) -> os.stat_result:
-        return os.lstat(self._below(name))
+    def lstat(self, name: str) -> os.stat_result:
+        return os.lstat(self._path_of(name))
 
     def scan(self) -> list[os.DirEntry[str]]:
         with os.scandir(self._path) as entries:
             return list(entries)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no descriptor is held."""
 
-    def _below(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return os.path.join(self._path, name)  # noqa: PTH118 - a Path costs as much as the open itself
 
 
 def open_directory(path: Path) -> Directory:
+    """Open a directory in the safest way that the system supports."""
     return DescriptorDirectory.at(path) if os.open in os.supports_dir_fd else PathDirectory.at(path)
 
 
 def read_fully(fd: int, size: int) -> bytes:
-    """Up to `size` bytes; fewer if the file ends before."""
+    """Read `size` bytes, or fewer if the file ends before."""
     data = os.read(fd, size) if size else b""
     while data and len(data) < size:
         more = os.read(fd, size - len(data))
@@ -210,3 +182,37 @@ def read_fully(fd: int, size: int) -> bytes:
             break
         data += more
     return data
+
+
+# `path_of_descriptor` asks the system for the path of an open file. A name may have been swapped since.
+if sys.platform == "win32":
+    import ctypes
+    import msvcrt
+    from ctypes import wintypes
+
+    _final_path = ctypes.WinDLL("kernel32", use_last_error=True).GetFinalPathNameByHandleW
+    _final_path.argtypes = (wintypes.HANDLE, wintypes.LPWSTR, wintypes.DWORD, wintypes.DWORD)
+    _final_path.restype = wintypes.DWORD
+    _MAX_PATH_CHARS = 32_768
+    _SHARE, _DEVICE = "\\\\?\\UNC\\", "\\\\?\\"
+
+    def path_of_open_file(fd: int) -> str:
+        buffer = ctypes.create_unicode_buffer(_MAX_PATH_CHARS)
+        length = _final_path(msvcrt.get_osfhandle(fd), buffer, _MAX_PATH_CHARS, 0)
+        if not 0 < length < _MAX_PATH_CHARS:
+            raise OSError(errno.ENOENT, "the path of the file is unknown")
+        path = buffer.value
+        if path.startswith(_SHARE):
+            return "\\\\" + path.removeprefix(_SHARE)
+        return path.removeprefix(_DEVICE)
+
+elif sys.platform == "darwin":
+    import fcntl
+
+    def path_of_open_file(fd: int) -> str:
+        return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+
+else:
+
+    def path_of_open_file(fd: int) -> str:
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - a Path cannot show a deleted file's mark

@@ -1,7 +1,7 @@
-"""Globs to regular expressions: `?`, `*`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\\` as an escape.
+"""Matches paths against globs: `?`, `*`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\\` as an escape.
 
-One reading of globs for ignore files, policies and callers alike. It follows ripgrep, and git where the two
-differ: nothing but `**` as a whole component crosses a `/`, an unclosed `[` is an ordinary character."""
+Ignore files, policies and callers all use these rules. They are those of ripgrep, or of git where the two
+differ: only `**` as a whole component matches a `/`, and an unclosed `[` is an ordinary character."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ _SPECIAL_CHARS = frozenset("?*[]{}\\")
 
 
 def is_literal_glob(glob: str) -> bool:
+    """Return whether a glob has no special characters and matches only itself."""
     return _SPECIAL_CHARS.isdisjoint(glob)
 
 
 @functools.lru_cache(maxsize=4096)
 def glob_matcher(*globs: str) -> Callable[[str], bool]:
-    """Whether a whole `/`-separated path fits one of the globs."""
+    """Return a function that tells whether a whole `/`-separated path matches one of the globs."""
     if all(map(is_literal_glob, globs)):
         return frozenset(globs).__contains__
     try:
-        regex = compile_regex("|".join(map(glob_to_regex, globs)))
+        regex = compile_regex("|".join([_GlobTranslator(glob).translate() for glob in globs]))
     except PatternInvalid:
-        raise InvalidInput(f"not a glob: {', '.join(globs)}", hint="use ?, *, **, [a-z], {a,b}") from None
+        raise InvalidInput(
+            f"not a valid glob: {', '.join(globs)}", hint="use ?, *, **, [a-z], {a,b}"
+        ) from None
     head, tail = _literal_ends(globs[0]) if len(globs) == 1 else ("", "")
-    # Walks ask this of every path, and a look at its ends costs a twentieth of a match.
+    # Walks check every path, and comparing its ends costs a twentieth of a match.
     return lambda path: (
         path.startswith(head)
         and path.endswith(tail)
@@ -40,19 +43,35 @@ def glob_matcher(*globs: str) -> Callable[[str], bool]:
     )
 
 
+def path_filter(globs: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that tells whether a path matches one of the globs and none of the `!globs`.
+
+    As with ripgrep's `--glob`, a glob without `/` matches names at any depth, and one with `/` matches the
+    path from the root. Without globs, or with `!globs` only, all other paths match.
+    """
+    wanted = glob_matcher(*(_at_any_depth(glob) for glob in globs if not glob.startswith("!")))
+    unwanted = glob_matcher(*(_at_any_depth(glob[1:]) for glob in globs if glob.startswith("!")))
+    wants_all = all(glob.startswith("!") for glob in globs)
+    return lambda path: (wants_all or wanted(path)) and not unwanted(path)
+
+
+def _at_any_depth(glob: str) -> str:
+    glob = glob.removeprefix("./")
+    return glob.removeprefix("/") if "/" in glob else f"**/{glob}"
+
+
 def _literal_ends(glob: str) -> tuple[str, str]:
-    """What every path that fits begins and ends with, as far as that is plain to see."""
+    """Return a prefix and a suffix that every matching path has."""
     specials = [index for index, char in enumerate(glob) if char in _SPECIAL_CHARS]
-    # The slash of `**/name` may stand for nothing.
+    # The slash of `**/name` may match nothing.
     return glob[: specials[0]], glob[specials[-1] + 1 :].lstrip("/")
 
 
-def glob_to_regex(glob: str) -> str:
-    return _GlobTranslator(glob).translate()
-
-
 class _GlobTranslator:
-    """Walks the glob once. `branches` holds one list of pieces for each open alternative."""
+    """Translates a glob to a regular expression in one pass.
+
+    `branches` has one list of pieces for each open alternative.
+    """
 
     def __init__(self, glob: str) -> None:
         self.glob = glob
@@ -86,7 +105,7 @@ class _GlobTranslator:
             else:
                 self.push(re.escape(char))
         if self.opened:
-            raise self.invalid("a { is never closed")
+            raise self.invalid("a { is not closed")
         return ".*" if self.branches[0] == [_ANY_PREFIX] else "".join(self.branches[0])
 
     def push(self, piece: str) -> None:
@@ -95,8 +114,8 @@ class _GlobTranslator:
     def peek(self) -> str:
         return self.glob[self.at : self.at + 1]
 
-    def invalid(self, why: str) -> InvalidInput:
-        return InvalidInput(f"not a glob: {self.glob!r}: {why}")
+    def invalid(self, reason: str) -> InvalidInput:
+        return InvalidInput(f"not a valid glob: {self.glob!r}: {reason}")
 
     def star(self) -> None:
         before = self.glob[self.at - 2 : self.at - 1]
@@ -132,7 +151,7 @@ class _GlobTranslator:
                 high = body[index + 2]
                 index += 2
             if high < low:
-                raise self.invalid(f"the range {low}-{high} runs backwards")
+                raise self.invalid(f"the range {low}-{high} is reversed")
             pieces += _class_range(ord(low), ord(high))
             index += 1
         if negated:
@@ -143,7 +162,7 @@ class _GlobTranslator:
 
     def close_alternatives(self) -> None:
         if not self.opened:
-            raise self.invalid("a } closes nothing")
+            raise self.invalid("a } has no matching {")
         start = self.opened.pop()
         choices = ["".join(branch) for branch in self.branches[start:]]
         del self.branches[start:]
@@ -153,28 +172,9 @@ class _GlobTranslator:
 
 
 def _class_range(low: int, high: int) -> str:
-    """A range of a character class, without the `/` that no class matches."""
+    """Return a range of a character class without `/`, which no class matches."""
     slash = ord("/")
     parts = ((low, min(high, slash - 1)), (max(low, slash + 1), high))
     if not low <= slash <= high:
         parts = ((low, high),)
     return "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in parts if first <= last)
-
-
-# MERGED choose: Choosing among paths by globs, as ripgrep's `--glob` does. Knows nothing of the file system.
-
-
-def path_filter(globs: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a root-relative path fits one of the globs and none of those that begin with `!`.
-
-    A glob without `/` speaks of names at any depth; one with `/` of the path from the root.
-    """
-    wanted = glob_matcher(*(_at_any_depth(glob) for glob in globs if not glob.startswith("!")))
-    unwanted = glob_matcher(*(_at_any_depth(glob[1:]) for glob in globs if glob.startswith("!")))
-    wants_all = all(glob.startswith("!") for glob in globs)
-    return lambda path: (wants_all or wanted(path)) and not unwanted(path)
-
-
-def _at_any_depth(glob: str) -> str:
-    glob = glob.removeprefix("./")
-    return glob.removeprefix("/") if "/" in glob else f"**/{glob}"

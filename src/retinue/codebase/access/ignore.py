@@ -1,8 +1,8 @@
-"""Ignore files: what a project itself leaves out of sight, read as git and ripgrep read them.
+"""Ignore files: what a project excludes from searches, with the rules of git and ripgrep.
 
-The nearest file that speaks of a path decides, and in it the last rule that matches. `.rgignore` outranks
-`.ignore`, which outranks `.gitignore`, then `.git/info/exclude`, then a few folders that no project
-means to be searched. Knows nothing of the file system.
+The nearest file with a rule for a path decides, and within the file the last rule that matches. `.rgignore`
+outranks `.ignore`, which outranks `.gitignore`, then `.git/info/exclude`, then a few folders that no project
+wants to be searched. Knows nothing of the file system.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from retinue.codebase.access.globs import glob_matcher, is_literal_glob
 from retinue.core import InvalidInput
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
+"""Highest rank first."""
 
 DEFAULT_IGNORES = "\n".join(
     (
@@ -20,27 +21,63 @@ DEFAULT_IGNORES = "\n".join(
         *(".pytest_cache/", ".ruff_cache/", ".gradle/", ".next/", ".nuxt/", ".terraform/", ".cache/"),
     )
 )
-"""Made by tools, never by hand. `!node_modules/` in any ignore file brings one back."""
+"""Folders that tools create. `!node_modules/` in any ignore file brings one back."""
+
+
+class IgnoreRules:
+    """The ignore files that apply in one folder, by rank, and within a rank from the nearest one up."""
+
+    __slots__ = ("_in_order", "_ranks")
+
+    def __init__(self, ranks: tuple[tuple[tuple[int, IgnoreFile], ...], ...]) -> None:
+        """`ranks` has the files of each rank. The number is the length of the folder's path to cut off."""
+        self._ranks = ranks
+        self._in_order = tuple(scoped for rank in ranks for scoped in rank if scoped[1])
+
+    @classmethod
+    def for_root(cls, exclude: str) -> IgnoreRules:
+        """Return the rules of a root before its own ignore files. `exclude` is `.git/info/exclude`."""
+        return cls(((), (), (), ((0, IgnoreFile(exclude)),), ((0, IgnoreFile(DEFAULT_IGNORES)),)))
+
+    def with_files(self, folder: str, texts: dict[str, str]) -> IgnoreRules:
+        """Add the ignore files of a folder. `folder` is its root-relative path, `""` for the root."""
+        if not texts:
+            return self
+        skip = len(folder) + 1 if folder else 0
+        ranks = list(self._ranks)
+        for name, text in texts.items():
+            rank = IGNORE_FILES.index(name)
+            ranks[rank] = ((skip, IgnoreFile(text)), *ranks[rank])
+        return IgnoreRules(tuple(ranks))
+
+    def ignore(self, path: str, name: str, is_folder: bool) -> bool:
+        """Return whether a path is ignored. `name` is its last component."""
+        for skip, file in self._in_order:
+            verdict = file.verdict(path[skip:], name, is_folder)
+            if verdict is not None:
+                return verdict
+        return False
 
 
 _GlobRules = list[tuple[int, bool, Callable[[str], bool]]]
-"""Number, whether it speaks of folders only, and what it fits. Once read, the last rule comes first."""
+"""For each rule: its number, whether it applies to folders only, and its matcher. The last rule comes first.
+"""
 
 
 class _LastRules(dict[str, tuple[int, int]]):
-    """For a plain name: the last rule that speaks of it as a file, and as a folder; -1 if none does."""
+    """For a literal name, the last rule that applies to it as a file, and as a folder; -1 if none does."""
 
-    def add(self, name: str, index: int, folders_only: bool) -> None:
-        of_files, _ = self.get(name, (-1, -1))
-        self[name] = (of_files if folders_only else index, index)
+    def add(self, name: str, rule: int, folders_only: bool) -> None:
+        for_files, _ = self.get(name, (-1, -1))
+        self[name] = (for_files if folders_only else rule, rule)
 
 
 class IgnoreFile:
-    """The rules of one ignore file. Plain names and `*.extension`, which most rules are, are looked up."""
+    """The rules of one ignore file. Literal names and `*.extension`, which are most rules, are looked up."""
 
     def __init__(self, text: str) -> None:
         self._ignores: list[bool] = []
-        """By rule; False for a `!` rule, which takes an ignore back."""
+        """For each rule, True if it ignores, False if it begins with `!`."""
         self._names = _LastRules()
         self._extensions = _LastRules()
         self._paths = _LastRules()
@@ -55,7 +92,10 @@ class IgnoreFile:
         return bool(self._ignores)
 
     def verdict(self, path: str, name: str, is_folder: bool) -> bool | None:
-        """True: ignored. False: expressly not. None: this file says nothing. The path is relative to it."""
+        """Return True if the path is ignored, False if a `!` rule keeps it, None if no rule applies.
+
+        The path is relative to the folder of the ignore file.
+        """
         last = -1
         if name in self._names:
             last = self._names[name][is_folder]
@@ -68,9 +108,9 @@ class IgnoreFile:
         if path in self._paths:
             last = max(last, self._paths[path][is_folder])
         if self._name_globs:
-            last = _last_matching_glob(self._name_globs, name, is_folder, last)
+            last = _last_matching_rule(self._name_globs, name, is_folder, last)
         if self._path_globs:
-            last = _last_matching_glob(self._path_globs, path, is_folder, last)
+            last = _last_matching_rule(self._path_globs, path, is_folder, last)
         return None if last < 0 else self._ignores[last]
 
     def _add(self, line: str) -> None:
@@ -90,71 +130,39 @@ class IgnoreFile:
         if folders_only:
             line = line[:-1].removesuffix("\\")
         if line.endswith("/**"):
-            line += "/*"  # what is in the folder, not the folder itself
+            line += "/*"  # the contents of the folder, not the folder itself
         try:
             if anchored or "/" in line:
                 self._add_path(line, folders_only)
             else:
                 self._add_name(line, folders_only)
         except InvalidInput:
-            return  # git and ripgrep pass over a rule they cannot read
+            return  # git and ripgrep skip a rule that they cannot parse
         self._ignores.append(not negated)
 
     def _add_path(self, glob: str, folders_only: bool) -> None:
-        index = len(self._ignores)
+        rule = len(self._ignores)
         if is_literal_glob(glob):
-            self._paths.add(glob, index, folders_only)
+            self._paths.add(glob, rule, folders_only)
         else:
-            self._path_globs.append((index, folders_only, glob_matcher(glob)))
+            self._path_globs.append((rule, folders_only, glob_matcher(glob)))
 
     def _add_name(self, glob: str, folders_only: bool) -> None:
-        index = len(self._ignores)
+        rule = len(self._ignores)
         extension = glob[1:]
         if is_literal_glob(glob):
-            self._names.add(glob, index, folders_only)
+            self._names.add(glob, rule, folders_only)
         elif glob[0] == "*" and extension.rfind(".") == 0 and is_literal_glob(extension):
-            self._extensions.add(extension, index, folders_only)
+            self._extensions.add(extension, rule, folders_only)
         else:
-            self._name_globs.append((index, folders_only, glob_matcher(glob)))
+            self._name_globs.append((rule, folders_only, glob_matcher(glob)))
 
 
-def _last_matching_glob(globs: _GlobRules, text: str, is_folder: bool, last: int) -> int:
-    """The last rule that fits, or the one already known if it comes later."""
-    for index, folders_only, fits in globs:
-        if index <= last:
+def _last_matching_rule(globs: _GlobRules, text: str, is_folder: bool, last: int) -> int:
+    """Return the last rule that matches, or `last` if that comes later."""
+    for rule, folders_only, matches in globs:
+        if rule <= last:
             break
-        if (is_folder or not folders_only) and fits(text):
-            return index
+        if (is_folder or not folders_only) and matches(text):
+            return rule
     return last
-
-
-class IgnoreRules:
-    """The ignore files that hold in one folder, by rank and in each rank from the nearest up."""
-
-    __slots__ = ("_in_order", "_ranks")
-
-    def __init__(self, ranks: tuple[tuple[tuple[int, IgnoreFile], ...], ...]) -> None:
-        self._ranks = ranks
-        self._in_order = tuple(scoped for rank in ranks for scoped in rank if scoped[1])
-
-    @classmethod
-    def at_root(cls, exclude: str) -> IgnoreRules:
-        return cls(((), (), (), ((0, IgnoreFile(exclude)),), ((0, IgnoreFile(DEFAULT_IGNORES)),)))
-
-    def below(self, folder: str, texts: dict[str, str]) -> IgnoreRules:
-        """With the ignore files found in a folder. `folder` is its root-relative path, `""` for the root."""
-        if not texts:
-            return self
-        skip = len(folder) + 1 if folder else 0
-        ranks = list(self._ranks)
-        for name, text in texts.items():
-            rank = IGNORE_FILES.index(name)
-            ranks[rank] = ((skip, IgnoreFile(text)), *ranks[rank])
-        return IgnoreRules(tuple(ranks))
-
-    def hide(self, path: str, name: str, is_folder: bool) -> bool:
-        for skip, file in self._in_order:
-            verdict = file.verdict(path[skip:], name, is_folder)
-            if verdict is not None:
-                return verdict
-        return False

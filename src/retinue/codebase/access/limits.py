@@ -1,4 +1,8 @@
-"""What a result leaves out, and why. A result without this would pass for the whole truth."""
+"""Limits on what one call returns, and counts of what a result leaves out because of them or for other
+reasons.
+
+Knows nothing of who set the limits, or of budgets over several calls.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,47 @@ from dataclasses import dataclass, field, fields
 
 from retinue.core import DeadlineExceeded, InvalidInput, LimitExceeded, RetinueError, Stop
 
+OnRead = Callable[[int, int], None]
+"""Called with (files, bytes) just before text is returned; may raise LimitExceeded to refuse it.
+
+This is how a budget over several calls is enforced. Only text that is returned is charged, not what a search
+scans or an index reads.
+"""
+
+
+def charge_nothing(files: int, size: int) -> None:
+    """The `OnRead` of a call without a budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits on what one call returns."""
+
+    max_files: int = 50
+    """Files whose text one call returns."""
+    max_bytes: int = 1_048_576
+    """Bytes of text that one call returns, as UTF-8."""
+    max_lines: int = 2_000
+    """Lines of one excerpt."""
+    max_matches: int = 200
+    """Matching lines of one search."""
+    max_matches_per_file: int = 20
+    """Matching lines of one file, so that a file full of matches does not hide the others."""
+    max_entries: int = 1_000
+    """Names in one listing or glob."""
+    max_line_chars: int = 500
+    """Longer lines are cut around the relevant part, with a mark at each cut."""
+
+    def __post_init__(self) -> None:
+        for bound in fields(self):
+            value = getattr(self, bound.name)
+            if value < 1:
+                raise InvalidInput(f"{bound.name} must be at least 1, not {value}")
+
 
 @dataclass(frozen=True, slots=True)
 class Omitted:
-    """Counts by reason. Nothing here names what was left out."""
+    """What a result leaves out, counted by reason. Never names a file that was left out."""
 
     denied: int = 0
     """Files and folders that the policy hides."""
@@ -22,7 +63,7 @@ class Omitted:
     too_large: int = 0
     """Files over the policy's size limit."""
     unreadable: int = 0
-    """Files and folders without permission, vanished, or with a name that is no text of one line."""
+    """Files and folders that are not permitted, have disappeared, or whose name does not fit on one line."""
     over_limit: int = 0
     """Files, lines or matches known to lie past a limit; there may be more."""
     limits: tuple[str, ...] = ()
@@ -32,7 +73,7 @@ class Omitted:
         return self != Omitted()
 
     def sentence(self) -> str:
-        """For people: what is missing, or an empty string."""
+        """Return a sentence for people that says what is missing, or an empty string."""
         counted = {
             "hidden by the policy": self.denied,
             "ignored by the project": self.ignored,
@@ -49,25 +90,29 @@ class Omitted:
 
 @dataclass(slots=True)
 class OmissionTally:
-    """Collects what a loop leaves out while it runs."""
+    """Counts what a loop leaves out while it runs."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     limits: list[str] = field(default_factory=list[str])
 
-    def refused(self, error: RetinueError) -> None:
-        """Count a file that could not be opened under the reason its refusal carries."""
+    def add_refused(self, error: RetinueError) -> None:
+        """Count a file that could not be opened, under the reason that the error carries."""
         self.counts[omission_reason(error)] += 1
 
-    def reached(self, limit: str) -> None:
+    def add_limit(self, limit: str) -> None:
+        """Record that a limit was reached."""
         if limit not in self.limits:
             self.limits.append(limit)
 
     def out_of_time(self, stop: Stop) -> bool:
-        """Whether a loop must end with what it has. A cancel is raised: nobody waits for that result."""
+        """Return whether the deadline has passed, so that the loop must end with what it has.
+
+        A cancellation is raised instead, because nobody waits for the result.
+        """
         try:
             stop.check()
         except DeadlineExceeded:
-            self.reached("time")
+            self.add_limit("time")
             return True
         return False
 
@@ -76,45 +121,7 @@ class OmissionTally:
 
 
 def omission_reason(error: RetinueError) -> str:
-    """The field of `Omitted` under which a refused file is counted."""
+    """Return the field of `Omitted` that counts a file refused with this error."""
     if isinstance(error, LimitExceeded):
         return "too_large"
     return str(error.data.get("reason", "unreadable"))
-
-
-# MERGED bounds: How much one call may hand out. Knows nothing of who set the limits or of budgets over many calls.
-
-OnRead = Callable[[int, int], None]
-"""Told (files, bytes) just before text is handed out; may raise LimitExceeded to refuse it.
-
-The one place where a budget over many calls plugs in. What a search scans or an index reads is not
-charged: only text that leaves this room is.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    max_files: int = 50
-    """Files whose text one call hands out."""
-    max_bytes: int = 1_048_576
-    """Bytes of text one call hands out, as UTF-8."""
-    max_lines: int = 2_000
-    """Lines of one excerpt."""
-    max_matches: int = 200
-    """Matching lines of one search."""
-    max_matches_per_file: int = 20
-    """So that one file full of matches does not hide the others."""
-    max_entries: int = 1_000
-    """Names in one listing or glob."""
-    max_line_chars: int = 500
-    """Longer lines are cut around what matters, with a mark where."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value < 1:
-                raise InvalidInput(f"{field.name} must be at least 1, not {value}")
-
-
-def charge_nothing(files: int, size: int) -> None:
-    """The `OnRead` of a call that belongs to no budget."""

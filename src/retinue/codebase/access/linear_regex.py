@@ -1,6 +1,6 @@
-"""RE2 behind a typed door: regular expressions over UTF-8 bytes whose time grows with the text alone.
+"""A typed interface to RE2: regular expressions over UTF-8 bytes that run in linear time.
 
-Patterns come from callers and from files inside the roots; a backtracking engine can be made to hang.
+Patterns come from callers and from files inside the roots, and could make a backtracking engine hang.
 """
 
 from __future__ import annotations
@@ -10,27 +10,34 @@ from typing import Any, Protocol
 
 
 class PatternInvalid(ValueError):
-    """What RE2 says is wrong with a pattern."""
+    """A pattern that RE2 does not accept. The message is RE2's."""
 
 
-class RegexMatch(Protocol):
+class Re2Match(Protocol):
+    """The part of RE2's match that is used here."""
+
     def start(self) -> int: ...
 
 
 class Regex(Protocol):
+    """The part of RE2's compiled pattern that is used here."""
+
     @property
     def programsize(self) -> int:
-        """How much there is to do for each byte at worst."""
+        """The work for each byte in the worst case."""
         ...
 
-    def search(self, text: bytes, pos: int, endpos: int) -> RegexMatch | None: ...
+    def search(self, text: bytes, pos: int, endpos: int) -> Re2Match | None: ...
 
-    def fullmatch(self, text: bytes) -> RegexMatch | None: ...
+    def fullmatch(self, text: bytes) -> Re2Match | None: ...
 
 
 def compile_regex(pattern: str, *, ignore_case: bool = False, within_lines: bool = False) -> Regex:
-    """`within_lines`: no match holds a line's end, and `^` and `$` stand at every line's ends."""
-    # Loaded on first use: it costs 10 ms or more, and has no type stubs.
+    """Compile a pattern. Raises PatternInvalid.
+
+    With `within_lines`, no match contains a line end, and `^` and `$` match at every line.
+    """
+    # Loaded on first use, because that takes 10 ms or more. It has no type stubs.
     re2: Any = importlib.import_module("re2")
     options = re2.Options()
     options.log_errors = False
@@ -41,8 +48,8 @@ def compile_regex(pattern: str, *, ignore_case: bool = False, within_lines: bool
     try:
         return re2.compile(f"{flags}{pattern}".encode(), options)
     except UnicodeEncodeError:
-        raise PatternInvalid("it is not text that UTF-8 can hold") from None
+        raise PatternInvalid("it is not valid UTF-8 text") from None
     except re2.error as error:
-        said: Any = error.args[0]
-        why = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        raise PatternInvalid(why.replace(flags, "", 1)) from None
+        message: Any = error.args[0]
+        reason = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+        raise PatternInvalid(reason.replace(flags, "", 1)) from None

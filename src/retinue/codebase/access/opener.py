@@ -1,7 +1,8 @@
-"""The one way to a file's bytes: below its root, not hidden, regular, within the size limit.
+"""The one way to open a file: below its root, not hidden, a regular file, within the size limit.
 
-Links are followed only if what they lead to passes the same checks under its real name. Opening many
-files of one folder in a row costs little more than plain opens, because the folder stays open."""
+A link is followed only if its target passes the same checks under its real name. Opening many files of one
+folder in a row costs little more than plain opens, because the folder stays open.
+"""
 
 from __future__ import annotations
 
@@ -27,54 +28,12 @@ from retinue.codebase.access.policy import PolicyRules
 from retinue.codebase.access.text import BINARY_CHECK_BYTES, DecodedText, decode_text, is_binary
 from retinue.core import LimitExceeded, PathDenied, PathMissing, Root, RootUnknown, Stop
 
-# MERGED refusals: Why a file was not opened: errors that name no path outside the roots and carry a reason to count by.
-
-
-def hidden_error(path: str) -> PathDenied:
-    """Said before the file is looked for, so it does not tell whether there is one."""
-    return PathDenied(
-        f"the policy hides {path!r}",
-        hint="secrets are hidden by default; the policy's `allow` makes exceptions",
-        reason="denied",
-    )
-
-
-def outside_error(path: str) -> PathDenied:
-    return PathDenied(f"{path!r} leads outside its root", reason="denied")
-
-
-def not_a_file_error(path: str) -> PathDenied:
-    return PathDenied(
-        f"{path!r} is not a regular file", hint="folders can be listed; pipes and devices are never read"
-    )
-
-
-def binary_error(path: str) -> PathDenied:
-    return PathDenied(f"{path!r} is binary", hint="only text can be read", reason="binary")
-
-
-def too_large_error(size: int, limit: int) -> LimitExceeded:
-    return LimitExceeded(
-        "file bytes", size, limit, hint="raise the policy's max_file_bytes, or look at a smaller file"
-    )
-
-
-def missing_error(path: str) -> PathMissing:
-    return PathMissing(f"nothing readable at {path!r}", hint="list the folder to see what is there")
-
-
-def error_from_os(error: OSError, path: str) -> PathDenied | PathMissing:
-    """Only the error's number is passed on: its text may hold the absolute path."""
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return PathDenied(f"no permission to read {path!r}", reason="unreadable")
-    return missing_error(path)
-
-
 LINK_ERRNOS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
+"""Errors of opening a path that leads through a link."""
 
 
 class FileStamp(NamedTuple):
-    """Changes when a file does."""
+    """Differs whenever a file has changed."""
 
     size: int
     mtime_ns: int
@@ -82,27 +41,22 @@ class FileStamp(NamedTuple):
     inode: int
 
 
-class Content(NamedTuple):
-    data: bytes
-    stamp: FileStamp
-
-
 class Opener:
-    """For one thread and one piece of work: `with` closes the folders it holds open."""
+    """Opens files for one thread and one piece of work. `with` closes the folders that it keeps open."""
 
     def __init__(
         self,
         rules: Mapping[Root, PolicyRules],
-        links: HiddenHardLinks,
-        directory_at: Callable[[Path], Directory],
+        hard_links: HiddenHardLinks,
+        open_directory: Callable[[Path], Directory],
         stop: Stop,
     ) -> None:
         self._rules = rules
-        self._links = links
-        self._directory_at = directory_at
+        self._hard_links = hard_links
+        self._open_directory = open_directory
         self._stop = stop
         self._root: Root | None = None
-        self._parent: str | None = None
+        self._path: str | None = None
         self._names: list[str] = []
         self._folders: list[Directory] = []
 
@@ -112,66 +66,62 @@ class Opener:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave(0)
+        self._close_folders(keep=0)
 
-    def read(self, entry: FileEntry) -> Content:
-        """The whole file. Raises PathDenied, PathMissing or LimitExceeded."""
-        return self._read(entry, may_be_binary=True)
+    def read_text(self, entry: FileEntry) -> DecodedText:
+        """Return a whole file as text.
 
-    def text(self, entry: FileEntry) -> DecodedText:
-        """The whole file as text. Raises what `read` raises, and PathDenied if it is binary."""
-        return decode_text(self._read(entry, may_be_binary=False).data)
-
-    def _read(self, entry: FileEntry, *, may_be_binary: bool) -> Content:
+        Raises PathDenied (also for a binary file), PathMissing or LimitExceeded.
+        """
         fd, status = self.open(entry)
-        # Never past the size it had: a growing file ends, and the endless ones in /proc have size 0.
+        # Never read past the size at opening: a growing file ends, and endless files in /proc have size 0.
         size = status.st_size
         try:
-            data = read_fully(fd, size if may_be_binary else min(size, BINARY_CHECK_BYTES))
-            if not may_be_binary and is_binary(data):
-                raise binary_error(entry.path)
+            data = read_fully(fd, min(size, BINARY_CHECK_BYTES))
+            if is_binary(data):
+                raise PathDenied(f"{entry.path!r} is binary", hint="only text can be read", reason="binary")
             if len(data) < size:
                 data += read_fully(fd, size - len(data))
         except OSError as error:
             raise error_from_os(error, entry.path) from None
         finally:
             os.close(fd)
-        return Content(data, _stamp_of(status))
+        return decode_text(data)
 
     def stamp(self, entry: FileEntry) -> FileStamp:
-        """What tells whether the file changed since it was read; a link in its place is refused."""
+        """Return what tells whether a file changed. Raises PathDenied, also for a link, or PathMissing."""
         if self._rules_of(entry).hides(entry.path):
-            raise hidden_error(entry.path)
+            raise _hidden_error(entry.path)
         try:
-            status = self._status(entry.root, entry.path)
+            status = self._lstat(entry.root, entry.path)
             require_regular(status)
-            return _stamp_of(status)
         except OSError as error:
             raise error_from_os(error, entry.path) from None
+        return FileStamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
-    def locate(self, entry: FileEntry) -> tuple[FileEntry, bool]:
-        """Where something really is once links are followed, and whether it is a folder."""
+    def resolve(self, entry: FileEntry) -> tuple[FileEntry, bool]:
+        """Follow the links of a path. Return the real entry, and whether it is a folder."""
         rules = self._rules_of(entry)
         if rules.hides(entry.path, folder=True):
-            raise hidden_error(entry.path)
+            raise _hidden_error(entry.path)
         path = entry.path
         try:
-            status = self._status_unless_linked(entry)
+            status = self._lstat_unless_linked(entry)
             if status is None:
                 path = self._real_path(entry)
-                status = self._status(entry.root, path)
+                status = self._lstat(entry.root, path)
         except OSError as error:
             raise error_from_os(error, entry.path) from None
         is_folder = stat.S_ISDIR(status.st_mode)
         if rules.hides(path, folder=is_folder):
-            raise hidden_error(entry.path)
+            raise _hidden_error(entry.path)
         return FileEntry(entry.root, path), is_folder
 
     def open(self, entry: FileEntry) -> tuple[int, os.stat_result]:
-        """A descriptor to be closed by the caller, and what it is."""
+        """Return a descriptor, which the caller must close, and its status."""
         rules = self._rules_of(entry)
         if rules.hides(entry.path):
-            raise hidden_error(entry.path)
+            raise _hidden_error(entry.path)
         try:
             try:
                 fd, status = self._open(entry.root, entry.path)
@@ -180,28 +130,36 @@ class Opener:
                     raise
                 path = self._real_path(entry)
                 if rules.hides(path):
-                    raise hidden_error(entry.path) from None
+                    raise _hidden_error(entry.path) from None
                 fd, status = self._open(entry.root, path)
         except NotRegularFile:
-            raise not_a_file_error(entry.path) from None
+            raise PathDenied(
+                f"{entry.path!r} is not a regular file",
+                hint="folders can be listed; pipes and devices are never read",
+            ) from None
         except OSError as error:
             raise error_from_os(error, entry.path) from None
         if status.st_size > rules.max_file_bytes:
             os.close(fd)
-            raise too_large_error(status.st_size, rules.max_file_bytes)
-        if status.st_nlink > 1 and self._leads_to_hidden(fd, status):
+            raise LimitExceeded(
+                "file bytes",
+                status.st_size,
+                rules.max_file_bytes,
+                hint="raise the policy's max_file_bytes, or read a smaller file",
+            )
+        if status.st_nlink > 1 and self._is_hidden_elsewhere(fd, status):
             os.close(fd)
-            raise hidden_error(entry.path)
+            raise _hidden_error(entry.path)
         return fd, status
 
     def folder(self, root: Root, path: str) -> Directory:
-        """The folder at a root-relative path, `""` being the root. Stays open until another is asked for."""
-        if root is self._root and path == self._parent:
+        """Return the folder at a root-relative path. It stays open until another one is requested."""
+        if root is self._root and path == self._path:
             return self._folders[-1]
-        self._parent = None
+        self._path = None
         if root is not self._root:
-            self._leave(0)
-            self._folders.append(self._directory_at(root.path))
+            self._close_folders(keep=0)
+            self._folders.append(self._open_directory(root.path))
             self._root = root
         names = path.split("/") if path else []
         if len(names) > MAX_DEPTH:
@@ -209,33 +167,31 @@ class Opener:
         shared = 0
         while shared < min(len(names), len(self._names)) and names[shared] == self._names[shared]:
             shared += 1
-        self._leave(shared + 1)
+        self._close_folders(keep=shared + 1)
         for name in names[shared:]:
             self._folders.append(self._folders[-1].enter(name))
             self._names.append(name)
-        self._parent = path
+        self._path = path
         return self._folders[-1]
 
     def _rules_of(self, entry: FileEntry) -> PolicyRules:
         rules = self._rules.get(entry.root)
         if rules is None:
-            raise RootUnknown(
-                "the file is in none of the roots", hint="list the roots to see which there are"
-            )
+            raise RootUnknown("the file is in none of the roots", hint="list the roots to see them")
         return rules
 
     def _open(self, root: Root, path: str) -> tuple[int, os.stat_result]:
         parent, _, name = path.rpartition("/")
         return self.folder(root, parent).open(name)
 
-    def _status(self, root: Root, path: str) -> os.stat_result:
+    def _lstat(self, root: Root, path: str) -> os.stat_result:
         parent, _, name = path.rpartition("/")
-        return self.folder(root, parent).status(name or ".")
+        return self.folder(root, parent).lstat(name or ".")
 
-    def _status_unless_linked(self, entry: FileEntry) -> os.stat_result | None:
-        """None if the path, or a folder on the way, is a link."""
+    def _lstat_unless_linked(self, entry: FileEntry) -> os.stat_result | None:
+        """Return the status, or None if the path or a folder above it is a link."""
         try:
-            status = self._status(entry.root, entry.path)
+            status = self._lstat(entry.root, entry.path)
         except OSError as error:
             if error.errno in LINK_ERRNOS:
                 return None
@@ -243,28 +199,45 @@ class Opener:
         return None if is_link(status) else status
 
     def _real_path(self, entry: FileEntry) -> str:
-        """Where the links of a path lead, if that is below the same root. It may be hidden there."""
+        """Follow the links of a path and return the target, which may be hidden.
+
+        It must be in the same root.
+        """
         root = entry.root.path
         real = Path(os.path.realpath(root / entry.path))
         if not real.is_relative_to(root):
-            raise outside_error(entry.path)
+            raise PathDenied(f"{entry.path!r} leads outside its root", reason="denied")
         return "" if real == root else real.relative_to(root).as_posix()
 
-    def _leads_to_hidden(self, fd: int, status: os.stat_result) -> bool:
+    def _is_hidden_elsewhere(self, fd: int, status: os.stat_result) -> bool:
         try:
-            return self._links.lead_to_hidden(status, self._stop)
+            return self._hard_links.includes(status, self._stop)
         except BaseException:
             os.close(fd)
             raise
 
-    def _leave(self, keep: int) -> None:
-        """Close all held folders but the first `keep`; the first of all is the root itself."""
+    def _close_folders(self, *, keep: int) -> None:
+        """Close all open folders except the first `keep`, of which the first one is the root."""
         while len(self._folders) > keep:
             self._folders.pop().close()
         del self._names[max(0, keep - 1) :]
         if keep == 0:
-            self._root = self._parent = None
+            self._root = self._path = None
 
 
-def _stamp_of(status: os.stat_result) -> FileStamp:
-    return FileStamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+def _hidden_error(path: str) -> PathDenied:
+    """The error for a hidden path. It is raised before the file is looked up, so it does not reveal whether
+    the file exists.
+    """
+    return PathDenied(
+        f"the policy hides {path!r}",
+        hint="secrets are hidden by default; the policy's `allow` makes exceptions",
+        reason="denied",
+    )
+
+
+def error_from_os(error: OSError, path: str) -> PathDenied | PathMissing:
+    """Convert an error of the system. Drops its text, which may contain the absolute path."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return PathDenied(f"no permission to read {path!r}", reason="unreadable")
+    return PathMissing(f"nothing readable at {path!r}", hint="list the folder to see what is there")

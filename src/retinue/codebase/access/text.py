@@ -1,4 +1,7 @@
-"""Bytes to text: byte-order marks first, then strict UTF-8, Latin-1 as the last resort. Opens nothing."""
+"""Decodes files to text, and takes excerpts by line numbers. Opens nothing.
+
+The encoding is that of the byte-order mark if there is one, otherwise strict UTF-8, otherwise Latin-1.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from retinue.core import InvalidInput, counted
 
 BINARY_CHECK_BYTES = 8_192
 
-# The longer marks first: UTF-32's begins like UTF-16's.
+# The longer marks come first: UTF-32's begins like UTF-16's.
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -24,20 +27,23 @@ BYTE_ORDER_MARKS = (
 
 class DecodedText(NamedTuple):
     utf8: bytes
-    """Valid UTF-8 without byte-order mark, lines ended by `\\n` alone."""
+    """Valid UTF-8 without byte-order mark and with `\\n` line ends."""
     encoding: str
-    """What the file was written in."""
+    """The encoding of the file."""
 
 
 def is_binary(data: bytes) -> bool:
-    """A zero byte near the start that no byte-order mark explains. The first `BINARY_CHECK_BYTES` are enough."""
+    """Return whether there is a zero byte near the start, but no byte-order mark that explains it.
+
+    The first `BINARY_CHECK_BYTES` of a file are enough.
+    """
     return b"\0" in data[:BINARY_CHECK_BYTES] and not data.startswith(
         tuple(mark for mark, _ in BYTE_ORDER_MARKS)
     )
 
 
 def decode_text(data: bytes) -> DecodedText:
-    """The text of a file that is not binary. Nothing in it can make this fail."""
+    """Decode a file that is not binary. Never fails."""
     encoding = "utf-8"
     for mark, marked in BYTE_ORDER_MARKS:
         if data.startswith(mark):
@@ -57,8 +63,16 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
+def split_lines(text: str) -> list[str]:
+    """Split a text as editors number its lines: only `\\n` ends a line, and the last line may lack it."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
 def clip_line(line: str, limit: int, focus: int = 0) -> str:
-    """At most `limit` characters of a line around the one at `focus`, with a mark for each cut end."""
+    """Cut a line to `limit` characters around position `focus`, with a mark at each cut."""
     if len(line) <= limit:
         return line
     start = max(0, min(focus - limit // 4, len(line) - limit))
@@ -68,34 +82,33 @@ def clip_line(line: str, limit: int, focus: int = 0) -> str:
     return f"{before}{line[start:end]}{after}"
 
 
-# MERGED read: An excerpt of a file by line numbers. Knows nothing of where the bytes come from.
-
-
 @dataclass(frozen=True, slots=True)
 class Excerpt:
+    """Consecutive lines of one file."""
+
     entry: FileEntry
     start: int
-    """The number of the first line shown, from 1."""
+    """The number of the first line, from 1."""
     lines: tuple[str, ...]
     total_lines: int
     encoding: str
     omitted: Omitted
-    """What of the lines asked for is not shown."""
+    """What was requested but is left out."""
 
     @property
     def end(self) -> int:
-        """The number of the last line shown; one less than `start` if none is."""
+        """The number of the last line; `start - 1` if there are no lines."""
         return self.start + len(self.lines) - 1
 
 
 def make_excerpt(
     entry: FileEntry, text: DecodedText, start: int, lines: int | None, bounds: Bounds
 ) -> Excerpt:
-    """Lines `start` to `start + lines - 1`, or to the end; fewer where the file or the bounds end."""
+    """Return `lines` lines from `start` on, or all to the end; fewer if the file or the bounds end before."""
     if start < 1:
         raise InvalidInput(f"lines are numbered from 1, not {start}")
     if lines is not None and lines < 1:
-        raise InvalidInput(f"at least 1 line must be asked for, not {lines}")
+        raise InvalidInput(f"the number of lines must be at least 1, not {lines}")
     every_line = split_lines(text.utf8.decode())
     wanted = every_line[start - 1 :] if lines is None else every_line[start - 1 : start - 1 + lines]
     tally = OmissionTally()
@@ -105,19 +118,11 @@ def make_excerpt(
         clipped = clip_line(line, bounds.max_line_chars)
         size += len(clipped.encode()) + 1
         if len(shown) == bounds.max_lines or size > bounds.max_bytes:
-            tally.reached("lines" if len(shown) == bounds.max_lines else "bytes")
+            tally.add_limit("lines" if len(shown) == bounds.max_lines else "bytes")
             break
         if clipped is not line:
-            tally.reached("line length")
+            tally.add_limit("line length")
         shown.append(clipped)
     if len(shown) < len(wanted):
         tally.counts["over_limit"] = len(wanted) - len(shown)
     return Excerpt(entry, start, tuple(shown), len(every_line), text.encoding, tally.omitted())
-
-
-def split_lines(text: str) -> list[str]:
-    """As editors number them: only `\\n` ends a line, and the last one need not have it."""
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return lines

@@ -1,7 +1,9 @@
-"""What a root shows: its files and folders without those that the policy or the project hides.
+"""Walks and lists the folders of a root, without what the policy or the project's ignore files hide.
 
-Opens nothing but ignore files. Folders are held open while they are walked, so a folder swapped for a link
-shows nothing from elsewhere. Links are not followed: what they lead to is shown where it is, or not at all."""
+Opens no files but ignore files. Folders stay open while they are walked, so a folder that is swapped for a
+link reveals nothing from elsewhere. Links are not followed: their targets are found at their real place, or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,12 @@ from retinue.codebase.access.policy import VERSION_CONTROL_FOLDERS, PolicyRules
 from retinue.core import Root, Stop
 
 MAX_FILES = 200_000
-"""A walk ends here: a root this large is a disk, not a project."""
+"""A walk ends here: a larger root is a disk, not a project."""
 MAX_IGNORE_BYTES = 131_072
-"""More than any project writes by hand; every rule costs time on every file."""
-
+"""Ignore files are cut here: no hand-written one is larger, and every rule costs time for every file."""
 
 _UNPRINTABLE_CATEGORIES = frozenset(["Cc", "Cs", "Zl", "Zp"])
-"""Unicode's kinds: controls, halves of letters (bytes that are no text), and ends of lines and paragraphs."""
+"""Unicode categories: control characters, surrogates (undecodable bytes), line and paragraph separators."""
 
 
 class VisibleEntry(NamedTuple):
@@ -37,33 +38,33 @@ class VisibleEntry(NamedTuple):
     entry: os.DirEntry[str]
     is_folder: bool
     is_file: bool
-    """A regular file. What is neither this nor a folder is a link, a pipe, a device or a socket."""
+    """Whether it is a regular file. If it is no folder either, it is a link, a pipe, a device or a socket."""
 
 
 class FolderReader:
-    """Looks into the folders of one root and counts what it must not show."""
+    """Reads folders of one root, and counts what must not be shown."""
 
     def __init__(self, rules: PolicyRules, tally: OmissionTally, stop: Stop) -> None:
         self._rules = rules
         self._tally = tally
         self._stop = stop
         self.ignore_files: list[str] = []
-        """Root-relative paths of those that were read."""
+        """Root-relative paths of the ignore files that were read."""
 
-    def look(
+    def read(
         self, here: Directory, path: str, ignores: IgnoreRules
     ) -> tuple[list[VisibleEntry], IgnoreRules]:
-        """What one folder shows, and the ignore files that hold below it."""
-        counts, concern, hides = self._tally.counts, self._rules.concern, self._rules.hides
+        """Return the visible entries of one folder, and the ignore rules that apply below it."""
+        counts, may_apply_to, hides = self._tally.counts, self._rules.may_apply_to, self._rules.hides
         try:
             entries = here.scan()
         except OSError:
             counts["unreadable"] += 1
             return [], ignores
-        texts = _ignore_texts(here, (entry.name for entry in entries))
+        texts = _read_ignore_files(here, (entry.name for entry in entries))
         self.ignore_files += (f"{path}/{name}" if path else name for name in texts)
-        ignores = ignores.below(path, texts)
-        seen: list[VisibleEntry] = []
+        ignores = ignores.with_files(path, texts)
+        visible: list[VisibleEntry] = []
         for entry in entries:
             if self._tally.out_of_time(self._stop):
                 break
@@ -77,16 +78,17 @@ class FolderReader:
                 continue
             if not name.isprintable() and not _fits_one_line(name):
                 counts["unreadable"] += 1
-            elif concern(name) and hides(below, folder=is_folder):
-                # Nobody takes these for a part of the project, so they are not missed.
+            elif may_apply_to(name) and hides(below, folder=is_folder):
+                # Nobody considers `.git` a part of the project, so it does not count as left out.
                 counts["denied"] += name not in VERSION_CONTROL_FOLDERS
-            elif ignores.hide(below, name, is_folder):
+            elif ignores.ignore(below, name, is_folder):
                 counts["ignored"] += 1
             else:
-                seen.append(VisibleEntry(below, entry, is_folder, is_file))
-        return seen, ignores
+                visible.append(VisibleEntry(below, entry, is_folder, is_file))
+        return visible, ignores
 
     def enter(self, here: Directory, name: str) -> Directory | None:
+        """Open a folder; None, and count it, if that fails."""
         try:
             return here.enter(name)
         except OSError:
@@ -95,7 +97,7 @@ class FolderReader:
 
 
 class FileWalker(FolderReader):
-    """A walk that gathers all files below a folder."""
+    """Collects all files below a folder."""
 
     def __init__(
         self,
@@ -107,45 +109,43 @@ class FileWalker(FolderReader):
         sized: bool,
         known: Container[str] = frozenset(),
     ) -> None:
-        """Folders inside it that are `known` are left alone."""
+        """`sized` leaves out files over the size limit. Folders in `known` are skipped."""
         super().__init__(rules, tally, stop)
         self.found: list[str] = []
-        """Root-relative paths. Fewer than there are if the tally names a limit."""
+        """Root-relative paths. Incomplete if the tally names a limit."""
         self.folders: list[str] = []
-        """Every folder looked into, or that could not be: what is new appears in one of them."""
+        """Every folder that was read, or could not be. A new file always appears in one of them."""
         self._max_files = max_files
         self._max_bytes = rules.max_file_bytes if sized else None
         self._known = known
 
-    def gather(self, here: Directory, path: str, ignores: IgnoreRules, depth: int = 1) -> None:
-        if self._ended():
+    def walk(self, here: Directory, path: str, ignores: IgnoreRules, depth: int = 1) -> None:
+        """Add all files below `here` to `found`. `ignores` are the rules of the folders above."""
+        if "files" in self._tally.limits or self._tally.out_of_time(self._stop):
             return
         self.folders.append(path)
-        seen, ignores = self.look(here, path, ignores)
-        self.found += (one.path for one in seen if one.is_file and self._may_be_opened(one))
+        visible, ignores = self.read(here, path, ignores)
+        self.found += (one.path for one in visible if one.is_file and self._fits_size_limit(one))
         over = len(self.found) - self._max_files
         if over > 0:
             self._tally.counts["over_limit"] += over
-            self._tally.reached("files")
+            self._tally.add_limit("files")
             del self.found[self._max_files :]
-        for one in seen:
+        for one in visible:
             if not one.is_folder or one.path in self._known:
                 continue
             if depth == MAX_DEPTH:
                 self._tally.counts["over_limit"] += 1
-                self._tally.reached("depth")
+                self._tally.add_limit("depth")
             elif folder := self.enter(here, one.entry.name):
                 try:
-                    self.gather(folder, one.path, ignores, depth + 1)
+                    self.walk(folder, one.path, ignores, depth + 1)
                 finally:
                     folder.close()
             else:
                 self.folders.append(one.path)
 
-    def _ended(self) -> bool:
-        return "files" in self._tally.limits or self._tally.out_of_time(self._stop)
-
-    def _may_be_opened(self, one: VisibleEntry) -> bool:
+    def _fits_size_limit(self, one: VisibleEntry) -> bool:
         if self._max_bytes is None:
             return True
         try:
@@ -157,64 +157,17 @@ class FileWalker(FolderReader):
         return size <= self._max_bytes
 
 
-def ignore_rules_above(opener: Opener, root: Root, path: str) -> IgnoreRules:
-    """What holds for a folder before it is looked into: the ignore files on the way down to it."""
-    ignores = IgnoreRules.at_root(_exclude_text(opener.folder(root, "")))
-    names = path.split("/") if path else []
-    for depth in range(len(names)):
-        above = "/".join(names[:depth])
-        ignores = ignores.below(above, _ignore_texts(opener.folder(root, above), IGNORE_FILES))
-    return ignores
-
-
-def _exclude_text(top: Directory) -> str:
-    """`.git/info/exclude`, where the root is a git repository of its own."""
-    opened = [top]
-    try:
-        for name in (".git", "info"):
-            opened.append(opened[-1].enter(name))
-        return _read_ignore_file(opened[-1], "exclude")
-    except OSError:
-        return ""
-    finally:
-        for folder in opened[1:]:
-            folder.close()
-
-
-def _ignore_texts(here: Directory, names: Iterable[str]) -> dict[str, str]:
-    return {name: _read_ignore_file(here, name) for name in names if name in IGNORE_FILES}
-
-
-def _read_ignore_file(here: Directory, name: str) -> str:
-    """An ignore file's text; empty if there is none, or a link or a pipe in its place."""
-    try:
-        fd, status = here.open(name)
-    except OSError:
-        return ""
-    try:
-        return read_fully(fd, min(status.st_size, MAX_IGNORE_BYTES)).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
-
-
-def _fits_one_line(name: str) -> bool:
-    """Whether it can stand in a line. Spaces of all kinds may; what breaks or commands a line may not."""
-    return not any(unicodedata.category(letter) in _UNPRINTABLE_CATEGORIES for letter in name)
-
-
-# MERGED listing: What is in a folder: names, kinds and sizes, to a chosen depth. Opens no file.
-
 ItemKind = Literal["folder", "file", "link", "other"]
 
 
 @dataclass(frozen=True, slots=True)
 class FolderItem:
+    """One name in a listing."""
+
     path: str
     """Relative to the root."""
     kind: ItemKind
-    """`other` is a pipe, a device or a socket, none of which can be read."""
+    """`other` is a pipe, a device or a socket, which cannot be read."""
     size: int | None
     """In bytes; for files only."""
 
@@ -223,20 +176,20 @@ class FolderItem:
 class FolderListing:
     folder: FileEntry
     items: tuple[FolderItem, ...]
-    """Sorted by path. If a limit was reached, what lies nearest to the folder is there."""
+    """Sorted by path. If a limit was reached, the items nearest to the folder are listed."""
     omitted: Omitted
 
 
 def list_folder(
     opener: Opener,
-    walker: FolderReader,
+    reader: FolderReader,
     folder: FileEntry,
     depth: int,
     bounds: Bounds,
     tally: OmissionTally,
     stop: Stop,
 ) -> FolderListing:
-    """Breadth first, so that a limit cuts off the depths and not half of what lies on top."""
+    """List names, kinds and sizes to a depth. Breadth first, so that a limit cuts off the deepest levels."""
     items: list[FolderItem] = []
     try:
         waiting = deque([(folder.path, ignore_rules_above(opener, folder.root, folder.path), 1)])
@@ -249,10 +202,10 @@ def list_folder(
         except OSError:
             tally.counts["unreadable"] += 1
             continue
-        seen, below = walker.look(here, path, ignores)
-        for one in sorted(seen):
+        visible, below = reader.read(here, path, ignores)
+        for one in sorted(visible):
             if len(items) == bounds.max_entries:
-                tally.reached("entries")
+                tally.add_limit("entries")
                 tally.counts["over_limit"] += 1
                 continue
             items.append(_folder_item(one))
@@ -269,4 +222,54 @@ def _folder_item(one: VisibleEntry) -> FolderItem:
     try:
         return FolderItem(one.path, "file", one.entry.stat(follow_symlinks=False).st_size)
     except OSError:
-        return FolderItem(one.path, "file", None)  # gone since the folder was looked into
+        return FolderItem(one.path, "file", None)  # removed since the folder was read
+
+
+def ignore_rules_above(opener: Opener, root: Root, path: str) -> IgnoreRules:
+    """Return the ignore rules that the folders above `path` define for it."""
+    ignores = IgnoreRules.for_root(_read_exclude_file(opener.folder(root, "")))
+    names = path.split("/") if path else []
+    for depth in range(len(names)):
+        above = "/".join(names[:depth])
+        ignores = ignores.with_files(above, _read_ignore_files(opener.folder(root, above), IGNORE_FILES))
+    return ignores
+
+
+def _read_exclude_file(top: Directory) -> str:
+    """Read `.git/info/exclude`, if the root is a git repository itself."""
+    opened = [top]
+    try:
+        for name in (".git", "info"):
+            opened.append(opened[-1].enter(name))
+        return _read_ignore_file(opened[-1], "exclude")
+    except OSError:
+        return ""
+    finally:
+        for folder in opened[1:]:
+            folder.close()
+
+
+def _read_ignore_files(here: Directory, names: Iterable[str]) -> dict[str, str]:
+    return {name: _read_ignore_file(here, name) for name in names if name in IGNORE_FILES}
+
+
+def _read_ignore_file(here: Directory, name: str) -> str:
+    """Return the text of an ignore file; empty if it is missing or no regular file."""
+    try:
+        fd, status = here.open(name)
+    except OSError:
+        return ""
+    try:
+        return read_fully(fd, min(status.st_size, MAX_IGNORE_BYTES)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+
+
+def _fits_one_line(name: str) -> bool:
+    """Return whether a name can be printed on one line.
+
+    Spaces of all kinds can, control characters cannot.
+    """
+    return not any(unicodedata.category(char) in _UNPRINTABLE_CATEGORIES for char in name)

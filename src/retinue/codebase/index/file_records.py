@@ -1,4 +1,7 @@
-"""One file as an index keeps it: its outline, and its words by definition. Reads nothing."""
+"""The record of one indexed file: its outline, and its words by chunk.
+
+Packs and unpacks rows; reads no file.
+"""
 
 from __future__ import annotations
 
@@ -30,87 +33,91 @@ COLUMNS = "places, names, name_terms, imports, words"
 
 FileRow = tuple[bytes, str, str, str, str]
 
-_CHUNK_SEPARATOR = "\n"
-"""A line of words for the path, then one for each definition."""
+_LINE_END = "\n"
+"""Ends a line of words. The first line has the words of the path, each further line those of a chunk."""
 _CHUNK_MARK = b"\xff"
-"""Stands between two definitions while words are looked up: a byte that no UTF-8 has."""
+"""Separates two chunks while their words are looked up. This byte does not occur in UTF-8."""
 
 
 class PackedFile(NamedTuple):
     row: FileRow
-    said: list[str]
-    """The words of the row; some are several, with spaces between."""
+    words: list[str]
+    """The words of the row. A word may consist of several terms, separated by spaces."""
 
 
 def new_vocabulary() -> Vocabulary:
-    """For many files in a row."""
-    made = Vocabulary()
-    made[_CHUNK_MARK] = _CHUNK_SEPARATOR
-    return made
+    """Return an empty vocabulary for `pack_files`. Use one for many files."""
+    vocabulary = Vocabulary()
+    vocabulary[_CHUNK_MARK] = _LINE_END
+    return vocabulary
 
 
-def pack_files(files: Sequence[tuple[str, bytes]], known: Vocabulary) -> list[PackedFile]:
-    """Paths with their texts. Each step is done for all of them in a row: see BATCH_FILES."""
-    cuts = [chunk_columns(path, data) for path, data in files]
-    places = [_pack_positions(cut, data) for cut, (_, data) in zip(cuts, files, strict=True)]
-    names = ["\n".join(cut.names) for cut in cuts]
-    name_terms = ["\n".join(map(known.distinct, cut.names)) for cut in cuts]
+def pack_files(files: Sequence[tuple[str, bytes]], vocabulary: Vocabulary) -> list[PackedFile]:
+    """Pack paths with their texts. Each step runs for all files before the next one; see `BATCH_FILES`."""
+    outlines = [chunk_columns(path, data) for path, data in files]
+    positions = [_pack_positions(outline, data) for outline, (_, data) in zip(outlines, files, strict=True)]
+    names = ["\n".join(outline.names) for outline in outlines]
+    name_terms = ["\n".join(map(vocabulary.distinct_terms, outline.names)) for outline in outlines]
     imports = ["\n".join(find_imports(path, data)) for path, data in files]
-    of_paths = _marked_path_terms([path for path, _ in files], known)
-    said = [
-        [*of_path, _CHUNK_SEPARATOR, *_chunk_terms(cut, data, known)]
-        for of_path, cut, (_, data) in zip(of_paths, cuts, files, strict=True)
+    path_terms = _marked_path_terms([path for path, _ in files], vocabulary)
+    words = [
+        [*of_path, _LINE_END, *_chunk_terms(outline, data, vocabulary)]
+        for of_path, outline, (_, data) in zip(path_terms, outlines, files, strict=True)
     ]
-    lines = [f" {' '.join(words)} " for words in said]
-    return list(map(PackedFile, zip(places, names, name_terms, imports, lines, strict=True), said))
+    lines = [f" {' '.join(of_file)} " for of_file in words]
+    return list(map(PackedFile, zip(positions, names, name_terms, imports, lines, strict=True), words))
 
 
-def _pack_positions(cut: ChunkColumns, data: bytes) -> bytes:
-    numbers = array("I", chain.from_iterable(zip(cut.starts, cut.lines, strict=True)))
+def _pack_positions(outline: ChunkColumns, data: bytes) -> bytes:
+    """Pack the start and the line of each chunk, followed by the end of the file."""
+    numbers = array("I", chain.from_iterable(zip(outline.starts, outline.lines, strict=True)))
     numbers.append(len(data))
     return numbers.tobytes()
 
 
-def _chunk_terms(cut: ChunkColumns, data: bytes, known: Vocabulary) -> Iterator[str]:
-    chunks = map(data.__getitem__, map(slice, cut.starts, [*cut.starts[1:], len(data)]))
-    return filter(None, map(known.__getitem__, separate_words(b" \xff ".join(chunks)).split()))
+def _chunk_terms(outline: ChunkColumns, data: bytes, vocabulary: Vocabulary) -> Iterator[str]:
+    chunks = map(data.__getitem__, map(slice, outline.starts, [*outline.starts[1:], len(data)]))
+    words = separate_words(b" \xff ".join(chunks)).split()
+    return filter(None, map(vocabulary.__getitem__, words))
 
 
-def _marked_path_terms(paths: Sequence[str], known: Vocabulary) -> list[list[str]]:
-    """Marked, so that they are not taken for the words inside."""
-    folders = {folder: _mark_terms(FOLDER_MARK, folder, known) for folder in set(map(folder_part, paths))}
+def _marked_path_terms(paths: Sequence[str], vocabulary: Vocabulary) -> list[list[str]]:
+    """Return the terms of each path, marked so that they differ from the words of the text."""
+    folders = {
+        folder: _mark_terms(FOLDER_MARK, folder, vocabulary) for folder in set(map(folder_part, paths))
+    }
     return [
-        _mark_terms(NAME_MARK, name_without_suffix(path), known) + folders[folder_part(path)]
+        _mark_terms(NAME_MARK, name_without_suffix(path), vocabulary) + folders[folder_part(path)]
         for path in paths
     ]
 
 
-def _mark_terms(mark: str, text: str, known: Vocabulary) -> list[str]:
-    return [mark + term for term in known.distinct(text).split()]
+def _mark_terms(mark: str, text: str, vocabulary: Vocabulary) -> list[str]:
+    return [mark + term for term in vocabulary.distinct_terms(text).split()]
 
 
 def unpack_detail(row: FileRow, counts: Mapping[str, int]) -> FileDetail:
-    """Of the words, only where the given terms stand is looked up: each is known to be there so often."""
-    places, names, name_terms, imports, said = row
+    """Unpack a row. `counts` says how often each wanted term occurs; only those terms are searched for."""
+    positions, names, name_terms, imports, words = row
     numbers = array("I")
-    numbers.frombytes(places)
-    of_chunks = names.split("\n")
-    terms_of = dict(zip(of_chunks, name_terms.split("\n"), strict=True))
-    terms_of.pop("", None)
-    ends = list(accumulate([len(line) + 1 for line in said.split(_CHUNK_SEPARATOR)]))
-    hits = {term: _count_by_chunk(said, ends, term, count) for term, count in counts.items()}
+    numbers.frombytes(positions)
+    chunk_names = names.split("\n")
+    terms_by_name = dict(zip(chunk_names, name_terms.split("\n"), strict=True))
+    terms_by_name.pop("", None)
+    ends = list(accumulate([len(line) + 1 for line in words.split(_LINE_END)]))
+    hits = {term: _count_by_chunk(words, ends, term, count) for term, count in counts.items()}
     imported = imports.split("\n") if imports else []
-    return FileDetail(numbers[0::2], numbers[1::2], of_chunks, imported, hits, terms_of)
+    return FileDetail(numbers[0::2], numbers[1::2], chunk_names, imported, hits, terms_by_name)
 
 
-def _count_by_chunk(said: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:
-    """Stops at the last place: what comes after need not be searched."""
+def _count_by_chunk(words: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:
+    """Return in which chunks a term occurs, and how often. Stops at the last of `count` occurrences."""
     counts: dict[int, int] = {}
     wanted = f" {term} "
     step = len(wanted) - 1
     here, chunk, end = -step, -1, 0
     for _ in range(count):
-        here = said.index(wanted, here + step)
+        here = words.index(wanted, here + step)
         if here >= end:
             line = bisect_right(ends, here, chunk + 1)
             chunk, end = line - 1, ends[line]

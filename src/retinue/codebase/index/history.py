@@ -1,8 +1,8 @@
-"""What the commits of a root say: which changed files whose messages speak of the question.
+"""The commit history of a root as evidence: commits whose messages match the question, with their files.
 
-Reads the ancestors of HEAD with git, if the root itself is a repository, and only so many of them. Runs no
-hook, no pager, no external diff, no signature check, and fetches nothing. Without git there is no history,
-and no error."""
+Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Runs no hook, pager,
+external diff or signature check, and fetches nothing. Without git there is no history and no error.
+"""
 
 from __future__ import annotations
 
@@ -11,62 +11,21 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from retinue.codebase.index.evidence import CommitEvidence, RelatedCommit
 from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
 from retinue.core import Stop
 
-# MERGED git_head: Which commit HEAD names, read from git's own files: a process would cost as much as the answer.
-
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_MAX_REFERENCE_DEPTH = 5
-"""A reference may name another one."""
-
-
-def read_head_commit(folder: Path) -> str:
-    """Empty if it cannot be told: an unborn branch, or a way of storing references that is not known here."""
-    try:
-        if folder.is_file():  # a worktree or a submodule
-            folder = folder.parent / _read_text(folder).removeprefix("gitdir:").strip()
-        name = "HEAD"
-        for _ in range(_MAX_REFERENCE_DEPTH):
-            said = _read_reference(folder, name)
-            if _COMMIT.fullmatch(said):
-                # A shallow clone may be deepened below the same commit.
-                return said + _read_text(folder / "shallow") if (folder / "shallow").exists() else said
-            name = said.removeprefix("ref:").strip()
-            if not name.startswith("refs/") or ".." in name:
-                return ""
-    except OSError:
-        pass
-    return ""
-
-
-def _read_reference(folder: Path, name: str) -> str:
-    """What a reference holds. Worktrees share all but HEAD with their repository."""
-    common = folder
-    if (folder / "commondir").exists():
-        common = folder / _read_text(folder / "commondir").strip()
-    for file in (folder / name, common / name):
-        if file.is_file():
-            return _read_text(file).strip()
-    found = re.search(rf"^([0-9a-f]+) {re.escape(name)}$", _read_text(common / "packed-refs"), re.MULTILINE)
-    return found[1] if found else ""
-
-
-def _read_text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")
-
-
 MAX_COMMITS = 5_000
-"""How far back messages are read. Older ones were no better than none on the development sets."""
+"""Commits whose messages are read. Older ones did not improve answers on the development sets."""
 MAX_NEAREST_COMMITS = 40
-"""Commits whose files vote."""
+"""Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
-"""A commit that changed more is a sweep: it says nothing of any one file."""
+"""A commit that changed more files is a sweeping change and says nothing about any of them."""
 _MESSAGE_BYTES = 2_000
 _GIT_SECONDS = 10.0
 
@@ -76,62 +35,145 @@ _SAFE_GIT_OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class RelatedCommit:
+    """A commit whose message has terms of the question."""
+
+    terms: frozenset[str]
+    words: int
+    """Distinct words of its message. A long message matches by chance."""
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEvidence:
+    """The commits that match the question best, and how common its terms are in all commits."""
+
+    commits: int = 0
+    """How many commits were considered."""
+    frequency: dict[str, int] = field(default_factory=dict[str, int])
+    """For each term, how many commits have it."""
+    related: Sequence[RelatedCommit] = ()
+    """Best first."""
+
+
+def merge_commit_evidence(parts: Sequence[CommitEvidence]) -> CommitEvidence:
+    """Combine the evidence of several roots."""
+    if len(parts) == 1:
+        return parts[0]
+    frequency: Counter[str] = Counter()
+    for part in parts:
+        frequency.update(part.frequency)
+    related = [commit for part in parts for commit in part.related]
+    return CommitEvidence(sum(part.commits for part in parts), dict(frequency), related)
+
+
+def read_commit_evidence(history: GitHistory, weights: Mapping[str, float]) -> CommitEvidence:
+    """Read the history with git and return the evidence for one question."""
+    messages = history.messages()
+    query = QueryTerms(weights)
+    commits_by_term: dict[str, list[int]] = {}
+    for number, (_, words) in enumerate(messages):
+        for term in {term for word in words for term in query[word]}:
+            commits_by_term.setdefault(term, []).append(number)
+    nearest, frequency = nearest_commits(commits_by_term, len(messages), weights)
+    files = history.changed_files([messages[number].commit for number, _ in nearest])
+    found = (
+        (terms, len(messages[number].words), files.get(messages[number].commit, ()))
+        for number, terms in nearest
+    )
+    return CommitEvidence(len(messages), frequency, related_commits(found))
+
+
+def nearest_commits(
+    commits_by_term: Mapping[str, Sequence[int]], commits: int, weights: Mapping[str, float]
+) -> tuple[list[tuple[int, frozenset[str]]], dict[str, int]]:
+    """Return the commits that match the question best with the terms of each, and the frequency of each term.
+
+    `commits_by_term` has the numbers of the commits with a term; the newest commit is 0.
+    """
+    frequency = {term: len(numbers) for term, numbers in commits_by_term.items() if numbers}
+    rare = {term: weights[term] * math.log(1 + commits / (1 + count)) for term, count in frequency.items()}
+    scores: dict[int, float] = {}
+    for term in sorted(rare, key=lambda term: (rare[term], term)):
+        score = rare[term]
+        for number in commits_by_term[term]:
+            scores[number] = scores.get(number, 0.0) + score
+    # Sort by number first: the second sort is stable, so among equal scores the newest commit comes first.
+    nearest = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:MAX_NEAREST_COMMITS]
+    terms: dict[int, list[str]] = {number: [] for number in nearest}
+    for term in rare:
+        for number in terms.keys() & commits_by_term[term]:
+            terms[number].append(term)
+    return [(number, frozenset(of_commit)) for number, of_commit in terms.items()], frequency
+
+
+def related_commits(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]) -> list[RelatedCommit]:
+    """Return the commits that count as evidence, from the terms, words and files of each."""
+    return [RelatedCommit(*one) for one in found if 0 < len(one[2]) <= MAX_COMMIT_FILES]
+
+
 class CommitMessage(NamedTuple):
     commit: str
     words: list[bytes]
     """Distinct, in the order of the message."""
 
+    def terms(self, vocabulary: Vocabulary) -> set[str]:
+        return {term for word in self.words for term in vocabulary[word].split()}
+
 
 class GitHistory:
+    """Runs git in one root. Every method returns nothing if the root is no repository or git fails."""
+
     def __init__(self, root: Path, stop: Stop) -> None:
         self._root = root
         self._stop = stop
         self._git = shutil.which("git") if (root / ".git").exists() else None
-        self.is_cut_short = False
-        """Whether git was stopped or took too long: what it did not say must not pass for nothing."""
+        self.is_incomplete = False
+        """Whether git was stopped or took too long, so that its output must not be taken as complete."""
 
     def state(self) -> str:
-        """Changes whenever HEAD comes to name another commit. Costs no process in an ordinary repository."""
+        """Return a text that changes whenever HEAD names another commit. Usually starts no process."""
         if self._git is None:
             return ""
-        return read_head_commit(self._root / ".git") or self._ask("rev-parse", "HEAD").decode(
+        return read_head_commit(self._root / ".git") or self._run("rev-parse", "HEAD").decode(
             "ascii", "replace"
         )
 
     def messages(self) -> list[CommitMessage]:
-        """The newest first."""
-        said = self._ask(
+        """Return the messages of the latest commits, newest first."""
+        output = self._run(
             *("log", f"--max-count={MAX_COMMITS}", "--no-merges", "--no-show-signature", "--encoding=UTF-8"),
             *("--no-color", "--format=%H%x00%s%n%b%x01", "HEAD", "--"),
         )
         found: list[CommitMessage] = []
-        for record in said.split(b"\x01\n"):
+        for record in output.split(b"\x01\n"):
             commit, _, message = record.strip().partition(b"\0")
             if message:
                 distinct = list(dict.fromkeys(separate_words(message[:_MESSAGE_BYTES]).split()))
                 found.append(CommitMessage(commit.decode("ascii", "replace"), distinct))
         return found
 
-    def files(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The files that each commit changed."""
+    def changed_files(self, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the files that each commit changed."""
         if not commits:
             return {}
-        said = self._ask(
+        output = self._run(
             *("diff-tree", "--stdin", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--root"),
-            given="".join(f"{commit}\n" for commit in commits).encode(),
+            stdin="".join(f"{commit}\n" for commit in commits).encode(),
         )
         found: dict[str, list[str]] = {}
         wanted = set(commits)
         current: list[str] = []
-        for field in said.split(b"\0"):
-            text = field.decode(errors="replace").strip("\n")
+        for part in output.split(b"\0"):
+            text = part.decode(errors="replace").strip("\n")
             if text in wanted:
                 current = found.setdefault(text, [])
             elif text:
                 current.append(text)
         return {commit: tuple(paths) for commit, paths in found.items()}
 
-    def _ask(self, *arguments: str, given: bytes = b"") -> bytes:
+    def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         if self._git is None:
             return b""
         try:
@@ -145,20 +187,20 @@ class GitHistory:
             )
         except OSError:
             return b""
-        said = b""
+        output = b""
         with process, self._stop.watch(process.kill):
             try:
-                said, _ = process.communicate(given, timeout=_GIT_SECONDS)
+                output, _ = process.communicate(stdin, timeout=_GIT_SECONDS)
             except subprocess.TimeoutExpired:
-                self.is_cut_short = True
+                self.is_incomplete = True
             finally:
                 process.kill()
-        self.is_cut_short |= self._stop.reached
-        return said if process.returncode == 0 else b""
+        self.is_incomplete |= self._stop.reached
+        return output if process.returncode == 0 else b""
 
 
 def _git_environment(root: Path) -> dict[str, str]:
-    """Nothing of the caller's, and no repository but the root's own."""
+    """Pass on only what git needs, and let it find no repository above the root."""
     passed = {name: os.environ[name] for name in ("SYSTEMROOT", "PATH", "HOME") if name in os.environ}
     return passed | {
         "GIT_CEILING_DIRECTORIES": str(root.parent),
@@ -169,49 +211,45 @@ def _git_environment(root: Path) -> dict[str, str]:
     }
 
 
-def message_terms(message: CommitMessage, vocabulary: Vocabulary) -> set[str]:
-    return {term for word in message.words for term in vocabulary[word].split()}
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_MAX_REFERENCE_DEPTH = 5
+"""A reference may name another one."""
 
 
-def nearest_commits(
-    speaking: Mapping[str, Sequence[int]], commits: int, weights: Mapping[str, float]
-) -> tuple[list[tuple[int, frozenset[str]]], dict[str, int]]:
-    """The commits that speak most of what is asked, with the terms of each, and how many have each term.
+def read_head_commit(git_folder: Path) -> str:
+    """Return the commit that HEAD names, from git's own files: starting git would cost as much as an answer.
 
-    `speaking` has the numbers of the commits with a term; the newest commit is 0.
+    Returns an empty string for an unborn branch or an unknown way of storing references.
     """
-    frequency = {term: len(numbers) for term, numbers in speaking.items() if numbers}
-    rare = {term: weights[term] * math.log(1 + commits / (1 + count)) for term, count in frequency.items()}
-    scores: dict[int, float] = {}
-    for term in sorted(rare, key=lambda term: (rare[term], term)):
-        worth = rare[term]
-        for number in speaking[term]:
-            scores[number] = scores.get(number, 0.0) + worth
-    # Numbers in order first: sorting is stable, so of equals the newest comes first.
-    near = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:MAX_NEAREST_COMMITS]
-    terms: dict[int, list[str]] = {number: [] for number in near}
-    for term in rare:
-        for number in terms.keys() & speaking[term]:
-            terms[number].append(term)
-    return [(number, frozenset(of_commit)) for number, of_commit in terms.items()], frequency
+    try:
+        if git_folder.is_file():  # a worktree or a submodule
+            git_folder = git_folder.parent / _read_text(git_folder).removeprefix("gitdir:").strip()
+        name = "HEAD"
+        for _ in range(_MAX_REFERENCE_DEPTH):
+            value = _read_reference(git_folder, name)
+            if _COMMIT.fullmatch(value):
+                # A shallow clone may be deepened without a new commit.
+                shallow = git_folder / "shallow"
+                return value + _read_text(shallow) if shallow.exists() else value
+            name = value.removeprefix("ref:").strip()
+            if not name.startswith("refs/") or ".." in name:
+                return ""
+    except OSError:
+        pass
+    return ""
 
 
-def voting_commits(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]) -> list[RelatedCommit]:
-    """The commits that may vote, from the terms, words and files of each."""
-    return [RelatedCommit(*one) for one in found if 0 < len(one[2]) <= MAX_COMMIT_FILES]
+def _read_reference(git_folder: Path, name: str) -> str:
+    """Return what a reference contains. A worktree shares all references but HEAD with its repository."""
+    common = git_folder
+    if (git_folder / "commondir").exists():
+        common = git_folder / _read_text(git_folder / "commondir").strip()
+    for file in (git_folder / name, common / name):
+        if file.is_file():
+            return _read_text(file).strip()
+    found = re.search(rf"^([0-9a-f]+) {re.escape(name)}$", _read_text(common / "packed-refs"), re.MULTILINE)
+    return found[1] if found else ""
 
 
-def read_commit_evidence(history: GitHistory, weights: Mapping[str, float]) -> CommitEvidence:
-    """The history as evidence for one question, read afresh."""
-    messages = history.messages()
-    asked = QueryTerms(weights)
-    speaking: dict[str, list[int]] = {}
-    for number, (_, distinct) in enumerate(messages):
-        for term in {term for word in distinct for term in asked[word]}:
-            speaking.setdefault(term, []).append(number)
-    near, frequency = nearest_commits(speaking, len(messages), weights)
-    files = history.files([messages[number].commit for number, _ in near])
-    found = (
-        (terms, len(messages[number].words), files.get(messages[number].commit, ())) for number, terms in near
-    )
-    return CommitEvidence(len(messages), frequency, voting_commits(found))
+def _read_text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")

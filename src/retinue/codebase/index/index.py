@@ -1,15 +1,14 @@
-"""An index of some roots in one SQLite file of the data folder. It saves work; it never changes an answer.
+"""An index of some roots in one SQLite file of the data folder. It saves work and never changes an answer.
 
-A question only reads it: what changed since is read from the files themselves, and an update takes it in
-later, when it is enough to be worth it. Several processes may use it at once: writers take turns, readers
-see one state from beginning to end. Whatever goes wrong with it, the answer comes from a scan instead.
+A question only reads the index. Files that changed since the last update are read from disk, and a later
+update indexes them once there are enough. Several processes may use the index at once: writers take turns,
+and each reader sees one state from beginning to end. If anything is wrong with the index, a scan of the
+files answers instead.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sqlite3
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,139 +18,105 @@ from retinue.codebase.access import FileEntry, Opener
 from retinue.codebase.codebase import Codebase
 from retinue.codebase.index import commit_index, file_records, manifest, postings
 from retinue.codebase.index.commit_index import CommitIndex
+from retinue.codebase.index.database import index_file, open_database
 from retinue.codebase.index.evidence import searchable_text
 from retinue.codebase.index.history import GitHistory
 from retinue.codebase.index.index_evidence import IndexEvidence
-from retinue.codebase.index.manifest import (
-    MISSING_STAMP,
-    ManifestCheck,
-    RootManifest,
-    check_manifest,
-    stable_stamp,
-)
+from retinue.codebase.index.manifest import MISSING_STAMP, ManifestCheck, RootManifest, stable_stamp
 from retinue.codebase.index.postings import SegmentBuilder
 from retinue.codebase.parse import Vocabulary
 from retinue.core import Root, Stop
 
-VERSION = 4
-"""Of the tables and of everything that is stored in them; another version is another file."""
 MAX_UNINDEXED_FILES, MAX_UNINDEXED_BYTES = 16, 64_000
-"""Up to so much is read anew at every question rather than taken in."""
-UNUSED_DAYS = 30
+"""Changes up to this size are read again for every question. Larger ones are worth an update."""
 BATCH_FILES, BATCH_BYTES = 100, 1_000_000
-"""Up to so much is taken in together, step by step rather than file by file. Done for many in a row, a step
-finds its code and tables near the processor, which saves a sixth of a build. The texts are in memory."""
+"""Limits of one batch of files. The whole batch goes through each step of indexing before the next step
+starts: the step's code and tables stay in the processor's cache, which saves a sixth of a build. The texts of
+a batch are in memory."""
 MAX_VOCABULARY_WORDS = 200_000
-"""Whose terms are remembered while files are taken in: what bounds the memory of a large build."""
-_BUSY_SECONDS = 5.0
-_PAGE_BYTES = 16_384
-"""A row holds a file's words, so small pages would part almost every one."""
-_TABLES = manifest.TABLES + file_records.TABLES + postings.SEGMENT_TABLES + commit_index.TABLES
-
-
-def _index_file(folder: Path, codebase: Codebase) -> Path:
-    """Another root, another policy or another version is another file."""
-    key = repr((VERSION, [str(root.path) for root in codebase.roots], codebase.policy))
-    return folder / f"{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}.sqlite3"
-
-
-def index_exists(folder: Path, codebase: Codebase) -> bool:
-    """Whether one was made; it may be behind, or damaged."""
-    return _index_file(folder, codebase).exists()
-
-
-def discard_if_damaged(folder: Path, codebase: Codebase, *, certainly: bool = False) -> bool:
-    """Whether it was; one that is merely busy is left alone. `certainly` it is if a row made no sense."""
-    if not index_exists(folder, codebase):
-        return False
-    file = _index_file(folder, codebase)
-    database = sqlite3.connect(file, timeout=_BUSY_SECONDS)
-    try:
-        sound = not certainly and database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-    except sqlite3.OperationalError:
-        return False
-    except sqlite3.DatabaseError:
-        sound = False
-    finally:
-        database.close()
-    if not sound:
-        _remove_index(file)
-    return not sound
-
-
-def remove_unused_indexes(folder: Path) -> None:
-    """Remove the indexes that no question has used for long: roots come and go, worktrees above all."""
-    before = time.time() - UNUSED_DAYS * 86_400
-    for file in folder.glob("*.sqlite3"):
-        with suppress(OSError):  # gone by now, or in use where files in use stay
-            if file.stat().st_mtime < before:
-                _remove_index(file)
-
-
-def _remove_index(file: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        file.with_name(file.name + suffix).unlink(missing_ok=True)
+"""Words whose terms are cached during an update. Limits the memory that a large build needs."""
+_TABLES = manifest.TABLES + file_records.TABLES + postings.TABLES + commit_index.TABLES
 
 
 class Index:
     """One open index. Not shared between threads."""
 
     def __init__(self, folder: Path, codebase: Codebase) -> None:
-        """Raises sqlite3.Error or OSError if the folder cannot hold one."""
+        """Open the index in `folder`, or create an empty one. Raises sqlite3.Error or OSError."""
         self._codebase = codebase
         self._roots = codebase.roots
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = _index_file(folder, codebase)
-        self._db = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name='holdings'").fetchone():
-            self._db.execute(f"PRAGMA page_size={_PAGE_BYTES}")
-            self._db.execute("PRAGMA journal_mode=WAL")
-            # At once: some tables without the others would look like an index for ever.
-            self._db.executescript(f"BEGIN IMMEDIATE;{_TABLES}COMMIT;")
+        self._file = index_file(folder, codebase)
+        self._db = open_database(self._file, _TABLES)
 
     def close(self) -> None:
         self._db.close()
 
     def mark_as_used(self) -> None:
-        """It is kept for a while more."""
+        """Keep `remove_unused_indexes` from removing the index."""
         with suppress(OSError):
             os.utime(self._file)
 
-    def chronicles(self, stop: Stop) -> list[CommitIndex]:
-        """One for each root."""
-        return [
-            CommitIndex(self._db, number, GitHistory(root.path, stop))
-            for number, root in enumerate(self._roots)
-        ]
-
-    def currents(self, stop: Stop) -> list[ManifestCheck] | None:
-        """What it holds of each root, and what is new since; None if it holds nothing yet."""
-        if not (rows := self._rows()):
-            return None
-        return [
-            check_manifest(one, self._codebase, stop)
-            for one in manifest.load_manifests_cached(self._roots, rows)
-        ]
-
-    def _rows(self) -> tuple[manifest.ManifestRow, ...]:
-        query = f"SELECT {manifest.COLUMNS} FROM holdings ORDER BY root"  # noqa: S608 - constants
-        return tuple(self._db.execute(query).fetchall())
-
-    def evidence(
-        self, currents: Sequence[ManifestCheck], terms: Collection[str], stop: Stop
-    ) -> IndexEvidence:
-        """Only while `reading`."""
-        return IndexEvidence(self._file, self._db, self._codebase, currents, terms, stop)
-
     @contextmanager
     def reading(self) -> Generator[None]:
-        """One state of the index from beginning to end."""
+        """Read one state of the index from beginning to end."""
         self._db.execute("BEGIN")
         try:
             yield
         finally:
             self._db.execute("ROLLBACK")
+
+    def commit_indexes(self, stop: Stop) -> list[CommitIndex]:
+        """Return the commit index of each root."""
+        return [
+            CommitIndex(self._db, number, GitHistory(root.path, stop))
+            for number, root in enumerate(self._roots)
+        ]
+
+    def check_manifests(self, stop: Stop) -> list[ManifestCheck] | None:
+        """Compare each root's manifest with the files on disk. None if nothing is indexed yet."""
+        if not (rows := self._manifest_rows()):
+            return None
+        manifests = manifest.load_manifests_cached(self._roots, rows)
+        return [manifest.check_manifest(one, self._codebase, stop) for one in manifests]
+
+    def evidence(self, checks: Sequence[ManifestCheck], terms: Collection[str], stop: Stop) -> IndexEvidence:
+        """Return the evidence for some terms. Valid only inside `reading`."""
+        return IndexEvidence(self._file, self._db, self._codebase, checks, terms, stop)
+
+    def is_out_of_date(self, checks: Sequence[ManifestCheck], commits: Sequence[CommitIndex]) -> bool:
+        """Return whether an update would change anything."""
+        return (
+            self._is_worth_update(checks)
+            or any(check.files_may_differ for check in checks)
+            or not all(one.is_complete() for one in commits)
+        )
+
+    def update_files(self, stop: Stop) -> None:
+        """Index new and changed files. Another process may have done so in the meantime."""
+        with self._writing():
+            rows = self._manifest_rows()
+            known = (
+                manifest.load_manifests(self._roots, rows) if rows else map(RootManifest.empty, self._roots)
+            )
+            checks = [manifest.check_manifest(one, self._codebase, stop) for one in known]
+            if not rows or self._is_worth_update(checks):
+                self._index_changed_files(checks, stop)
+            elif any(check.files_may_differ for check in checks):
+                self._save_manifests(checks)
+
+    def update_history(self, stop: Stop) -> None:
+        """Index the commits of each root.
+
+        Messages come first: a question needs all of them, but the changed files of only a few commits, which
+        cost git more time.
+        """
+        with self._writing():
+            for commits in self.commit_indexes(stop):
+                commits.update_messages()
+        with self._writing():
+            for commits in self.commit_indexes(stop):
+                commits.update_changed_files()
+        stop.check()
 
     @contextmanager
     def _writing(self) -> Generator[None]:
@@ -163,104 +128,84 @@ class Index:
             raise
         self._db.execute("COMMIT")
 
-    def is_behind(self, currents: Sequence[ManifestCheck], chronicles: Sequence[CommitIndex]) -> bool:
-        """Whether an update would find something to do."""
-        return (
-            self._is_much(currents)
-            or any(one.moved for one in currents)
-            or not all(one.is_whole() for one in chronicles)
-        )
+    def _manifest_rows(self) -> tuple[manifest.ManifestRow, ...]:
+        query = f"SELECT {manifest.COLUMNS} FROM holdings ORDER BY root"  # noqa: S608 - constants
+        return tuple(self._db.execute(query).fetchall())
 
-    def update_files(self, stop: Stop) -> None:
-        """Take in what changed. Others may have done so in the meantime."""
-        with self._writing():
-            rows = self._rows()
-            known = (
-                manifest.load_manifests(self._roots, rows) if rows else map(RootManifest.none, self._roots)
-            )
-            currents = [check_manifest(one, self._codebase, stop) for one in known]
-            if not rows or self._is_much(currents):
-                self._take_in(currents, stop)
-            elif any(one.moved for one in currents):
-                self._keep([one.holdings for one in currents])
-
-    def update_history(self, stop: Stop) -> None:
-        """The messages before the commits' files, which cost git more, and a question needs few of them."""
-        with self._writing():
-            for one in self.chronicles(stop):
-                one.renew_messages()
-        with self._writing():
-            for one in self.chronicles(stop):
-                one.add_files()
-        stop.check()
-
-    def _is_much(self, currents: Sequence[ManifestCheck]) -> bool:
-        loose = [(root, place) for root, one in enumerate(currents) for place in one.loose]
+    def _is_worth_update(self, checks: Sequence[ManifestCheck]) -> bool:
+        changed = [(root, position) for root, check in enumerate(checks) for position in check.changed]
         sizes = (
-            _size_on_disk(self._roots[root].path / currents[root].holdings.paths[place])
-            for root, place in loose
+            _size_on_disk(self._roots[root].path / checks[root].manifest.paths[position])
+            for root, position in changed
         )
-        return len(loose) > MAX_UNINDEXED_FILES or sum(sizes) > MAX_UNINDEXED_BYTES
+        return len(changed) > MAX_UNINDEXED_FILES or sum(sizes) > MAX_UNINDEXED_BYTES
 
-    def _take_in(self, currents: Sequence[ManifestCheck], stop: Stop) -> None:
+    def _index_changed_files(self, checks: Sequence[ManifestCheck], stop: Stop) -> None:
         segment, vocabulary = SegmentBuilder(), file_records.new_vocabulary()
         with self._codebase.opener(stop) as opener:
-            for root, one in zip(self._roots, currents, strict=True):
-                for texts in _read_batches(opener, root, one, stop):
-                    self._store(one.holdings, texts, segment, vocabulary)
+            for root, check in zip(self._roots, checks, strict=True):
+                for texts in _read_batches(opener, root, check, stop):
+                    self._store_files(check.manifest, texts, segment, vocabulary)
                     if segment.is_full:
                         segment.write(self._db)
                         segment = SegmentBuilder()
                     if len(vocabulary) > MAX_VOCABULARY_WORDS:
                         vocabulary = file_records.new_vocabulary()
         segment.write(self._db)
-        live = {file for one in currents for file in one.holdings.ids}
-        gone = {file for (file,) in self._db.execute("SELECT id FROM files")} - live
-        self._db.executemany("DELETE FROM files WHERE id = ?", [(file,) for file in gone])
+        live = {file for check in checks for file in check.manifest.ids}
+        removed = {file for (file,) in self._db.execute("SELECT id FROM files")} - live
+        self._db.executemany("DELETE FROM files WHERE id = ?", [(file,) for file in removed])
         postings.compact_segments(self._db, live)
-        self._keep([one.holdings for one in currents])
+        self._save_manifests(checks)
 
-    def _store(
-        self, held: RootManifest, texts: Mapping[int, bytes], segment: SegmentBuilder, vocabulary: Vocabulary
+    def _store_files(
+        self,
+        root_manifest: RootManifest,
+        texts: Mapping[int, bytes],
+        segment: SegmentBuilder,
+        vocabulary: Vocabulary,
     ) -> None:
-        packed = file_records.pack_files(
-            [(held.paths[place], data) for place, data in texts.items()], vocabulary
-        )
+        """Store a batch of files under new ids. `texts` maps positions in the manifest to contents."""
+        files = [(root_manifest.paths[position], data) for position, data in texts.items()]
+        packed = file_records.pack_files(files, vocabulary)
         last = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'files'").fetchone()
         first = last[0] + 1 if last else 1
-        files = range(first, first + len(packed))
+        ids = range(first, first + len(packed))
         self._db.executemany(
             f"INSERT INTO files (id, {file_records.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
-            [(file, *one.row) for file, one in zip(files, packed, strict=True)],
+            [(file, *one.row) for file, one in zip(ids, packed, strict=True)],
         )
-        segment.add((file, one.said) for file, one in zip(files, packed, strict=True))
-        for place, file in zip(texts, files, strict=True):
-            held.ids[place] = file
+        segment.add((file, one.words) for file, one in zip(ids, packed, strict=True))
+        for position, file in zip(texts, ids, strict=True):
+            root_manifest.ids[position] = file
 
-    def _keep(self, held: Sequence[RootManifest]) -> None:
+    def _save_manifests(self, checks: Sequence[ManifestCheck]) -> None:
         self._db.executemany(
             "REPLACE INTO holdings VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(number, *one.packed()) for number, one in enumerate(held)],
+            [(number, *check.manifest.pack()) for number, check in enumerate(checks)],
         )
 
 
-def _read_batches(opener: Opener, root: Root, one: ManifestCheck, stop: Stop) -> Iterator[dict[int, bytes]]:
-    """The texts of the loose files by place; what was seen of each is noted before it is read."""
-    held = one.holdings
+def _read_batches(opener: Opener, root: Root, check: ManifestCheck, stop: Stop) -> Iterator[dict[int, bytes]]:
+    """Yield the texts of the changed files by position, and update their sizes and stamps.
+
+    A file's stamp is taken before the file is read, so that a later edit is noticed.
+    """
+    known = check.manifest
     texts: dict[int, bytes] = {}
     size = 0
-    for place in one.loose:
+    for position in check.changed:
         stop.check()
-        path = held.paths[place]
+        path = known.paths[position]
         as_of_ns = time.time_ns()
         try:
             status = os.lstat(f"{root.path}{os.sep}{path}")
         except OSError:
-            held.ids[place], held.sizes[place], held.stamps[place] = 0, 0, MISSING_STAMP
+            known.ids[position], known.sizes[position], known.stamps[position] = 0, 0, MISSING_STAMP
             continue
-        held.sizes[place], held.stamps[place] = status.st_size, stable_stamp(status, as_of_ns)
-        texts[place] = searchable_text(opener, FileEntry(root, path)) or b""
-        size += len(texts[place])
+        known.sizes[position], known.stamps[position] = status.st_size, stable_stamp(status, as_of_ns)
+        texts[position] = searchable_text(opener, FileEntry(root, path)) or b""
+        size += len(texts[position])
         if len(texts) >= BATCH_FILES or size >= BATCH_BYTES:
             yield texts
             texts, size = {}, 0

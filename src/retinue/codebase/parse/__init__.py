@@ -1,4 +1,7 @@
-"""TODO."""
+"""Parses text: questions, the terms of code, outlines and symbols of files, and the kind of a path.
+
+Works on bytes and strings. Reads no files.
+"""
 
 from typing import TYPE_CHECKING
 

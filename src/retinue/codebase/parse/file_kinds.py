@@ -1,4 +1,4 @@
-"""What sort of file a path names, judged by the path alone."""
+"""The kind of a file, judged by its path alone, and whether its text is searched."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal
 
 FileKind = Literal["implementation", "test", "config", "docs", "types", "entry point"]
 FileCategory = Literal["own", "test", "vendored", "example", "docs", "config", "package"]
-"""What weighs a file down: only `own` code counts in full."""
+"""How a file counts in a ranking: all categories but `own` are ranked lower."""
 
 _TEST_FOLDER = re.compile(
     r"(?:.*[._-])?(?:(?:unit|integration|functional)?tests?|testing|specs?|testdata|fixtures?|e2e|mocks?)(?:[._-].*)?"
 )
 _LIBRARY_FOLDERS = frozenset(["test", "testing"])
-"""Below a Python package they hold helpers for tests, unless a file is itself named as a test."""
+"""Below a Python package these folders contain test helpers, unless a file itself is named like a test."""
 _VENDOR_FOLDERS = frozenset(
     [
         *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
@@ -28,7 +28,7 @@ _EXAMPLE_FOLDERS = frozenset(
     ]
 )
 _EXAMPLE_ENDS = ("Example", "Examples", "Sample", "Samples", "Benchmark", "Benchmarks")
-"""Of folders named in capitals: `MyAppSamples`."""
+"""Ends of folder names in camel case: `MyAppSamples`."""
 _BUNDLED_FILE = re.compile(r".*(?:\.min\..*|-\d{1,4}(?:\.\d{1,4}){1,3}\.(?:js|css))")
 """`jquery.min.js`, `jquery-3.6.0.js`."""
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
@@ -54,6 +54,7 @@ _TYPES_FILE = re.compile(
 
 @functools.lru_cache(maxsize=16_384)
 def file_category(path: str) -> FileCategory:
+    """Return the category of a file: the project's own code, or something that is ranked lower."""
     *folders, name = path.split("/")
     inside = {folder.lower() for folder in folders}
     base = name.lower()
@@ -71,12 +72,15 @@ def file_category(path: str) -> FileCategory:
 
 
 def _is_bundled_package(folders: list[str], base: str) -> bool:
-    """`requests/packages/urllib3` is somebody else's; the `packages` of a workspace are its own."""
+    """Return whether it is third-party code such as `requests/packages/urllib3`.
+
+    A top-level `packages` folder belongs to the project.
+    """
     return "packages" in folders[1:] and base.endswith(".py")
 
 
 def _is_doc_page(base: str) -> bool:
-    """A page that every project has, with a suffix of prose or with none."""
+    """Return whether it is a page such as README or LICENSE without a suffix."""
     return "." not in base and _DOC_FILE.fullmatch(base) is not None
 
 
@@ -91,28 +95,27 @@ def _is_in_test_folder(folders: list[str], base: str) -> bool:
 
 @functools.lru_cache(maxsize=4_096)
 def _is_test_folder(folder: str) -> bool:
-    """`tests`, `unit-tests`, `test_data`, `Core.Tests`, `MyAppTests`."""
+    """Return whether a folder is named like `tests`, `unit-tests`, `test_data`, `Core.Tests`, `AppTests`."""
     return _TEST_FOLDER.fullmatch(folder.lower()) is not None or folder.endswith(("Test", "Tests"))
 
 
 def file_kind(path: str) -> FileKind:
-    standing = file_category(path)
+    """Return what a file is for."""
+    category = file_category(path)
     base = path.rsplit("/", 1)[-1].lower()
-    if standing == "test":
+    if category == "test":
         return "test"
-    if standing == "docs":
+    if category == "docs":
         return "docs"
-    if standing == "config" or base in _CONFIG_FILES:
+    if category == "config" or base in _CONFIG_FILES:
         return "config"
     if _TYPES_FILE.fullmatch(base):
         return "types"
     return "entry point" if _ENTRY_POINT_FILE.fullmatch(base) else "implementation"
 
 
-# MERGED sources: Which files hold something to be found by words. The rest is known by its path alone.
-
 MAX_SEARCHED_BYTES = 500_000
-"""Bytes; a larger text file is data or generated."""
+"""Larger text files are data or generated code; their text is not searched."""
 
 _DATA_SUFFIXES = """
 .po .pot .mo .svg .csv .tsv .lock .map .min.js .min.css .ipynb .geojson .ndjson .jsonl .parquet .sqlite
@@ -125,4 +128,5 @@ _DATA_ENDINGS = tuple(_DATA_SUFFIXES.split())
 
 
 def has_searchable_text(path: str) -> bool:
+    """Return whether the text of a file is searched. Other files are known by their path alone."""
     return not path.lower().endswith(_DATA_ENDINGS)

@@ -1,9 +1,13 @@
-"""How definitions look in each family of languages: a table of regular expressions over UTF-8 bytes.
+"""What is known about each language: regular expressions for its outline, and tree-sitter queries.
 
-They read lines that look like definitions; they do not parse. Every pattern starts with the newline before
-its line, which the regex engine finds as fast as a plain byte search, and every repetition is bounded and
-unambiguous, so that hostile text costs no more than ordinary text. Blanks give none of themselves back
-(`}+`): else a line that defines nothing would be tried once for each of them, which doubled the cost of all."""
+The regular expressions find lines that look like definitions in UTF-8 bytes; they do not parse. Every pattern
+starts with the newline before its line, which the regex engine finds as fast as a plain byte search. Every
+repetition is bounded and unambiguous, so that hostile text costs no more than ordinary text. Repetitions of
+blanks are possessive (`}+`): otherwise a line that defines nothing is tried once for each blank, which
+doubled the total cost.
+
+The queries need the extra `code`. Nothing here imports a grammar.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,17 @@ _TYPE_WORDS = (
 
 
 def _line_pattern(first: str, *alternatives: str) -> bytes:
-    """`first` is the set of characters with which a definition's line can begin, after its indentation."""
+    """Return a pattern for lines that define something.
+
+    `first` is the set of characters that such a line can begin with, after its indentation.
+    """
     ahead = rf"\n(?={_INDENT}[{first}])"
     joined = ahead + "(?:" + "|".join(f"(?:{alternative})" for alternative in alternatives) + ")"
     return _with_unicode_words(joined).encode()
 
 
 def _with_unicode_words(pattern: str) -> str:
-    """A letter beyond ASCII is two or more bytes from 0x80 on."""
+    """Let `\\w` match letters beyond ASCII, which are two or more bytes from 0x80 on."""
     in_class = pattern.replace(r"[\w", r"[\w\x80-\xff")
     return re.sub(r"(?<!\[)\\w", lambda _: r"[\w\x80-\xff]", in_class)
 
@@ -176,14 +183,18 @@ _IMPORT = (
 
 
 def definition_pattern(path: str) -> re.Pattern[bytes]:
-    """For text with a newline put before it. The last group that matched is the defined name."""
+    """Return the pattern of definitions, for text with a newline put before it.
+
+    The last group that matched is the defined name.
+    """
     return _compile(_definition_source(path))
 
 
 def import_pattern(path: str) -> re.Pattern[bytes]:
-    """What a file says it needs: a module, a path, a header; the last group that matched.
+    """Return the pattern of imports. The last group that matched is a module, a path or a header.
 
-    Python has a pattern of its own: its code and its prose begin many lines with the words of the others.
+    Python has its own pattern: many lines of its code and docstrings begin with the keywords of other
+    languages.
     """
     return _compile(_PYTHON_IMPORT if _definition_source(path) is _PYTHON_DEFINITION else _IMPORT)
 
@@ -197,22 +208,19 @@ def _definition_source(path: str) -> bytes:
 
 @functools.cache
 def _compile(pattern: bytes) -> re.Pattern[bytes]:
-    """When a file of the family is met: compiling all of them would cost a start more than all else here."""
+    """Compile a pattern when it is first needed: compiling all of them would slow down every start."""
     return re.compile(pattern)
 
 
-# MERGED grammars: What a definition is in each language that has a tree-sitter grammar: a table of queries.
-#
-# `@name` is the defined name; the other capture is the whole definition and says of what sort it is. The
-# grammars come with the extra `code`; nothing here imports them.
-
-
 class Grammar(NamedTuple):
+    """A tree-sitter grammar, and the query that finds definitions with it."""
+
     module: str
     """The package of the grammar."""
     function: str
-    """What in it gives the language."""
+    """The function of the package that returns the language."""
     query: str
+    """`@name` captures the defined name. The other capture is the whole definition, named by its kind."""
 
 
 _PYTHON_QUERY = """
@@ -341,4 +349,5 @@ _GRAMMARS_BY_SUFFIX: dict[str, Grammar] = {
 
 
 def grammar_for(path: str) -> Grammar | None:
+    """Return the grammar for a file, or None if its language has none."""
     return _GRAMMARS_BY_SUFFIX.get(PurePosixPath(path).suffix.lower())

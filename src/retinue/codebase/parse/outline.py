@@ -1,6 +1,7 @@
-"""A file cut into definition-sized chunks. Knows nothing of questions, nor of how a language looks.
+"""Splits a file into chunks of the size of a definition, and finds its imports.
 
-Everything is in UTF-8 bytes: cutting and counting bytes is several times as fast as decoding them first.
+Works on UTF-8 bytes: splitting and counting bytes is several times as fast as decoding them first. The
+regular expressions of each language are in `languages`.
 """
 
 from __future__ import annotations
@@ -12,39 +13,39 @@ from typing import NamedTuple
 from retinue.codebase.parse.languages import definition_pattern, import_pattern
 
 CHUNK_BYTES = 3_000
-"""About 80 lines. A longer definition is cut into several chunks that carry its name."""
+"""About 80 lines. A longer definition is split into several chunks with the same name."""
 MAX_CHUNKS = 4_000
-"""In one file; the last one takes the rest."""
+"""Limit for one file. The last chunk contains the rest."""
 _MAX_IMPORTS = 80
 _IMPORT_BYTES = 16_000
-"""Bytes from the top: what a file needs stands there in most languages."""
+"""How much of a file is searched for imports: in most languages they come first."""
 
 _LEADING_LINE = re.compile(rb"[ \t]{0,64}(?:#(?![ \t]{0,8}(?:define|include|if|endif))|//|/\*|\*|@|\[|--)")
-"""A line above a definition that speaks of it: a comment, a decorator, an attribute."""
+"""A line above a definition that belongs to it: a comment, a decorator or an attribute."""
 _MAX_LEADING_LINES = 12
 
 
 class Chunk(NamedTuple):
-    """A definition with the comments above it, or a stretch of text that defines nothing."""
+    """A definition with the comments above it, or a part of the text that defines nothing."""
 
     start: int
     end: int
-    """Half-open range of bytes."""
+    """The chunk is `data[start:end]`."""
     line: int
-    """The line that names it, below comments and decorators; for the rest its first line. Counted from 1."""
+    """The line with the name, below comments and decorators, or else the first line. Counted from 1."""
     name: str
-    """The defined name, a heading, or nothing."""
+    """The defined name, a heading, or an empty string."""
 
 
 class Outline(NamedTuple):
     chunks: list[Chunk]
-    """The whole file in order, cut where definitions begin."""
+    """The whole file in order, split where definitions begin."""
     imports: list[str]
-    """Modules, paths and headers that the file says it needs."""
+    """Modules, paths and headers that the file imports."""
 
 
 class ChunkColumns(NamedTuple):
-    """Chunks without their ends: each ends where the next one begins, the last with the file."""
+    """The chunks of a file as columns. Each chunk ends where the next one begins, the last with the file."""
 
     starts: list[int]
     lines: list[int]
@@ -52,6 +53,7 @@ class ChunkColumns(NamedTuple):
 
 
 def outline_text(path: str, data: bytes) -> Outline:
+    """Return the chunks and imports of a file. The path tells the language."""
     starts, lines, names = chunk_columns(path, data)
     chunks = list(map(Chunk, starts, [*starts[1:], len(data)], lines, names))
     return Outline(chunks, find_imports(path, data))
@@ -64,35 +66,37 @@ def find_imports(path: str, data: bytes) -> list[str]:
 
 
 def chunk_columns(path: str, data: bytes) -> ChunkColumns:
-    """For those who go through many files: objects for the chunks would cost a tenth more."""
+    """Return the chunks as columns. For many files, this saves a tenth compared with `Chunk` objects."""
     starts, lines, names = [0], [1], [b""]
-    start, counted, passed = 0, 0, 0
-    spaced = b"\n" + data  # so that every line, the first too, has a newline before it
-    for match in islice(definition_pattern(path).finditer(spaced), MAX_CHUNKS):
-        here = match.start()  # the newline's place in `spaced` is the line's place in `data`
-        # Below an empty line, as most definitions are, nothing speaks of it.
+    start, counted, lines_passed = 0, 0, 0
+    padded = b"\n" + data  # every line, the first one included, now follows a newline
+    for match in islice(definition_pattern(path).finditer(padded), MAX_CHUNKS):
+        here = match.start()  # the newline's position in `padded` is the line's position in `data`
+        # Most definitions follow an empty line and have no comment above.
         begin = here if data[here - 2 : here - 1] == b"\n" else _start_of_leading_lines(data, here, start)
         if begin == start:
             del starts[-1], lines[-1], names[-1]
         elif begin - start > CHUNK_BYTES:
             _split_last_chunk(
-                data, begin, passed + 1 - data.count(b"\n", start, counted), starts, lines, names
+                data, begin, lines_passed + 1 - data.count(b"\n", start, counted), starts, lines, names
             )
-        passed += data.count(b"\n", counted, here)
+        lines_passed += data.count(b"\n", counted, here)
         counted, start = here, begin
         starts.append(begin)
-        lines.append(passed + 1)
+        lines.append(lines_passed + 1)
         names.append(match[match.lastindex or 0])
-    _split_last_chunk(data, len(data), passed + 1 - data.count(b"\n", start, counted), starts, lines, names)
-    of_all = b"\n".join(names).decode(errors="replace").split("\n")
+    _split_last_chunk(
+        data, len(data), lines_passed + 1 - data.count(b"\n", start, counted), starts, lines, names
+    )
+    all_names = b"\n".join(names).decode(errors="replace").split("\n")
     kept = MAX_CHUNKS if data else 0
-    return ChunkColumns(starts[:kept], lines[:kept], list(map(str.strip, of_all[:kept])))
+    return ChunkColumns(starts[:kept], lines[:kept], list(map(str.strip, all_names[:kept])))
 
 
 def _split_last_chunk(
     data: bytes, end: int, line: int, starts: list[int], lines: list[int], names: list[bytes]
 ) -> None:
-    """Cut the last chunk, from `line` to `end`, into several that carry its name if it is a long one."""
+    """Split the last chunk, which starts on `line` and ends at byte `end`, if it is too long."""
     start, name = starts[-1], names[-1]
     while end - start > CHUNK_BYTES and (cut := data.rfind(b"\n", start, start + CHUNK_BYTES) + 1) > start:
         line += data.count(b"\n", start, cut)
@@ -103,7 +107,7 @@ def _split_last_chunk(
 
 
 def _start_of_leading_lines(data: bytes, start: int, floor: int) -> int:
-    """Where the comments and decorators right above the line at `start` begin, not before `floor`."""
+    """Return where the comments and decorators directly above the line at `start` begin, at least `floor`."""
     for _ in range(_MAX_LEADING_LINES):
         above = data.rfind(b"\n", floor, max(floor, start - 1)) + 1 or floor
         if above >= start or not _LEADING_LINE.match(data, above, start):

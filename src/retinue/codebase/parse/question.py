@@ -1,6 +1,7 @@
-"""A question or a bug report taken apart: weighted terms, and the names, paths and frames it mentions.
+"""Parses a question or a bug report: weighted terms, and the names, paths and stack frames it mentions.
 
-Knows nothing of files: whether a mentioned name exists is for the ranker to find out."""
+Knows nothing of files: the ranker finds out whether a mentioned name exists.
+"""
 
 from __future__ import annotations
 
@@ -19,65 +20,18 @@ from retinue.codebase.parse.terms import (
     stem,
 )
 
-# MERGED traces: Lines of stack traces, of compilers and of test runners: where each points. Knows nothing of files.
-
-_TRACE_PATH = r"((?:[A-Za-z]:)?[\w.@~+/\\-]{1,300}\.[A-Za-z]\w{0,7})"
-_TRACE_NAME = r"([\w.$<>:~]{1,200})"
-
-
-class StackFrame(NamedTuple):
-    path: str
-    line: int
-    function: str
-    """Its bare name; empty where the trace does not say it."""
-
-
-_TRACE_FORMATS: tuple[tuple[re.Pattern[str], tuple[int, int, int]], ...] = (
-    # Python: File "a/b.py", line 3, in f
-    (re.compile(r'File "([^"\n]{1,300})", line (\d{1,7})(?:, in (\w{1,120}))?'), (1, 2, 3)),
-    # Java, Kotlin, JavaScript: at a.b.C.f(C.java:3), at async f (a/b.js:3:5)
-    (re.compile(rf"\bat (?:async |new )?{_TRACE_NAME} ?\((?:file://)?{_TRACE_PATH}:(\d{{1,7}})"), (2, 3, 1)),
-    # C#: at A.B.F(String s) in /a/b.cs:line 3
-    (re.compile(rf"\bat {_TRACE_NAME}\([^()\n]{{0,300}}\) in {_TRACE_PATH}:line (\d{{1,7}})"), (2, 3, 1)),
-    # Ruby: a/b.rb:3:in `f'
-    (re.compile(rf"{_TRACE_PATH}:(\d{{1,7}}):in [`'](?:block in )?{_TRACE_NAME}"), (1, 2, 3)),
-    # PHP: #0 /a/b.php(3): A\B->f(), and: in /a/b.php on line 3
-    (re.compile(rf"{_TRACE_PATH}\((\d{{1,7}})\): (?:[\w\\]{{1,200}}(?:->|::))?(\w{{1,120}})\("), (1, 2, 3)),
-    (re.compile(rf"\bin {_TRACE_PATH} on line (\d{{1,7}})()"), (1, 2, 3)),
-    # Go, Rust, C and whatever else points at a line: /a/b.go:3 +0x1d, at src/a.rs:3:5, a.c:3: error
-    (re.compile(rf"(?<![\w/\\.:-]){_TRACE_PATH}:(\d{{1,7}})\b()"), (1, 2, 3)),
-)
-
-
-def find_stack_frames(text: str) -> list[StackFrame]:
-    """Each place once, the outermost call first: Python tells it so, the others the other way round."""
-    found: dict[tuple[str, int], tuple[int, StackFrame]] = {}
-    for form, (path, line, name) in _TRACE_FORMATS:
-        for match in form.finditer(text):
-            place = match[path].removeprefix("./"), int(match[line])
-            if place not in found:
-                found[place] = match.start(path), StackFrame(*place, _bare_name(match[name] or ""))
-    told = [frame for _, frame in sorted(found.values())]
-    return told if any(frame.path.endswith(".py") for frame in told) else told[::-1]
-
-
-def _bare_name(name: str) -> str:
-    last = re.split(r"\.|::", name)[-1]
-    return last if re.fullmatch(r"\w+", last) else ""
-
-
 MAX_QUESTION_CHARS = 20_000
-"""What is read of a question; a pasted log beyond that adds noise, not aim."""
+"""Longer questions are cut: the rest of a pasted log adds noise."""
 
 _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
-"""How much a word counts by where it stands: a report's first line says most, pasted code least."""
+"""The weight of a word by where it occurs: the first line of a report says most, pasted code least."""
 
 _MIN_PAIR_LETTERS = 3
-"""Letters; shorter words run together are found in anything."""
+"""Shorter words, joined, would occur in almost any name."""
 
 _URL = re.compile(r"https?://[^\s)>\]]{1,500}")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-"""What a form says to those who fill it in; no reader of the report sees it."""
+"""Instructions of an issue template, which readers of the report do not see."""
 _CODE_BLOCK = re.compile(
     r"```.*?(?:```|\Z)|^(?:>>>|\.\.\. |In \[\d{1,5}\]:)[^\n]*$", re.DOTALL | re.MULTILINE
 )
@@ -103,54 +57,55 @@ _ASKS = re.compile(
 class ParsedQuestion:
     text: str
     terms: dict[str, float]
-    """Stems to look for, each with the weight of the best place it stands in."""
+    """Terms to search for. The weight of a term is that of the best place where it occurs."""
     spoken: dict[str, str]
-    """Each term as a word of the question."""
-    needles: frozenset[str]
-    """Regular expressions of which every line with a term holds one, whatever its case."""
+    """For each term, the word of the question that it comes from."""
     compounds: frozenset[str]
-    """Neighbouring words run together: what an identifier made of them would look like, flattened."""
+    """Two or three neighbouring words of the title, joined: an identifier made of them, without underscores.
+    """
     pairs: Mapping[str, tuple[str, str]]
-    """Two neighbouring words run together, the second as its stem, to the terms of both."""
+    """Two neighbouring words joined, the second as its stem, with the terms of both."""
     names: dict[str, float]
-    """Identifiers as written that the question seems to name, weighted likewise."""
+    """Identifiers that the question seems to name, as written, with weights like those of the terms."""
     paths: tuple[str, ...]
     dotted: tuple[str, ...]
+    """Dotted or `::`-separated names, such as module names."""
     frames: tuple[StackFrame, ...]
     kept: frozenset[str]
-    """Terms among those looked for that say nothing in other questions, but name something in this one."""
+    """Stop terms that are searched for nonetheless, because they name something in this question."""
     is_report: bool
-    """More than one line: a bug report or a request with a title."""
+    """Whether it has more than one line: a bug report or a request with a title."""
     is_question: bool
-    """It asks, rather than reports or requests: who asks may mean a test or a page as well as the code."""
+    """Whether it asks instead of reporting or requesting. The answer may then be a test or a documentation
+    page."""
     wanted: frozenset[str] = frozenset()
-    """Standings of files that were asked for by name, such as `docs`: they are not weighed down."""
+    """File categories that the user asked for, such as `docs`. They are not ranked lower."""
 
     def asks_for(self, *stems: str) -> bool:
+        """Return whether one of the stems is a term of the question."""
         return any(term in self.terms for term in stems)
 
 
 def parse_question(text: str) -> ParsedQuestion:
     text = _COMMENT.sub("", text[:MAX_QUESTION_CHARS].replace("\r", "")).strip()
     title, _, body = text.partition("\n")
-    places = _weighted_parts(title, body)
-    traced = tuple(find_stack_frames(text))
+    parts = _weighted_parts(title, body)
+    frames = tuple(find_stack_frames(text))
     is_report = bool(body.strip())
-    names = _weighted_names(places, traced, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
-    terms, spoken = _weighted_terms(places)
-    if kept := frozenset[str]() if is_report else _kept_stop_terms(names, title, alone=not terms):
-        terms, spoken = _weighted_terms(places, kept)
+    names = _weighted_names(parts, frames, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
+    terms, spoken = _weighted_terms(parts)
+    if kept := frozenset[str]() if is_report else _kept_stop_terms(names, title, has_terms=bool(terms)):
+        terms, spoken = _weighted_terms(parts, kept)
     return ParsedQuestion(
         text=text,
         terms=terms,
         spoken=spoken,
-        needles=_needles(places, terms),
         compounds=_joined_words(title),
         pairs=_word_pairs(title),
         names=names,
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
-        frames=traced,
+        frames=frames,
         kept=kept,
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
@@ -158,46 +113,36 @@ def parse_question(text: str) -> ParsedQuestion:
 
 
 def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:
-    """The text by weight, heaviest first."""
+    """Split the text into title, prose and code with the weight of each, heaviest first."""
     if not body.strip():
         return [(title, _PROSE_WEIGHT)]
     code = "\n".join(_CODE_BLOCK.findall(body))
     return [(title, _TITLE_WEIGHT), (_CODE_BLOCK.sub(" ", body), _PROSE_WEIGHT), (code, _CODE_WEIGHT)]
 
 
-def _kept_stop_terms(names: Iterable[str], title: str, *, alone: bool) -> frozenset[str]:
-    """What is written like a name, or else all there is if the question says nothing more."""
+def _kept_stop_terms(names: Iterable[str], title: str, *, has_terms: bool) -> frozenset[str]:
+    """Return chatter terms that are written like names, or all of them if the question has nothing else."""
     named = _chatter_terms(names)
-    return _chatter_terms(_WORD.findall(title)) if alone and not named else named
+    return named if has_terms or named else _chatter_terms(_WORD.findall(title))
 
 
-def _chatter_terms(found: Iterable[str]) -> frozenset[str]:
-    return frozenset(stem(word.lower()) for word in found) & CHATTER_TERMS
+def _chatter_terms(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(stem(word.lower()) for word in words) & CHATTER_TERMS
 
 
 def _weighted_terms(
-    places: list[tuple[str, float]], kept: frozenset[str] = frozenset()
+    parts: list[tuple[str, float]], kept: frozenset[str] = frozenset()
 ) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the weight of each term, and the word that each comes from."""
     vocabulary = Vocabulary(kept)
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     spoken: dict[str, str] = {}
-    for text, weight in places:
+    for text, weight in parts:
         for word in separate_words(_URL.sub(" ", text).encode()).split():
             for term in vocabulary[word].split():
-                found.setdefault(term, weight)
+                weights.setdefault(term, weight)
                 spoken.setdefault(term, word.decode(errors="replace"))
-    return found, spoken
-
-
-def _needles(places: list[tuple[str, float]], terms: dict[str, float]) -> frozenset[str]:
-    found: set[str] = set()
-    for word in {word for text, _ in places for word in separate_words(text.encode()).split()}:
-        pieces = split_identifier(word.decode(errors="replace"))
-        stems = {stem(piece) for piece in pieces} & terms.keys()
-        if not stems and len(pieces) > 1:
-            stems = {"_*".join(pieces)}
-        found |= stems
-    return frozenset(found)
+    return weights, spoken
 
 
 def _joined_words(title: str) -> frozenset[str]:
@@ -222,20 +167,70 @@ def _word_pairs(title: str) -> dict[str, tuple[str, str]]:
 
 
 def _weighted_names(
-    places: list[tuple[str, float]], traced: tuple[StackFrame, ...], stopped: frozenset[str]
+    parts: list[tuple[str, float]], frames: tuple[StackFrame, ...], stop_words: frozenset[str]
 ) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for text, weight in places:
-        named = [*_IDENTIFIER.findall(text), *_CALLED.findall(text)]
+    """Return what looks like a name: identifiers, calls, quoted words, and capitalised words of the title."""
+    weights: dict[str, float] = {}
+    for text, weight in parts:
+        names = [*_IDENTIFIER.findall(text), *_CALLED.findall(text)]
         for run in (*_QUOTED.findall(text), *_DOTTED.findall(text)):
-            named += _WORD.findall(run)
-        for name in named:
-            if len(name) > 2 and name.lower() not in stopped:
-                found.setdefault(name, weight)
-    head, weight = places[0]
-    for name in _CAPITALISED.findall(head):
-        found.setdefault(name, weight / 2)
-    for frame in traced:
+            names += _WORD.findall(run)
+        for name in names:
+            if len(name) > 2 and name.lower() not in stop_words:
+                weights.setdefault(name, weight)
+    title, weight = parts[0]
+    for name in _CAPITALISED.findall(title):
+        weights.setdefault(name, weight / 2)
+    for frame in frames:
         if len(frame.function) > 2:
-            found.setdefault(frame.function, _PROSE_WEIGHT)
-    return found
+            weights.setdefault(frame.function, _PROSE_WEIGHT)
+    return weights
+
+
+class StackFrame(NamedTuple):
+    """A line that a stack trace, a compiler or a test runner points at."""
+
+    path: str
+    line: int
+    function: str
+    """The bare name; empty if the trace does not contain it."""
+
+
+_TRACE_PATH = r"((?:[A-Za-z]:)?[\w.@~+/\\-]{1,300}\.[A-Za-z]\w{0,7})"
+_TRACE_NAME = r"([\w.$<>:~]{1,200})"
+_TRACE_FORMATS: tuple[tuple[re.Pattern[str], tuple[int, int, int]], ...] = (
+    # Python: File "a/b.py", line 3, in f
+    (re.compile(r'File "([^"\n]{1,300})", line (\d{1,7})(?:, in (\w{1,120}))?'), (1, 2, 3)),
+    # Java, Kotlin, JavaScript: at a.b.C.f(C.java:3), at async f (a/b.js:3:5)
+    (re.compile(rf"\bat (?:async |new )?{_TRACE_NAME} ?\((?:file://)?{_TRACE_PATH}:(\d{{1,7}})"), (2, 3, 1)),
+    # C#: at A.B.F(String s) in /a/b.cs:line 3
+    (re.compile(rf"\bat {_TRACE_NAME}\([^()\n]{{0,300}}\) in {_TRACE_PATH}:line (\d{{1,7}})"), (2, 3, 1)),
+    # Ruby: a/b.rb:3:in `f'
+    (re.compile(rf"{_TRACE_PATH}:(\d{{1,7}}):in [`'](?:block in )?{_TRACE_NAME}"), (1, 2, 3)),
+    # PHP: #0 /a/b.php(3): A\B->f(), and: in /a/b.php on line 3
+    (re.compile(rf"{_TRACE_PATH}\((\d{{1,7}})\): (?:[\w\\]{{1,200}}(?:->|::))?(\w{{1,120}})\("), (1, 2, 3)),
+    (re.compile(rf"\bin {_TRACE_PATH} on line (\d{{1,7}})()"), (1, 2, 3)),
+    # Go, Rust, C and others that name a line: /a/b.go:3 +0x1d, at src/a.rs:3:5, a.c:3: error
+    (re.compile(rf"(?<![\w/\\.:-]){_TRACE_PATH}:(\d{{1,7}})\b()"), (1, 2, 3)),
+)
+"""A regular expression for each form of trace, with the groups of path, line and function."""
+
+
+def find_stack_frames(text: str) -> list[StackFrame]:
+    """Return each line that is pointed at once, the outermost call first.
+
+    Python prints the outermost call first; the other languages print it last.
+    """
+    found: dict[tuple[str, int], tuple[int, StackFrame]] = {}
+    for pattern, (path, line, name) in _TRACE_FORMATS:
+        for match in pattern.finditer(text):
+            place = match[path].removeprefix("./"), int(match[line])
+            if place not in found:
+                found[place] = match.start(path), StackFrame(*place, _bare_name(match[name] or ""))
+    frames = [frame for _, frame in sorted(found.values())]
+    return frames if any(frame.path.endswith(".py") for frame in frames) else frames[::-1]
+
+
+def _bare_name(name: str) -> str:
+    last = re.split(r"\.|::", name)[-1]
+    return last if re.fullmatch(r"\w+", last) else ""

@@ -1,7 +1,7 @@
-"""The definitions of one file exactly, by its grammar: where each begins, ends, and what it belongs to.
+"""The exact definitions of one file, parsed with tree-sitter: where each begins and ends, and its owner.
 
-Only with the extra `code`, and only for a file that is looked at closely: parsing every file would cost
-several times what the whole index may. Without a grammar there is no answer, and the outline has to do.
+Needs the extra `code`. Callers parse only the few files of an answer: parsing every file would take several
+times as long as building the index. Without a grammar there is no result, and callers use the outline.
 """
 
 from __future__ import annotations
@@ -21,62 +21,61 @@ if TYPE_CHECKING:
 SymbolKind = Literal["type", "function", "value", "module"]
 
 MAX_PARSED_BYTES = 500_000
-"""Bytes; a larger text is data or generated."""
+"""Larger files are data or generated code."""
 _STEP_MICROSECONDS = 500_000
-"""For each of the two steps: hostile text of this size can take minutes, ordinary text a few milliseconds."""
+"""Time limit for parsing and for the query. Hostile text can take minutes, ordinary text a few milliseconds.
+"""
 _MAX_MATCHES = 4_000
 _DECLARATORS = ("pointer_declarator", "reference_declarator", "parenthesized_declarator")
 _ENCLOSING_NODES = ("decorated_definition", "template_declaration", "export_statement", "lexical_declaration")
-"""What stands around a definition and begins before it."""
+"""Nodes around a definition that begin before it."""
 
 
 class Symbol(NamedTuple):
     name: str
-    sort: SymbolKind
+    kind: SymbolKind
     line: int
-    """The line that names it. Lines count from 1."""
+    """The line with the name. Lines count from 1."""
     top: int
-    """Its first line, decorators included."""
+    """The first line, decorators included."""
     end: int
-    """Its last line."""
+    """The last line."""
     owner: str | None
-    """The type it belongs to, if it is inside one."""
+    """The type that contains it, if any."""
     is_local: bool
-    """Whether it is inside a function."""
+    """Whether it is defined inside a function."""
 
 
 def exact_symbols(path: str, data: bytes) -> tuple[Symbol, ...] | None:
-    """In the order of the file, those inside others after them; None where no grammar can tell."""
+    """Return the definitions in the order of the file; None if there is no grammar or parsing fails."""
     grammar = grammar_for(path)
     if grammar is None or len(data) > MAX_PARSED_BYTES:
         return None
-    ready = _load_grammar(grammar)
-    return None if ready is None else _parse(*ready, data)
+    loaded = load_grammar(grammar)
+    return None if loaded is None else _parse(*loaded, data)
 
 
 @functools.lru_cache(maxsize=32)
-def _load_grammar(grammar: Grammar) -> tuple[Language, Query] | None:
-    """None if the grammar is not installed, or is of a version that the library or the query does not fit."""
+def load_grammar(grammar: Grammar) -> tuple[Language, Query] | None:
+    """Load a grammar.
+
+    None if it is not installed, or if its version does not fit the library or the query.
+    """
     try:
         import tree_sitter
 
-        made = getattr(importlib.import_module(grammar.module), grammar.function)
-        language = tree_sitter.Language(made())  # pyright: ignore[reportDeprecated]
+        load = getattr(importlib.import_module(grammar.module), grammar.function)
+        language = tree_sitter.Language(load())  # pyright: ignore[reportDeprecated]
         return language, tree_sitter.Query(language, grammar.query)
     except (ImportError, AttributeError, ValueError, TypeError):
         return None
-
-
-def forget() -> None:
-    """Look again at what is installed."""
-    _load_grammar.cache_clear()
 
 
 def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] | None:
     from tree_sitter import Parser, QueryCursor
 
     with warnings.catch_warnings():
-        # The newer way, a callback, crashes the process; this one is announced to go, so the version is held.
+        # The newer progress callback crashes the process. This way is deprecated, so the version is pinned.
         warnings.simplefilter("ignore", DeprecationWarning)
         parser = Parser(language, timeout_micros=_STEP_MICROSECONDS)  # pyright: ignore[reportDeprecated]
         cursor = QueryCursor(  # pyright: ignore[reportDeprecated]
@@ -86,34 +85,36 @@ def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] 
         tree = parser.parse(data)
     except ValueError:
         return None
-    began = time.monotonic()
+    started = time.monotonic()
     found = cursor.matches(tree.root_node)
-    if (time.monotonic() - began) * 1e6 >= _STEP_MICROSECONDS:
-        return None  # it stopped without a word, and what it found is not all
+    if (time.monotonic() - started) * 1e6 >= _STEP_MICROSECONDS:
+        return None  # the query stopped without an error, and its matches are incomplete
     return _build_symbols([_SymbolNodes.of(captures) for _, captures in found[:_MAX_MATCHES]], data)
 
 
 class _SymbolNodes(NamedTuple):
+    """The syntax nodes of one match of the query."""
+
     start: int
     end: int
-    sort: str
+    kind: str
     name: Node
     whole: Node
 
     @classmethod
     def of(cls, captures: dict[str, list[Node]]) -> _SymbolNodes:
         name = captures.pop("name")[0]
-        sort, nodes = next(iter(captures.items()))
+        kind, nodes = next(iter(captures.items()))
         whole = nodes[0]
-        if sort == "named":
-            sort, whole = "function", _definition_of_declarator(whole)
+        if kind == "named":
+            kind, whole = "function", _definition_of_declarator(whole)
         while (around := whole.parent) is not None and around.type in _ENCLOSING_NODES:
             whole = around
-        return cls(whole.start_byte, whole.end_byte, sort, name, whole)
+        return cls(whole.start_byte, whole.end_byte, kind, name, whole)
 
 
 def _definition_of_declarator(node: Node) -> Node:
-    """C puts the name inside what declares it; the definition is further out."""
+    """Return the definition around a declarator: in C the name is nested inside declarators."""
     around = node.parent
     while around is not None and around.type in _DECLARATORS:
         around = around.parent
@@ -131,15 +132,15 @@ def _build_symbols(found: Sequence[_SymbolNodes], data: bytes) -> tuple[Symbol, 
         around = [(end, symbol) for end, symbol in around if end > one.start]
         name = data[one.name.start_byte : one.name.end_byte].decode(errors="replace")
         inside = around[-1][1] if around else None
-        owner = _go_receiver(one.whole, data) or (inside.name if inside and inside.sort == "type" else None)
+        owner = _go_receiver(one.whole, data) or (inside.name if inside and inside.kind == "type" else None)
         symbol = Symbol(
             name,
-            cast(SymbolKind, one.sort),
+            cast(SymbolKind, one.kind),
             one.name.start_point.row + 1,
             one.whole.start_point.row + 1,
             _last_line(one.whole),
             owner,
-            inside is not None and inside.sort == "function",
+            inside is not None and inside.kind == "function",
         )
         symbols.append(symbol)
         around.append((one.end, symbol))
@@ -147,16 +148,16 @@ def _build_symbols(found: Sequence[_SymbolNodes], data: bytes) -> tuple[Symbol, 
 
 
 def _last_line(node: Node) -> int:
-    """A node that takes its newline along ends on the line before."""
+    """Return the last line of a node. A node that includes its newline ends on the line before."""
     row, column = node.end_point
     return max(row + (column > 0), node.start_point.row + 1)
 
 
 def _go_receiver(node: Node, data: bytes) -> str | None:
-    """Go names the type that a method belongs to beside the method."""
+    """Return the type of a Go method, which is named beside the method."""
     receiver = node.child_by_field_name("receiver") if node.type == "method_declaration" else None
     if receiver is None:
         return None
-    said = data[receiver.start_byte : receiver.end_byte].decode(errors="replace")
-    named = said.strip("()").partition("[")[0].split()
+    text = data[receiver.start_byte : receiver.end_byte].decode(errors="replace")
+    named = text.strip("()").partition("[")[0].split()
     return named[-1].lstrip("*") if named else None

@@ -1,7 +1,8 @@
-"""Words of code and of questions: identifiers split into stems. Knows nothing of files.
+"""The terms of code and questions: identifiers split into words, and words reduced to stems.
 
-A stem is always a prefix of the word it came from, so a plain substring search for the stem
-finds every line that can hold the word. Cold answers rely on that: ripgrep narrows by stems."""
+A stem is always a prefix of its word, so a plain substring search for the stem finds every line that can
+contain the word. Scans rely on this: ripgrep searches for stems. Knows nothing of files.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +12,12 @@ from typing import NamedTuple
 
 _WORD_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _ASCII_WORD_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-"""What the other finds in ASCII, in two thirds of its time."""
+"""Finds the same parts in ASCII as `_WORD_PART`, in two thirds of the time."""
 
 _MIN_STEM = 3
 _MIN_AT_STEM = 4
 _MAX_WORD_BYTES = 64
-"""Bytes; longer ones are data: hashes, encoded images."""
-
+"""Longer words are data, such as hashes and encoded images."""
 
 _AT_SUFFIXES = ("ations", "ation", "ators", "ator", "ating", "ated", "ate")
 _VERB_SUFFIXES = ("ing", "ed")
@@ -25,12 +25,15 @@ _OTHER_SUFFIXES = ("ion", "able", "ible", "ment", "ive", "ly", "er", "or")
 
 
 def stem(word: str) -> str:
-    """A word in lower case without inflection: `retries` and `retry`, `validation` and `validator` agree."""
+    """Return a lower-case word without its inflection.
+
+    `retries` and `retry` have the same stem, as do `validation` and `validator`.
+    """
     if len(word) <= _MIN_STEM or not word.isascii():
         return word
     if word[-1] == "s":
         word = _without_plural(word)
-    # Asking for all suffixes at once is fast, and most words have none.
+    # Testing for all suffixes at once is fast, and most words have none.
     if word.endswith(_AT_SUFFIXES) and (short := _without_suffix(word, _AT_SUFFIXES, _MIN_AT_STEM)):
         return short
     if word.endswith(_VERB_SUFFIXES):
@@ -43,7 +46,7 @@ def stem(word: str) -> str:
 
 
 def _without_suffix(word: str, suffixes: tuple[str, ...], shortest: int) -> str:
-    """Without the first suffix that leaves enough; empty if none does."""
+    """Remove the first suffix that leaves at least `shortest` letters; empty if none does."""
     for suffix in suffixes:
         if word.endswith(suffix) and len(word) - len(suffix) >= shortest:
             return word[: -len(suffix)]
@@ -61,6 +64,7 @@ def _without_plural(word: str) -> str:
 
 
 def _without_double_letter(word: str) -> str:
+    """Remove a doubled last letter: `stopp`, from `stopped`, becomes `stop`."""
     if len(word) > _MIN_STEM and word[-1] == word[-2] and word[-1] not in "lsz":
         return word[:-1]
     return word
@@ -91,18 +95,28 @@ def _with_stems(text: str) -> frozenset[str]:
 
 
 CHATTER_TERMS = _with_stems(_CHATTER_WORDS)
-"""What people say around a question, and also what they call things: `Version`, `Result`, `find`."""
+"""What people write around a question, but also use as names: `Version`, `Result`, `find`."""
 STOP_TERMS = _with_stems(_STOP_WORDS) | CHATTER_TERMS
-"""Found nowhere and looked for nowhere: they would match everything."""
+"""Terms that are neither indexed nor searched for, because they would match everything."""
 
 
 def split_identifier(identifier: str) -> list[str]:
-    """`getHTTPResponse_code` as `get`, `http`, `response`, `code`."""
+    """Split `getHTTPResponse_code` into `get`, `http`, `response`, `code`."""
     return [part.lower() for part in _WORD_PART.findall(identifier)]
 
 
+_SPACE_FOR_NON_WORD_BYTES = bytes(
+    byte if byte >= 128 or chr(byte).isalnum() or chr(byte) == "_" else ord(" ") for byte in range(256)
+)
+
+
+def separate_words(data: bytes) -> bytes:
+    """Replace every byte that belongs to no identifier by a space, so that `split()` gives the words."""
+    return data.translate(_SPACE_FOR_NON_WORD_BYTES)
+
+
 class _StemCache(dict[str, str]):
-    """Part in lower case to its stem; one that says nothing has none."""
+    """Maps a lower-case word part to its stem, or to an empty string for a stop term."""
 
     def __init__(self, kept: Collection[str]) -> None:
         super().__init__()
@@ -115,9 +129,9 @@ class _StemCache(dict[str, str]):
 
 
 class Vocabulary(dict[bytes, str]):
-    """A word as it stands in a file to what it is found by, each worked out once.
+    """Maps a word as written in a file to its terms, separated by spaces. Computes each word once.
 
-    The terms are the stems of the word's parts and, when there are several, the whole; space between.
+    The terms are the stems of the word's parts and, if there are several parts, all parts joined.
     """
 
     def __init__(self, kept: Collection[str] = ()) -> None:
@@ -131,104 +145,94 @@ class Vocabulary(dict[bytes, str]):
         elif word.isalpha() and (word.islower() or word.istitle() or word.isupper()):
             terms = self._stem_of(word.decode().lower())
         else:
-            terms = self._of_parts(word)
+            terms = self._terms_of_parts(word)
         self[word] = terms
         return terms
 
-    def _of_parts(self, word: bytes) -> str:
+    def _terms_of_parts(self, word: bytes) -> str:
         identifier = word.decode(errors="replace")
         if word.islower() and word.replace(b"_", b"").isalpha():
-            pieces = identifier.strip("_").split("_")  # what an expression would find, several times as fast
+            parts = identifier.strip("_").split(
+                "_"
+            )  # the same parts as the regex finds, several times as fast
         else:
-            part = _ASCII_WORD_PART if identifier.isascii() else _WORD_PART
-            pieces = " ".join(part.findall(identifier)).lower().split()
-        if len(pieces) < 2:
-            return self._stem_of(pieces[0]) if pieces else ""
-        found = dict.fromkeys(map(self._stem_of, pieces))
-        # Of its pieces alone: a space beyond ASCII, which belongs to none, would part the terms.
-        found["".join(pieces)] = None
+            pattern = _ASCII_WORD_PART if identifier.isascii() else _WORD_PART
+            parts = " ".join(pattern.findall(identifier)).lower().split()
+        if len(parts) < 2:
+            return self._stem_of(parts[0]) if parts else ""
+        found = dict.fromkeys(map(self._stem_of, parts))
+        # Joined from its parts: the word may contain a space beyond ASCII, which would split the terms.
+        found["".join(parts)] = None
         found.pop("", None)
         return " ".join(found)
 
-    def distinct(self, text: str) -> str:
-        """The terms of a name or a path, every one once."""
+    def distinct_terms(self, text: str) -> str:
+        """Return the distinct terms of a name or a path, separated by spaces."""
         if text.isidentifier():
-            return self[text.encode()]  # one word, as most names are
-        return " ".join(
-            dict.fromkeys(" ".join(map(self.__getitem__, separate_words(text.encode()).split())).split())
-        )
-
-
-_SPACE_FOR_NON_WORD_BYTES = bytes(
-    byte if byte >= 128 or chr(byte).isalnum() or chr(byte) == "_" else ord(" ") for byte in range(256)
-)
-
-
-def separate_words(data: bytes) -> bytes:
-    """`data` with a space for every byte that belongs to no identifier; `split()` gives the words."""
-    return data.translate(_SPACE_FOR_NON_WORD_BYTES)
+            return self[text.encode()]  # a single word, as most names are
+        words = separate_words(text.encode()).split()
+        return " ".join(dict.fromkeys(" ".join(map(self.__getitem__, words)).split()))
 
 
 class QueryTerms(dict[bytes, tuple[str, ...]]):
-    """A word as it stands in a file to those of its terms that a question has; for most words none."""
+    """Maps a word as written in a file to those of its terms that a question has; for most words none."""
 
     def __init__(self, terms: Collection[str], kept: Collection[str] = ()) -> None:
+        """`kept` are stop terms that count nonetheless."""
         super().__init__()
-        self._asked = frozenset(terms)
+        self._wanted = frozenset(terms)
         self.vocabulary = Vocabulary(kept)
-        self._any = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
-        self._any_bytes = re.compile(self._any.pattern.encode())
+        self._any_term = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
+        self._any_term_bytes = re.compile(self._any_term.pattern.encode())
 
     def __missing__(self, word: bytes) -> tuple[str, ...]:
         found: tuple[str, ...] = ()
-        # Without underscores and in lower case a word holds all of its terms, so most are told at a glance.
-        if not word.isascii() or self._any_bytes.search(word.replace(b"_", b"").lower()):
-            found = tuple(term for term in self.vocabulary[word].split() if term in self._asked)
+        # In lower case and without underscores, a word contains its terms: one search rules out most words.
+        if not word.isascii() or self._any_term_bytes.search(word.replace(b"_", b"").lower()):
+            found = tuple(term for term in self.vocabulary[word].split() if term in self._wanted)
         self[word] = found
         return found
 
-    def within(self, text: str) -> tuple[str, ...]:
-        """The asked terms of a name or a path, each once."""
-        if not self._any.search(text.replace("_", "").lower()):
+    def distinct_terms(self, text: str) -> tuple[str, ...]:
+        """Return the distinct terms of the question in a name or a path."""
+        if not self._any_term.search(text.replace("_", "").lower()):
             return ()
-        return tuple(
-            dict.fromkeys(term for word in separate_words(text.encode()).split() for term in self[word])
-        )
+        words = separate_words(text.encode()).split()
+        return tuple(dict.fromkeys(term for word in words for term in self[word]))
 
-
-# MERGED path_words: Which files have a term in their name or in their folders.
 
 NAME_MARK, FOLDER_MARK = ".", "/"
-"""Before a term that an index keeps of a path."""
+"""Put before a term of a path in an index, to tell it from the words of the text."""
 
 
 class PathTerms(NamedTuple):
-    """Term to files; a term that is missing is in none."""
+    """Which files have a term in their path. A term that is missing is in no path."""
 
     in_name: Mapping[str, Collection[int]]
     in_folders: Mapping[str, Collection[int]]
 
 
+def find_path_terms(paths: Sequence[str], query: QueryTerms) -> PathTerms:
+    """Find the terms of a question in paths. Files are numbered by their position in `paths`."""
+    in_name: dict[str, list[int]] = {}
+    in_folders: dict[str, list[int]] = {}
+    terms_by_folder: dict[str, tuple[str, ...]] = {}
+    for file, path in enumerate(paths):
+        for term in query.distinct_terms(name_without_suffix(path)):
+            in_name.setdefault(term, []).append(file)
+        folder = folder_part(path)
+        if folder not in terms_by_folder:
+            terms_by_folder[folder] = query.distinct_terms(folder)
+        for term in terms_by_folder[folder]:
+            in_folders.setdefault(term, []).append(file)
+    return PathTerms(in_name, in_folders)
+
+
 def name_without_suffix(path: str) -> str:
-    """Without its last suffix."""
+    """Return the file name of a path without its last suffix."""
     name = path.rpartition("/")[2]
     return name.rpartition(".")[0] or name
 
 
 def folder_part(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def find_path_terms(paths: Sequence[str], asked: QueryTerms) -> PathTerms:
-    in_name: dict[str, list[int]] = {}
-    in_folders: dict[str, list[int]] = {}
-    of_folders: dict[str, tuple[str, ...]] = {}
-    for file, path in enumerate(paths):
-        for term in asked.within(name_without_suffix(path)):
-            in_name.setdefault(term, []).append(file)
-        folders = folder_part(path)
-        if folders not in of_folders:
-            of_folders[folders] = asked.within(folders)
-        for term in of_folders[folders]:
-            in_folders.setdefault(term, []).append(file)
-    return PathTerms(in_name, in_folders)

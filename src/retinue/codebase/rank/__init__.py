@@ -1,4 +1,4 @@
-"""TODO."""
+"""Ranks files by the evidence and locates the places that answer a question."""
 
 from typing import TYPE_CHECKING
 

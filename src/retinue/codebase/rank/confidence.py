@@ -1,6 +1,8 @@
-"""How far the first place can be trusted: it must lead clearly, and with a good score of its own.
+"""How far the first place of an answer can be trusted, and which names of the question no file has.
 
-Calibrated on four sets of questions, reports and commits; docs/decisions/retrieval.md has the figures."""
+Trust requires that the first place leads clearly and has a good score itself. The limits are calibrated on
+four sets of questions, reports and commits; docs/decisions/retrieval.md has the figures.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from retinue.codebase.index import Evidence
 from retinue.codebase.parse import ParsedQuestion
 from retinue.codebase.rank.ranking import Ranking
 
-# MERGED missing: Names that a question mentions and no file has, with names that come near.
+ConfidenceLevel = Literal["low", "med", "high"]
+
+HIGH_LEAD, MED_LEAD = 0.20, 0.04
+HIGH_SCORE = 0.45
+"""A file can reach about 1.1. The lead is a difference of scores, not a ratio: small scores are all close."""
 
 _MAX_SIMILAR = 3
 _MIN_SIMILARITY = 0.75
@@ -21,14 +27,43 @@ _MIN_SIMILARITY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
+class RankingConfidence:
+    level: ConfidenceLevel
+    lead: float
+    """How far the score of the first place is above that of the second."""
+    coverage: float
+    """The weight of the terms that the first place contains, as a share of the weight of all terms."""
+
+
+@dataclass(frozen=True, slots=True)
 class MissingName:
     name: str
     near: tuple[str, ...]
-    """Defined names that look like it, most alike first."""
+    """Defined names that are similar, most similar first."""
+
+
+def confidence_of(ranking: Ranking, missing: Sequence[MissingName]) -> RankingConfidence:
+    """Judge the first place. `missing` are the names of the question that no file contains."""
+    best = ranking.best
+    if not best:
+        return RankingConfidence("low", 0.0, 0.0)
+    lead = best[0].score - (best[1].score if len(best) > 1 else 0.0)
+    total = sum(ranking.weights.values())
+    covered = sum(weight for term, weight in ranking.weights.items() if best[0].file in ranking.counts[term])
+    coverage = covered / total if total else 0.0
+    is_named = any(best[0].file in ranking.signals[name] for name in ("mentioned", "traced", "defined"))
+    if missing and not is_named:
+        return RankingConfidence("low", lead, coverage)
+    if lead >= HIGH_LEAD and best[0].score >= HIGH_SCORE:
+        return RankingConfidence("high", lead, coverage)
+    return RankingConfidence("med" if lead >= MED_LEAD else "low", lead, coverage)
 
 
 def missing_names(question: ParsedQuestion, evidence: Evidence, ranking: Ranking) -> tuple[MissingName, ...]:
-    """In the order of the question. Only names that look like code: any other word may be plain language."""
+    """Return the names of the question that no file contains, in the order of the question.
+
+    Only names that look like code count: any other word may be plain language.
+    """
     absent = [name for name in question.names if _looks_like_code(name) and not _occurs(name, evidence)]
     if not absent:
         return ()
@@ -37,9 +72,12 @@ def missing_names(question: ParsedQuestion, evidence: Evidence, ranking: Ranking
 
 
 def similar_names(name: str, defined: Sequence[str]) -> tuple[str, ...]:
-    """Those without enough letters of the name are left out first: comparing in earnest is slow."""
-    foreign = bytes(set(range(256)).difference(f"{name}\n".encode()))
-    shared = "\n".join(defined).encode().translate(None, foreign).split(b"\n")
+    """Return the defined names that are most similar to `name`.
+
+    Names that share too few letters with it are dropped first, because the real comparison is slow.
+    """
+    other_bytes = bytes(set(range(256)).difference(f"{name}\n".encode()))
+    shared = "\n".join(defined).encode().translate(None, other_bytes).split(b"\n")
     possible = [
         other
         for other, letters in zip(defined, shared, strict=False)
@@ -55,38 +93,3 @@ def _looks_like_code(name: str) -> bool:
 def _occurs(name: str, evidence: Evidence) -> bool:
     whole = name.replace("_", "").lower()
     return bool(evidence.counts.get(whole)) if whole in evidence.counts else True
-
-
-ConfidenceLevel = Literal["low", "med", "high"]
-
-
-@dataclass(frozen=True, slots=True)
-class RankingConfidence:
-    level: ConfidenceLevel
-    lead: float
-    """How far the first place's score is above the second's."""
-    coverage: float
-    """The share of what the question's terms are worth that the first place has."""
-
-
-HIGH_LEAD, MED_LEAD = 0.20, 0.04
-HIGH_SCORE = 0.45
-"""Of about 1.1 that a file could have. A lead in score and not in share of it: small scores are all near."""
-
-
-def confidence_of(
-    question: ParsedQuestion, ranking: Ranking, missing: Sequence[MissingName]
-) -> RankingConfidence:
-    best = ranking.best
-    if not best:
-        return RankingConfidence("low", 0.0, 0.0)
-    lead = best[0].score - (best[1].score if len(best) > 1 else 0.0)
-    worth = sum(ranking.weights.values())
-    had = sum(weight for term, weight in ranking.weights.items() if best[0].file in ranking.counts[term])
-    coverage = had / worth if worth else 0.0
-    named = any(best[0].file in ranking.signals[name] for name in ("said", "traced", "defined"))
-    if missing and not named:
-        return RankingConfidence("low", lead, coverage)
-    if lead >= HIGH_LEAD and best[0].score >= HIGH_SCORE:
-        return RankingConfidence("high", lead, coverage)
-    return RankingConfidence("med" if lead >= MED_LEAD else "low", lead, coverage)

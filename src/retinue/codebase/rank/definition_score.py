@@ -1,4 +1,4 @@
-"""What the definitions of the shortlisted files say of a question, and on which line each says it best."""
+"""Scores the definitions of the shortlisted files, and finds the line of each file that answers best."""
 
 from __future__ import annotations
 
@@ -11,45 +11,51 @@ from retinue.codebase.index import FileDetail
 from retinue.codebase.parse import ParsedQuestion
 
 K1, B = 1.2, 0.75
+"""The parameters of BM25."""
 _TYPICAL_CHUNK_BYTES = 900.0
-"""An ordinary definition; lengths are judged against it."""
 _COUNTED_CHUNKS = 10
 _DEFINITION_SIGNALS = ("chunk", "chunks", "symbols", "defined", "compound", "pairs")
 
 SignalValues = dict[int, float]
-"""File to value; a file that is missing has none."""
+"""The value of a signal for each file. Missing files have none."""
 
 
-def length_damping(lengths: Iterable[int], ordinary: float) -> list[float]:
-    """BM25's: `count * (K1 + 1) / (count + damping)` grows ever slower, and slower still in a long text."""
-    return [K1 * (1 - B + B * (length / ordinary)) for length in lengths]
+def length_damping(lengths: Iterable[int], typical: float) -> list[float]:
+    """Return BM25's damping for each length.
+
+    In `count * (K1 + 1) / (count + damping)`, further occurrences add less and less, and less in a long text.
+    """
+    return [K1 * (1 - B + B * (length / typical)) for length in lengths]
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionScores:
     signals: dict[str, SignalValues]
     lines: dict[int, int]
+    """The line of each file that answers best."""
 
 
 def score_definitions(
     question: ParsedQuestion,
     details: Mapping[int, FileDetail],
     weights: Mapping[str, float],
-    telling: Mapping[str, float],
+    selective: Mapping[str, float],
     paths: Mapping[int, str],
 ) -> DefinitionScores:
-    """`telling` are those of the terms whose places count."""
-    mentioned = {file: sorted(detail.name_terms.keys() & question.names) for file, detail in details.items()}
-    rivals = Counter(name for of_file in mentioned.values() for name in of_file)
-    flat = {file: _flat_names(detail, paths[file]) for file, detail in details.items()}
-    pairs = _pair_weights(question, weights, "\n".join(flat.values()))
+    """Score the definitions of some files. Only `selective` terms count inside chunks."""
+    defined_names = {
+        file: sorted(detail.name_terms.keys() & question.names) for file, detail in details.items()
+    }
+    definers = Counter(name for of_file in defined_names.values() for name in of_file)
+    flat_names = {file: _flat_names(detail, paths[file]) for file, detail in details.items()}
+    pairs = _pair_weights(question, weights, "\n".join(flat_names.values()))
     signals: dict[str, SignalValues] = {name: {} for name in _DEFINITION_SIGNALS}
     lines: dict[int, int] = {}
     fits = _name_fits(details.values(), weights)
     for file, detail in details.items():
-        scores = _chunk_scores(detail, telling)
+        scores = _chunk_scores(detail, selective)
         if scores:
-            # Chunks in order first: sorting is stable, so of equals the first comes first.
+            # Sort by position first: the second sort is stable, so the first of equal chunks stays first.
             best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:_COUNTED_CHUNKS]
             signals["chunk"][file] = scores[best[0]]
             signals["chunks"][file] = sum(scores[chunk] / (place + 1) for place, chunk in enumerate(best))
@@ -58,21 +64,22 @@ def score_definitions(
             [fits[terms] for terms in detail.name_terms.values() if terms in fits], reverse=True
         )[:3]:
             signals["symbols"][file] = sum(value / 2**place for place, value in enumerate(symbols))
-        if named := mentioned[file]:
-            shares = [question.names[name] / rivals[name] ** 0.5 * _name_weight(name) for name in named]
+        if names := defined_names[file]:
+            shares = [question.names[name] / definers[name] ** 0.5 * _name_weight(name) for name in names]
             signals["defined"][file] = sum(shares)
-            lines[file] = _line_of(detail, named[shares.index(max(shares))])
-        if compounds := len(question.compounds.intersection(flat[file].split("\n"))):
+            best_name = names[shares.index(max(shares))]
+            lines[file] = detail.lines[detail.names.index(best_name)]
+        if compounds := len(question.compounds.intersection(flat_names[file].split("\n"))):
             signals["compound"][file] = float(compounds)
-        if inside := {terms: worth for pair, (terms, worth) in pairs.items() if pair in flat[file]}:
-            signals["pairs"][file] = sum(inside.values())
+        if found := {terms: weight for pair, (terms, weight) in pairs.items() if pair in flat_names[file]}:
+            signals["pairs"][file] = sum(found.values())
     return DefinitionScores(signals, lines)
 
 
 def _pair_weights(
     question: ParsedQuestion, weights: Mapping[str, float], names: str
 ) -> dict[str, tuple[tuple[str, str], float]]:
-    """Neighbours in the question that are neighbours in some name, with what both words are worth."""
+    """Return the neighbouring words of the question that are neighbours in some name, with their weight."""
     worth = {terms: sum(weights.get(term, 0.0) for term in terms) for terms in question.pairs.values()}
     return {
         pair: (terms, worth[terms])
@@ -82,22 +89,22 @@ def _pair_weights(
 
 
 def _name_weight(name: str) -> float:
-    """`__init__` is defined everywhere."""
+    """Return a low weight for names such as `__init__`, which are defined everywhere."""
     return 0.3 if name.startswith("__") else 1.0
 
 
-def _line_of(detail: FileDetail, name: str) -> int:
-    return detail.lines[detail.names.index(name)]
-
-
 def _flat_names(detail: FileDetail, path: str) -> str:
-    """Every defined name and the file's own, a line each, in lower case and without underscores."""
-    own = path.rpartition("/")[2].partition(".")[0].replace("-", "")
-    return "\n".join([*detail.name_terms, own]).replace("_", "").lower()
+    """Return all defined names and the file's name, one per line, in lower case and without underscores."""
+    file_name = path.rpartition("/")[2].partition(".")[0].replace("-", "")
+    return "\n".join([*detail.name_terms, file_name]).replace("_", "").lower()
 
 
 def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> dict[str, float]:
-    """How well names fit, by their terms: those asked for, times the share they are of all. Most do not."""
+    """Return how well defined names fit the question, by their terms. Names without a wanted term are left
+    out.
+
+    The fit is the weight of the wanted terms, times their share of all terms of the name.
+    """
     fits: dict[str, float] = {}
     has_none = weights.keys().isdisjoint
     for terms in set[str]().union(*(detail.name_terms.values() for detail in details)):
@@ -109,7 +116,7 @@ def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> d
 
 
 def _chunk_scores(detail: FileDetail, weights: Mapping[str, float]) -> dict[int, float]:
-    """BM25 over the definitions of one file."""
+    """Return the BM25 score of each chunk of one file that contains a term."""
     scores: dict[int, float] = {}
     damping = length_damping(map(sub, detail.starts[1:], detail.starts), _TYPICAL_CHUNK_BYTES)
     full = K1 + 1

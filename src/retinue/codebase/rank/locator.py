@@ -1,6 +1,7 @@
-"""The places that answer a question, best first: from an index where one is kept and true, or from a scan.
+"""Locates the places that answer a question, best first: from the index if it is current, or from a scan.
 
-Both give the same answer. A scan serves the first question; `prepare` makes the index for the next ones.
+Both give the same answer. A scan serves the first question; `update_index` builds the index for the next
+ones.
 """
 
 from __future__ import annotations
@@ -32,21 +33,24 @@ from retinue.codebase.search import Ripgrep, find_ripgrep
 from retinue.core import InvalidInput, Stop
 
 MAX_CHANGED_FILES = 200
-"""Files; with more to read again, a scan answers sooner."""
+"""With more changed files to read, a scan answers sooner than the index."""
 
 _RETRY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
 _BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-"""Kinds of failure, in the lowest byte of SQLite's codes: another process is at it."""
+"""Errors that say another process uses the index, in the lowest byte of SQLite's codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
+    """A file that answers the question, with the best line of it."""
+
     entry: FileEntry
     line: int
     """The definition that answers best, counted from 1."""
     score: float
-    """Comparable within one answer."""
+    """Comparable only within one answer."""
     why: tuple[str, ...]
+    """Short reasons, strongest first."""
     kind: FileKind
 
     @property
@@ -56,18 +60,21 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Located:
+    """The answer to a question."""
+
     places: tuple[Place, ...]
+    """Best first."""
     confidence: RankingConfidence
     missing: tuple[MissingName, ...]
     """Names that the question mentions and no file has."""
     files: int
     """How many files were considered."""
     too_large: int
-    """How many of them were not read."""
+    """How many of them were too large to be read."""
 
 
 class Locator:
-    """Safe to call from many threads: each call opens the index for itself."""
+    """Answers questions about one codebase. Thread-safe: each call opens the index itself."""
 
     def __init__(
         self,
@@ -75,40 +82,43 @@ class Locator:
         index_folder: Path | None = None,
         ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
     ) -> None:
-        """Without a folder there is no index, and every answer comes from a scan."""
+        """If `index_folder` is None, there is no index, and every answer comes from a scan."""
         self._codebase = codebase
         self._folder = index_folder
         self._ripgrep = ripgrep
-        self._is_damaged = False
-        self.is_behind = index_folder is not None
-        """Whether `prepare` would save the next question work, as far as the last one could tell."""
+        self._has_corrupt_row = False
+        self.index_is_out_of_date = index_folder is not None
+        """Whether the last question found that `update_index` would save work."""
         self.files = 0
-        """How many the last question considered."""
+        """How many files the last question considered."""
 
     def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
-        asked = parse_question(question) if isinstance(question, str) else question
-        if not asked.text:
+        """Return at most `limit` places. Raises InvalidInput, and what `stop` raises."""
+        parsed = parse_question(question) if isinstance(question, str) else question
+        if not parsed.text:
             raise InvalidInput("the question is empty", hint="ask where or how something is done")
         if limit < 1:
             raise InvalidInput(f"the limit must be at least 1, not {limit}")
-        found = self._from_index(asked, limit, stop) or self._from_scan(asked, limit, stop)
-        self.files = found.files
-        return found
+        located = self._locate_with_index(parsed, limit, stop) or self._locate_with_scan(parsed, limit, stop)
+        self.files = located.files
+        return located
 
-    def prepare(self, stop: Stop) -> bool:
-        """Make or renew the index, a damaged one from nothing; False if there is none to be had."""
-        if self._is_damaged:
-            self._discard()
-        return self._folder is not None and (self._update(stop) or (self._discard() and self._update(stop)))
+    def update_index(self, stop: Stop) -> bool:
+        """Build or update the index, and rebuild a damaged one. Return False if that is not possible."""
+        if self._has_corrupt_row:
+            self._discard_if_damaged()
+        return self._folder is not None and (
+            self._update(stop) or (self._discard_if_damaged() and self._update(stop))
+        )
 
     def _update(self, stop: Stop) -> bool:
-        """Others may make it at the same moment, and not every wait of SQLite's is patient: try again."""
+        """Update the index. Tries again while another process uses it: SQLite does not always wait itself."""
         for pause in _RETRY_PAUSES_S:
             try:
                 return self._update_once(stop)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF not in _BUSY_CODES:
-                    return False  # a full disk is still full a moment later
+                    return False  # trying again does not help against a full disk
                 time.sleep(pause)
             except (sqlite3.Error, OSError):
                 return False
@@ -126,81 +136,80 @@ class Locator:
         remove_unused_indexes(self._folder)
         return True
 
-    def _discard(self) -> bool:
-        """Remove an index that is no database any more. One that is merely busy is left alone."""
+    def _discard_if_damaged(self) -> bool:
+        """Remove a damaged index. Return whether it was removed."""
         if self._folder is None:
             return False
         try:
-            discarded = discard_if_damaged(self._folder, self._codebase, certainly=self._is_damaged)
+            discarded = discard_if_damaged(
+                self._folder, self._codebase, has_corrupt_row=self._has_corrupt_row
+            )
         except OSError:
             return False
-        self._is_damaged = False
+        self._has_corrupt_row = False
         return discarded
 
-    def _from_index(self, asked: ParsedQuestion, limit: int, stop: Stop) -> Located | None:
-        """None if there is no index yet, it cannot be used, or much would have to be read again."""
+    def _locate_with_index(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located | None:
+        """Answer from the index. None if there is none, it cannot be used, or too many files changed."""
         if self._folder is None:
             return None
         try:
             if not index_exists(self._folder, self._codebase):
-                return None  # a question makes none, not even an empty one
-            if asked.kept:
-                self.is_behind = False
-                return None  # no index holds stop terms: they would be the largest part of it
+                return None  # a question never creates an index
+            if question.kept:
+                self.index_is_out_of_date = False
+                return None  # no index has stop terms: they would be the largest part of it
             index = Index(self._folder, self._codebase)
             try:
                 index.mark_as_used()
                 with index.reading():
-                    currents = index.currents(stop)
+                    checks = index.check_manifests(stop)
                     stop.check()
-                    if currents is None or sum(len(one.loose) for one in currents) > MAX_CHANGED_FILES:
+                    if checks is None or sum(len(one.changed) for one in checks) > MAX_CHANGED_FILES:
                         return None
-                    chronicles = index.chronicles(stop)
-                    self.is_behind = index.is_behind(currents, chronicles)
-                    evidence = index.evidence(currents, asked.terms, stop)
+                    commit_indexes = index.commit_indexes(stop)
+                    self.index_is_out_of_date = index.is_out_of_date(checks, commit_indexes)
+                    evidence = index.evidence(checks, question.terms, stop)
                     stop.check()
-                    pasts = [one.past(asked.terms) for one in chronicles]
+                    commits = [one.evidence(question.terms) for one in commit_indexes]
                     stop.check()
-                    return _rank_evidence(asked, evidence, merge_commit_evidence(pasts), limit)
+                    return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
             finally:
                 index.close()
         except sqlite3.OperationalError:
             return None
         except (sqlite3.Error, OSError) as error:
-            self._is_damaged = isinstance(error, sqlite3.DatabaseError)
+            self._has_corrupt_row = isinstance(error, sqlite3.DatabaseError)
             return None
 
-    def _from_scan(self, asked: ParsedQuestion, limit: int, stop: Stop) -> Located:
-        pasts = [
-            read_commit_evidence(GitHistory(root.path, stop), asked.terms) for root in self._codebase.roots
+    def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
+        commits = [
+            read_commit_evidence(GitHistory(root.path, stop), question.terms) for root in self._codebase.roots
         ]
-        scan = ScanEvidence(self._codebase, asked, self._ripgrep(), stop)
-        return _rank_evidence(asked, scan, merge_commit_evidence(pasts), limit)
+        evidence = ScanEvidence(self._codebase, question, self._ripgrep(), stop)
+        return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
 
 
-def _rank_evidence(asked: ParsedQuestion, evidence: Evidence, history: CommitEvidence, limit: int) -> Located:
-    ranking = rank_files(asked, evidence, history)
+def _rank_evidence(
+    question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int
+) -> Located:
+    ranking = rank_files(question, evidence, commits)
+    paths = evidence.paths
     places = [
         Place(
             evidence.entry(one.file),
             one.line,
             one.score,
-            explain_rank(ranking, one.file, asked, evidence.paths),
-            file_kind(path),
+            explain_rank(ranking, one.file, question, paths),
+            file_kind(paths[one.file]),
         )
         for one in ranking.best[:limit]
-        for path in (evidence.paths[one.file],)
     ]
-    missing = missing_names(asked, evidence, ranking)
+    missing = missing_names(question, evidence, ranking)
     return Located(
         tuple(places),
-        confidence_of(asked, ranking, missing),
+        confidence_of(ranking, missing),
         missing,
-        len(evidence.paths),
+        len(paths),
         sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),
     )
-
-
-def locate(codebase: Codebase, question: str, limit: int, stop: Stop) -> list[Place]:
-    """The places alone, from a scan."""
-    return list(Locator(codebase).locate(question, limit, stop).places)

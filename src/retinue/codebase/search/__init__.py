@@ -1,4 +1,4 @@
-"""TODO."""
+"""Searches files for lines that match a pattern, with RE2 and, if installed, ripgrep."""
 
 from typing import TYPE_CHECKING
 

