@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         open_directory as open_directory,
     )
     from retinue.codebase.access.globs import path_filter as path_filter
-    from retinue.codebase.access.hard_links import HiddenHardLinks as HiddenHardLinks
     from retinue.codebase.access.ignore import IGNORE_FILES as IGNORE_FILES
     from retinue.codebase.access.limits import (
         Bounds as Bounds,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
         Regex as Regex,
         compile_regex as compile_regex,
     )
-    from retinue.codebase.access.opener import Opener as Opener
+    from retinue.codebase.access.opener import HiddenHardLinks as HiddenHardLinks, Opener as Opener
     from retinue.codebase.access.paths import FileEntry as FileEntry, candidate_entries as candidate_entries
     from retinue.codebase.access.policy import Policy as Policy
     from retinue.codebase.access.text import (
@@ -53,11 +52,10 @@ else:
         {
             "directory": "POSIX Directory open_directory",
             "globs": "path_filter",
-            "hard_links": "HiddenHardLinks",
             "ignore": "IGNORE_FILES",
             "limits": "Bounds OmissionTally Omitted OnRead charge_nothing omission_reason",
             "linear_regex": "PatternInvalid Regex compile_regex",
-            "opener": "Opener",
+            "opener": "HiddenHardLinks Opener",
             "paths": "FileEntry candidate_entries",
             "policy": "Policy",
             "text": "Excerpt clip_line make_excerpt split_lines",

@@ -1,7 +1,8 @@
 """Matches paths against globs: `?`, `*`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\\` as an escape.
 
 Ignore files, policies and callers all use these rules. They are those of ripgrep, or of git where the two
-differ: only `**` as a whole component matches a `/`, and an unclosed `[` is an ordinary character."""
+differ: only `**` as a whole component matches a `/`, and an unclosed `[` is an ordinary character.
+"""
 
 from __future__ import annotations
 
