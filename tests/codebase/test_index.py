@@ -64,7 +64,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def prepare(indexed: Locator, root: Path) -> None:
-    """Make the index of files that are old enough to be trusted: others are simply read again."""
+    """Build the index of files that are old enough for a stable stamp. Others are read again anyway."""
     settle(root)
     assert indexed.update_index(Stop())
 
@@ -89,8 +89,8 @@ def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path:
         assert ask(indexed, question) == ask(scan, question)
 
 
-def test_more_than_is_taken_in_at_once_is_found_as_by_a_scan(project: Path, tmp_path: Path) -> None:
-    """Too many files and too large ones, so that batches end for either reason."""
+def test_several_batches_give_the_answers_of_a_scan(project: Path, tmp_path: Path) -> None:
+    """Batches end both by the number of files and by their size."""
     for number in range(2 * BATCH_FILES):
         write(project, f"many/gadget_{number}.py", f"def gadget_{number}():\n    return retry_delay\n")
     for letter in "abc":
@@ -110,9 +110,7 @@ def test_more_than_is_taken_in_at_once_is_found_as_by_a_scan(project: Path, tmp_
     assert paths(ask(indexed, "large_c"))[0] == "large/c.py"
 
 
-def test_a_file_with_more_definitions_than_are_kept_counts_as_in_a_scan(
-    project: Path, tmp_path: Path
-) -> None:
+def test_a_file_over_the_chunk_limit_scores_as_in_a_scan(project: Path, tmp_path: Path) -> None:
     write(project, "lib/endless.py", "def widget(): cache\n" * (MAX_CHUNKS + 500))
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
@@ -131,8 +129,8 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
         assert ask(indexed, question) == ask(scan, question)
 
 
-def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: Path, tmp_path: Path) -> None:
-    """P8: an update that ends while git still reads leaves no index that knows of no commits."""
+def test_a_history_that_git_did_not_finish_is_not_stored_as_empty(project: Path, tmp_path: Path) -> None:
+    """P8: an update that ends while git is running must not index an empty history."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
     assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
@@ -147,10 +145,8 @@ def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: 
     assert indexed.index_is_out_of_date
 
 
-def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
-    project: Path, tmp_path: Path
-) -> None:
-    """P8: between the messages and the files of commits an answer is the same, too."""
+def test_commits_whose_files_git_did_not_finish_are_read_again(project: Path, tmp_path: Path) -> None:
+    """P8: the answer is also the same after the messages and before the files of commits are indexed."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
     assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
@@ -170,10 +166,10 @@ def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
-def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
+def test_a_history_that_moved_while_it_was_read_is_not_stored_under_the_old_commit(
     project: Path, tmp_path: Path
 ) -> None:
-    """P8: else it would come back as the wrong one, as soon as HEAD does."""
+    """P8: otherwise the wrong history would be used as soon as HEAD returns to that commit."""
     commit(project, "Compute the retry delay anew")
 
     class Moving(GitHistory):
@@ -246,7 +242,7 @@ def replace_by_same_size_and_time(root: Path) -> None:
 
 
 def replace_at_the_same_instant(root: Path) -> None:
-    """Twice in one tick of the clock, in place, with the same size."""
+    """Replace the content twice within one clock tick, in place, with the same size."""
     file = root / "net/retry.py"
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("RetryPolicy", "QuietPolicy"), encoding="utf-8")
@@ -258,7 +254,7 @@ def ignore(root: Path) -> None:
 
 
 def ignore_below(root: Path) -> None:
-    """A new ignore file speaks of folders that did not change."""
+    """Add an ignore file with a rule for folders that did not change."""
     write(root, "net/deep/er/again.py", "def retry_delay(): pass\n")
     write(root, "net/.ignore", "er/\n")
 
@@ -289,8 +285,8 @@ def make_empty(root: Path) -> None:
         *(replace_at_the_same_instant, ignore, ignore_below, exclude, swap_by_a_link, swap_files),
     ],
 )
-def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Path, edit: object) -> None:
-    """P8: never stale."""
+def test_every_change_is_seen_in_the_next_answer(project: Path, tmp_path: Path, edit: object) -> None:
+    """P8: answers are never stale."""
     assert callable(edit)
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
@@ -307,14 +303,18 @@ def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Pa
         (5_500_000_000, 5_500_000_000, False),
         (5_500_000_000, 5_599_999_999, False),
         (5_500_000_000, 5_600_000_000, True),
-        (5_000_000_000, 7_000_000_000, False),  # a clock of whole seconds, or one that ticks every two
+        (
+            5_000_000_000,
+            7_000_000_000,
+            False,
+        ),  # a clock with whole seconds, or one that ticks every two seconds
         (5_000_000_000, 7_100_000_000, True),
     ],
 )
-def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
+def test_a_file_that_may_have_changed_within_one_clock_tick_is_read_again(
     tmp_path: Path, changed_ns: int, looked_ns: int, is_sure: bool
 ) -> None:
-    """P8: a second edit may leave the size and the time of the first."""
+    """P8: a second edit may have the same size and time as the first."""
     file = tmp_path / "a.py"
     file.touch()
     status = file.stat()
@@ -328,7 +328,7 @@ def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
     assert changed_positions([os.fsencode(file)], array("q", [file_stamp(status)])) == []
 
 
-def test_files_behind_one_that_is_gone_are_looked_at(tmp_path: Path) -> None:
+def test_files_after_a_missing_one_are_still_checked(tmp_path: Path) -> None:
     files = [tmp_path / name for name in "abcde"]
     for file in files[1:4]:
         file.touch()
@@ -339,10 +339,10 @@ def test_files_behind_one_that_is_gone_are_looked_at(tmp_path: Path) -> None:
     assert changed_positions(list(map(os.fsencode, files)), known) == [1, 3, 4]
 
 
-def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
+def test_cached_counts_are_replaced_when_another_process_updates_the_index(
     project: Path, tmp_path: Path
 ) -> None:
-    """P8: a process keeps what it read of the index for as long as the index says the same."""
+    """P8: a process caches what it read from the index only as long as the index does not change."""
     scan, indexed = locators(project, tmp_path / "index")
     _, other = locators(project, tmp_path / "index")
     prepare(indexed, project)
@@ -356,8 +356,8 @@ def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
         assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
 
 
-def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: Path, tmp_path: Path) -> None:
-    """P6: files, sizes and stamps are the same under both policies; what was read of the files is not."""
+def test_cached_counts_of_one_index_are_not_used_for_another(project: Path, tmp_path: Path) -> None:
+    """P6: both policies have the same files, sizes and stamps, but not the same texts."""
     write(project, "lib/long.py", "def widget(): pass\n" * 100)
     settle(project)
     for policy, count in ((Policy(), 100), (Policy(max_file_bytes=1_000), 0), (Policy(), 100)):
@@ -371,7 +371,7 @@ def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: 
         index.close()
 
 
-def test_counts_are_kept_up_to_a_bound() -> None:
+def test_the_count_cache_is_bounded() -> None:
     counts = TermCountCache()
     for term in map(str, range(10)):
         counts.add(term, dict.fromkeys(range(MAX_CACHED_NUMBERS // 4), 1))
@@ -379,7 +379,7 @@ def test_counts_are_kept_up_to_a_bound() -> None:
         assert sum(counts.get(str(other)) is not None for other in range(10)) <= 4
 
 
-def test_what_is_kept_between_questions_is_of_two_codebases_at_most(tmp_path: Path) -> None:
+def test_caches_hold_at_most_two_codebases(tmp_path: Path) -> None:
     for number in range(4):
         root = tmp_path / f"project_{number}"
         write(root, "net/retry.py", f"class RetryPolicy:\n    delay = {number}\n")
@@ -391,7 +391,7 @@ def test_what_is_kept_between_questions_is_of_two_codebases_at_most(tmp_path: Pa
         assert cache.cache_info().currsize == 2
 
 
-def test_a_word_said_again_and_again_is_counted_as_by_a_scan(project: Path, tmp_path: Path) -> None:
+def test_a_word_repeated_many_times_is_counted_as_by_a_scan(project: Path, tmp_path: Path) -> None:
     text = "def f(retry):\n    retry retry retry, retry_retry\n\ndef retrying(): retry retry\n\nretry = 1\n"
     write(project, "lib/again.py", text * 3)
     scan, indexed = locators(project, tmp_path / "index")
@@ -408,8 +408,8 @@ def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path
     assert paths(ask(indexed, "zeppelin")) == ["hollow/zeppelin.py"]
 
 
-def test_a_changed_rule_in_a_file_that_is_ignored_itself_is_seen(project: Path, tmp_path: Path) -> None:
-    """P8: no walk shows the ignore file, and yet it is watched."""
+def test_a_changed_rule_in_an_ignored_ignore_file_is_seen(project: Path, tmp_path: Path) -> None:
+    """P8: no walk returns the ignore file, but it is watched nonetheless."""
     write(project, ".ignore", ".ignore\nnet/\n")
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
@@ -420,7 +420,7 @@ def test_a_changed_rule_in_a_file_that_is_ignored_itself_is_seen(project: Path, 
 
 
 def test_a_file_added_while_the_roots_were_walked_is_seen(project: Path, tmp_path: Path) -> None:
-    """P8: folders are stamped as of the moment before the walk."""
+    """P8: the stamps of folders are as old as the start of the walk."""
     _, indexed = locators(project, tmp_path / "index")
     write(project, "net/zeppelin.py", "def zeppelin(): pass\n")
     assert indexed.update_index(Stop())
@@ -428,7 +428,7 @@ def test_a_file_added_while_the_roots_were_walked_is_seen(project: Path, tmp_pat
     assert set(paths(ask(indexed, "zeppelin"))) == {"net/zeppelin.py", "net/zeppelin_two.py"}
 
 
-def test_letters_run_together_are_found_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
+def test_joined_words_are_found_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
     write(project, "net/snake.py", "def retry_pool(): pass\n")
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
@@ -436,7 +436,7 @@ def test_letters_run_together_are_found_with_and_without_an_index(project: Path,
     assert ask(indexed, "retrypool") == ask(scan, "retrypool")
 
 
-def test_a_question_tells_whether_the_index_is_behind(project: Path, tmp_path: Path) -> None:
+def test_a_question_tells_whether_the_index_is_out_of_date(project: Path, tmp_path: Path) -> None:
     commit(project, "Begin")
     scan, indexed = locators(project, tmp_path / "index")
     assert indexed.index_is_out_of_date
@@ -447,7 +447,7 @@ def test_a_question_tells_whether_the_index_is_behind(project: Path, tmp_path: P
     assert not indexed.index_is_out_of_date
     change(project)
     ask(indexed, QUESTIONS[0])
-    assert not indexed.index_is_out_of_date  # one small file costs less to read than to take in
+    assert not indexed.index_is_out_of_date  # one small file costs less to read than to index
     add(project)
     ask(indexed, QUESTIONS[0])
     assert indexed.index_is_out_of_date
@@ -474,14 +474,14 @@ def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> Non
 
 
 def loose(index: Index) -> list[str]:
-    """What a question would read from the files themselves."""
+    """Return the files that a question would read from disk."""
     currents = index.check_manifests(Stop())
     assert currents is not None
     return [one.manifest.paths[position] for one in currents for position in one.changed]
 
 
 def settle(root: Path) -> None:
-    """Wait until stamps are old enough to be trusted, without sleeping: the clock of a new file tells."""
+    """Wait until stamps are stable, without sleeping: watch the times of new files."""
     probe = root.parent / "probe"
     first = None
     while True:
@@ -501,7 +501,7 @@ def test_nothing_is_written_into_the_root(project: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a database at all" * 100])
-def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_index_is_replaced_by_a_scan(project: Path, tmp_path: Path, damage: bytes) -> None:
     scan, indexed = locators(project, tmp_path / "index")
     assert indexed.update_index(Stop())
     for file in (tmp_path / "index").iterdir():
@@ -526,7 +526,7 @@ def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, dama
         "DELETE FROM commits",
     ],
 )
-def test_rows_that_make_no_sense_give_way_to_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
+def test_an_index_with_corrupt_rows_is_replaced_by_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
@@ -552,8 +552,8 @@ def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size to stand for a full disk")
-def test_a_full_disk_is_tried_once(project: Path, tmp_path: Path) -> None:
-    """P2: only what another process holds may be free a moment later."""
+def test_an_update_on_a_full_disk_is_not_retried(project: Path, tmp_path: Path) -> None:
+    """P2: only a lock of another process may be free a moment later."""
     import resource
 
     class Counted(Codebase):
@@ -589,7 +589,7 @@ def test_a_canceled_update_leaves_the_index_as_it_was(project: Path, tmp_path: P
 
 
 class StopAfter(Stop):
-    """Cancels itself at the last of some checks."""
+    """Cancels itself at a given check."""
 
     def __init__(self, checks: int) -> None:
         super().__init__()
@@ -602,8 +602,8 @@ class StopAfter(Stop):
         super().check()
 
 
-def test_an_update_canceled_midway_changes_nothing_that_is_kept(project: Path, tmp_path: Path) -> None:
-    """P8: what it took in is rolled back, so those who ask may not know of it either."""
+def test_an_update_canceled_midway_changes_nothing_in_the_index(project: Path, tmp_path: Path) -> None:
+    """P8: the update is rolled back, so caches must not contain it either."""
     scan, indexed = locators(project, tmp_path / "index")
     prepare(indexed, project)
     ask(indexed, QUESTIONS[2])
@@ -648,7 +648,7 @@ assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).update_index
 
 
 def test_processes_may_build_the_same_index_at_once(project: Path, tmp_path: Path) -> None:
-    """P5: none sees a half-made one."""
+    """P5: no process sees an incomplete index."""
     command = [sys.executable, "-c", PREPARE, str(project), str(tmp_path / "index")]
     running = [subprocess.Popen(command) for _ in range(3)]
     assert [process.wait(timeout=30) for process in running] == [0, 0, 0]
@@ -667,8 +667,8 @@ def test_a_process_killed_while_it_builds_leaves_a_usable_index(project: Path, t
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
-def test_an_index_whose_making_broke_off_at_its_tables_is_made(project: Path, tmp_path: Path) -> None:
-    """P5: whatever was written before the kill, the next one finds all or nothing."""
+def test_an_index_whose_creation_stopped_at_its_tables_is_completed(project: Path, tmp_path: Path) -> None:
+    """P5: whatever was written before the kill, the next process finds all tables or none."""
     folder = tmp_path / "index"
     killed = """
 import os, sqlite3, sys
@@ -702,8 +702,8 @@ Index(Path(sys.argv[2]), Codebase([Root.at(sys.argv[1])]))
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
-def test_an_index_worn_by_many_edits_is_made_anew(project: Path, tmp_path: Path) -> None:
-    """Rows of files that are gone do not pile up."""
+def test_segments_with_many_removed_files_are_rewritten(project: Path, tmp_path: Path) -> None:
+    """The rows of removed files do not accumulate."""
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     for number in range(40):
         for part in range(20):

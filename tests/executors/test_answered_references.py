@@ -9,7 +9,7 @@ import pytest
 from retinue.codebase import Codebase
 from retinue.core import UNMETERED
 from retinue.executors.wrappers import ReferenceVerdict, corrected, judge
-from tests.codebase.planting import plant, soon
+from tests.codebase.file_support import plant, soon
 from tests.tools.tool_support import metered
 
 

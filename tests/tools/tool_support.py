@@ -11,7 +11,7 @@ from retinue.core import Budget, BudgetKind, Json
 from retinue.redaction import SecretRedactor
 from retinue.runtime.meter import Meter
 from retinue.tools import Allows, FileTools, Toolbox, allow_all
-from tests.codebase.planting import plant
+from tests.codebase.file_support import plant
 
 ROOM = 1_000
 

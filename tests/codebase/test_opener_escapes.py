@@ -14,7 +14,7 @@ from retinue.codebase import Codebase, FileEntry, SearchPattern
 from retinue.codebase.access import Directory
 from retinue.codebase.access.directory import DescriptorDirectory, PathDirectory
 from retinue.core import InvalidInput, PathDenied, PathMissing, RetinueError, Root, RootUnknown
-from tests.codebase.planting import LONG_ENOUGH, SECRET, plant, soon, text_of
+from tests.codebase.file_support import LONG_ENOUGH, SECRET, plant, soon, text_of
 
 Open = Callable[[Path], Directory]
 ROUNDS = 150
@@ -78,16 +78,16 @@ def test_zero_bytes_and_broken_unicode_are_refused(codebase: Codebase, path: str
 @pytest.mark.parametrize(
     "path", ["src\\..\\..\\outside\\secret.txt", "C:\\secret.txt", "C:secret", "src/a.py:s"]
 )
-def test_windows_spellings_name_nothing(codebase: Codebase, path: str) -> None:
+def test_windows_spellings_find_nothing(codebase: Codebase, path: str) -> None:
     refused(codebase, path, PathDenied, PathMissing)
 
 
 @pytest.mark.parametrize("path", [".env", ".ENV", "keys/x.pem", "keys/X.PEM", ".env.", "./.env"])
-def test_hidden_files_are_refused_however_spelled(codebase: Codebase, path: str) -> None:
+def test_hidden_files_are_refused_in_every_spelling(codebase: Codebase, path: str) -> None:
     refused(codebase, path)
 
 
-def test_a_refusal_does_not_tell_whether_a_hidden_file_exists(codebase: Codebase) -> None:
+def test_a_refusal_does_not_reveal_whether_a_hidden_file_exists(codebase: Codebase) -> None:
     messages: list[str] = []
     for path in (".env", ".envrc"):
         with pytest.raises(PathDenied) as error:
@@ -98,7 +98,7 @@ def test_a_refusal_does_not_tell_whether_a_hidden_file_exists(codebase: Codebase
 
 @pytest.mark.parametrize("target", ["secret.txt", "sub/deep.txt", "no-such-file"])
 @pytest.mark.parametrize("absolute", [True, False], ids=["absolute", "relative"])
-def test_a_link_out_of_the_root_is_refused_and_tells_nothing(
+def test_a_link_out_of_the_root_is_refused_and_reveals_nothing(
     codebase: Codebase, root: Root, outside: Path, target: str, absolute: bool
 ) -> None:
     link = root.path / "innocent.txt"
@@ -127,7 +127,7 @@ def test_links_to_links_and_in_a_circle_are_refused(codebase: Codebase, root: Ro
     refused(codebase, "round", PathDenied, PathMissing)
 
 
-def test_a_link_to_a_hidden_file_is_as_hidden(codebase: Codebase, root: Root) -> None:
+def test_a_link_to_a_hidden_file_is_hidden(codebase: Codebase, root: Root) -> None:
     (root.path / "notes.txt").symlink_to(".env")
     (root.path / "more").symlink_to("keys", target_is_directory=True)
     (root.path / "vault").symlink_to(".ssh", target_is_directory=True)
@@ -154,7 +154,7 @@ def test_a_file_of_another_root_is_refused(codebase: Codebase, outside: Path) ->
         opener.read_text(FileEntry(Root.at(outside), "secret.txt"))
 
 
-def test_a_path_too_deep_to_hold_open_is_refused(codebase: Codebase, root: Root) -> None:
+def test_a_path_over_the_depth_limit_is_refused(codebase: Codebase, root: Root) -> None:
     deep = "/".join(["d"] * 101)
     (root.path / deep).mkdir(parents=True)
     (root.path / deep / "a.txt").write_text("deep")
@@ -162,7 +162,7 @@ def test_a_path_too_deep_to_hold_open_is_refused(codebase: Codebase, root: Root)
 
 
 @pytest.mark.parametrize("place", [".env", "keys/x.pem", "node_modules/p/.env", ".git/config"])
-def test_a_hard_link_to_a_hidden_file_is_as_hidden(codebase: Codebase, root: Root, place: str) -> None:
+def test_a_hard_link_to_a_hidden_file_is_hidden(codebase: Codebase, root: Root, place: str) -> None:
     plant(root.path, {place: SECRET})
     os.link(root.path / place, root.path / "notes.txt")
     with pytest.raises(PathDenied):
@@ -170,7 +170,7 @@ def test_a_hard_link_to_a_hidden_file_is_as_hidden(codebase: Codebase, root: Roo
     assert not codebase.grep(SearchPattern(SECRET), soon()).matches
 
 
-def test_a_hard_link_made_after_the_first_look_is_hidden_too(codebase: Codebase, root: Root) -> None:
+def test_a_hard_link_made_after_the_first_check_is_hidden_too(codebase: Codebase, root: Root) -> None:
     os.link(root.path / "src" / "a.py", root.path / "b.py")
     assert text_of(codebase, "b.py") == "print('a')"
     plant(root.path, {"late/.env": SECRET})
@@ -189,9 +189,7 @@ def test_a_hard_link_to_another_roots_hidden_file_is_hidden(
         Codebase([other, root], directory_at=directory_at).read("notes.txt", soon())
 
 
-def test_a_hard_link_stays_closed_when_not_every_folder_can_be_looked_into(
-    codebase: Codebase, root: Root
-) -> None:
+def test_a_hard_link_is_refused_if_a_folder_cannot_be_read(codebase: Codebase, root: Root) -> None:
     """P7"""
     (root.path / "/".join(["d"] * 105)).mkdir(parents=True)
     os.link(root.path / "src" / "a.py", root.path / "b.py")
@@ -219,7 +217,7 @@ def test_a_link_put_above_the_root_is_not_followed(tmp_path: Path, directory_at:
 
 
 class Swapped:
-    """A place that holds what is real and a link to what is not, in turn. Begins with what is real."""
+    """A path that is alternately the real thing and a link to something else. Starts with the real thing."""
 
     def __init__(self, place: Path, fake: Path) -> None:
         self.place = place
@@ -278,7 +276,7 @@ class InterruptedNamed(PathDirectory):
 def test_a_link_swapped_in_at_any_step_between_check_and_open_is_not_followed(
     swapped: Swapped, swapped_path: str, kind: type[InterruptedHeld] | type[InterruptedNamed]
 ) -> None:
-    """Swaps after the first look at the disk, then after the second, and so on through the whole read."""
+    """Swaps after the first access to the disk, then after the second, and so on through the whole read."""
     looks = 0
     codebase = Codebase([Root.at(swapped.place.parent)], directory_at=kind.at)
 
@@ -316,7 +314,7 @@ def test_a_link_swapped_in_by_another_thread_is_not_followed(
     for _ in range(ROUNDS):
         turns.release()
         seen.add(readings(codebase, swapped_path))
-    while thread.is_alive():  # on a busy machine it may only begin now
+    while thread.is_alive():  # on a busy machine the thread may only start now
         seen.add(readings(codebase, swapped_path))
     assert seen <= {"inside", "refused"}
     assert readings(codebase, swapped_path) == "inside"
@@ -325,7 +323,7 @@ def test_a_link_swapped_in_by_another_thread_is_not_followed(
 
 
 @pytest.mark.parametrize("ripgrep", [True, False], ids=["ripgrep", "pure"])
-def test_a_folder_swapped_during_walk_and_search_gives_nothing_away(tmp_path: Path, ripgrep: bool) -> None:
+def test_a_folder_swapped_during_walk_and_search_reveals_nothing(tmp_path: Path, ripgrep: bool) -> None:
     names = [f"box/{number}.txt" for number in range(120)]
     root = plant(tmp_path / "root", {**dict.fromkeys(names, "inside"), "z.txt": "inside"})
     plant(tmp_path / "outside", {**dict.fromkeys(names, SECRET), "box/whose-name-is-secret.txt": SECRET})

@@ -1,4 +1,4 @@
-"""Ripgrep only narrows a search down: whatever it says or does, the answer is the same (P8, P10)."""
+"""Ripgrep only narrows a search down: the result does not depend on it (P8, P10)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from retinue.codebase.access.text import decode_text
 from retinue.codebase.search import Ripgrep
 from retinue.codebase.search.searcher import matching_lines
 from retinue.core import InvalidInput
-from tests.codebase.grepping import FILLER, LINES, as_lines
-from tests.codebase.planting import plant, soon
+from tests.codebase.file_support import plant, soon
+from tests.codebase.search_support import FILLER, LINES, as_lines
 
 
 def test_few_files_are_searched_without_starting_ripgrep(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def has_match(text: bytes, regex: Regex) -> bool:
     encoding=st.sampled_from(["utf-8", "utf-8-sig", "latin-1", "utf-16", "utf-32"]),
 )
 @example("^k$", False, True, False, ["K", "\u212a"], "\r\n", "utf-8-sig")
-def test_ripgrep_never_sieves_out_a_file_that_matches(
+def test_ripgrep_never_drops_a_file_that_matches(
     searched: Path,
     text: str,
     fixed: bool,
@@ -129,7 +129,7 @@ def test_ripgrep_never_sieves_out_a_file_that_matches(
     line_end: str,
     encoding: str,
 ) -> None:
-    """P8: what ripgrep passes over is never looked at again."""
+    """P8: a file that ripgrep drops is not searched."""
     ripgrep = find_ripgrep()
     assert ripgrep
     pattern = SearchPattern(text, fixed=fixed, ignore_case=ignore_case, word=word)

@@ -1,4 +1,4 @@
-"""Reading shows the right lines of the right text, within bounds, and says what it cut (P2, P3, P8)."""
+"""Excerpts have the right lines, stay within bounds, and say what was cut (P2, P3, P8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retinue.core import (
     Root,
     Stop,
 )
-from tests.codebase.planting import LONG_ENOUGH, plant, soon
+from tests.codebase.file_support import LONG_ENOUGH, plant, soon
 
 
 def read(
@@ -58,7 +58,7 @@ def test_line_numbers_are_those_of_the_file(
 
 
 @pytest.mark.parametrize(("start", "lines"), [(0, 1), (-1, 1), (1, 0), (1, -5)])
-def test_impossible_line_numbers_are_refused(tmp_path: Path, start: int, lines: int) -> None:
+def test_invalid_line_numbers_are_refused(tmp_path: Path, start: int, lines: int) -> None:
     with pytest.raises(InvalidInput):
         read(tmp_path, TEN, start, lines)
 
@@ -96,7 +96,7 @@ def test_only_line_feeds_end_lines(tmp_path: Path, content: bytes, lines: tuple[
         (b"x" * 8_192 + b"\0", "utf-8", "x" * 8_192 + "\0"),
     ],
 )
-def test_encodings_are_told_apart(tmp_path: Path, content: bytes, encoding: str, text: str) -> None:
+def test_encodings_are_detected(tmp_path: Path, content: bytes, encoding: str, text: str) -> None:
     excerpt = read(tmp_path, content, max_line_chars=10_000)
     assert (excerpt.encoding, "\n".join(excerpt.lines)) == (encoding, text)
 
@@ -108,7 +108,7 @@ def test_binary_files_are_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_text_or_binary_and_nothing_else_happens(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused_as_binary(data: bytes) -> None:
     assert b"\0" in data or not is_binary(data)
     decode_text(data).utf8.decode()
 
@@ -150,7 +150,7 @@ def test_a_cut_line_keeps_what_matters_and_counts_the_rest(line: str, limit: int
         assert len(shown) <= limit + 60
 
 
-def test_the_budget_is_told_before_text_is_handed_out_and_may_refuse(tmp_path: Path) -> None:
+def test_the_budget_is_charged_before_text_is_returned_and_may_refuse(tmp_path: Path) -> None:
     """P2"""
     codebase = Codebase([plant(tmp_path, {"f": TEN})])
     told: list[tuple[int, int]] = []
@@ -224,8 +224,8 @@ def test_a_stamp_changes_with_the_file_and_only_then(tmp_path: Path) -> None:
             opener.stamp(FileEntry(root, "link"))
 
 
-def test_looking_for_hard_links_ends_with_the_work(tmp_path: Path) -> None:
-    """P2, P7: without an answer the file stays closed."""
+def test_collecting_hard_links_ends_when_the_work_is_canceled(tmp_path: Path) -> None:
+    """P2, P7: without a result the file stays closed."""
     root = plant(tmp_path, {"a.txt": "one"})
     (root.path / "b.txt").hardlink_to(root.path / "a.txt")
     stop = Stop()
@@ -235,7 +235,7 @@ def test_looking_for_hard_links_ends_with_the_work(tmp_path: Path) -> None:
             opener.read_text(FileEntry(root, "b.txt"))
 
 
-def test_no_root_is_no_codebase() -> None:
+def test_a_codebase_needs_a_root() -> None:
     with pytest.raises(ConfigInvalid):
         Codebase([])
 

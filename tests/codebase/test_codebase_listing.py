@@ -11,7 +11,7 @@ from retinue.codebase.access import Omitted
 from retinue.codebase.access.globs import glob_matcher
 from retinue.codebase.access.walk import FolderItem
 from retinue.core import Canceled, InvalidInput, PathDenied, PathMissing, Root, Stop
-from tests.codebase.planting import plant, soon
+from tests.codebase.file_support import plant, soon
 
 
 @pytest.fixture
@@ -51,18 +51,18 @@ def test_a_folder_shows_names_kinds_and_sizes_and_counts_what_is_hidden(root: Ro
         ("out", 1, ["out/x.o"]),
     ],
 )
-def test_depth_is_kept_to(root: Root, path: str, depth: int, shown: list[str]) -> None:
+def test_a_listing_stops_at_its_depth(root: Root, path: str, depth: int, shown: list[str]) -> None:
     assert [item.path for item in Codebase([root]).list(path, soon(), depth=depth).items] == shown
 
 
-def test_a_limit_cuts_off_the_depths_first_and_is_named(root: Root) -> None:
+def test_a_limit_cuts_off_the_deepest_levels_first_and_is_named(root: Root) -> None:
     """P2, P8"""
     listing = Codebase([root]).list("", soon(), depth=5, bounds=Bounds(max_entries=4))
     assert [item.path for item in listing.items] == [".gitignore", "README.md", "src", "src/a.py"]
     assert listing.omitted == Omitted(denied=1, ignored=1, over_limit=1, limits=("entries",))
 
 
-def test_a_folder_of_thousands_is_listed_honestly(tmp_path: Path) -> None:
+def test_a_folder_of_thousands_is_listed_up_to_the_limit_and_says_so(tmp_path: Path) -> None:
     """P2, P8"""
     root = plant(tmp_path, {f"{number:04}.txt": "" for number in range(5_000)})
     listing = Codebase([root]).list("", soon())
@@ -72,7 +72,7 @@ def test_a_folder_of_thousands_is_listed_honestly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["README.md", "no-such", ".env", ".ssh", "/etc", "src/../src"])
-def test_what_is_no_readable_folder_is_refused(root: Root, path: str) -> None:
+def test_a_path_that_is_no_readable_folder_is_refused(root: Root, path: str) -> None:
     with pytest.raises((InvalidInput, PathMissing, PathDenied)):
         Codebase([root]).list(path, soon())
 
@@ -108,7 +108,7 @@ def test_a_listing_out_of_time_says_so_and_a_canceled_one_ends(root: Root) -> No
         (["*.o", ".env", "../*", "/etc/*"], []),
     ],
 )
-def test_globs_choose_files(root: Root, globs: list[str], shown: list[str]) -> None:
+def test_globs_select_files(root: Root, globs: list[str], shown: list[str]) -> None:
     found = Codebase([root]).glob(globs, soon())
     assert [entry.path for entry in found.entries] == shown
 
@@ -121,12 +121,12 @@ def test_a_glob_past_its_limit_says_how_many_more_there_are(root: Root) -> None:
 
 
 @pytest.mark.parametrize("glob", ["{a", "a}", "\\", "[z-a]", "\ud800*"])
-def test_what_is_no_glob_is_refused(root: Root, glob: str) -> None:
+def test_an_invalid_glob_is_refused(root: Root, glob: str) -> None:
     with pytest.raises(InvalidInput):
         Codebase([root]).glob([glob], soon())
 
 
-def test_no_glob_at_all_is_refused(root: Root) -> None:
+def test_an_empty_list_of_globs_is_refused(root: Root) -> None:
     with pytest.raises(InvalidInput):
         Codebase([root]).glob([], soon())
 
@@ -157,11 +157,11 @@ def test_no_glob_at_all_is_refused(root: Root) -> None:
         ("\\*", "a", False),
     ],
 )
-def test_what_globs_fit(glob: str, path: str, fits: bool) -> None:
+def test_globs_match_the_expected_paths(glob: str, path: str, fits: bool) -> None:
     assert glob_matcher(glob)(path) is fits
 
 
 @pytest.mark.timeout(10)
-def test_a_glob_made_to_hang_does_not() -> None:
-    """P2: a backtracking matcher needs longer than the universe for this."""
+def test_a_glob_designed_to_hang_is_fast() -> None:
+    """P2: a backtracking matcher would practically never finish this."""
     assert not glob_matcher("*a" * 30 + "b")("a" * 200)

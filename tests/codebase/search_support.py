@@ -1,4 +1,4 @@
-"""Searches of planted files, for the tests of searching."""
+"""Searches created files, for the tests of searching."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from retinue.codebase import Codebase, SearchPattern
 from retinue.codebase.search import Ripgrep, SearchResult
 from retinue.codebase.search.searcher import MIN_FILES_FOR_RIPGREP
-from tests.codebase.planting import plant, soon
+from tests.codebase.file_support import plant, soon
 
 Files = dict[str, str | bytes]
 FILLER: Files = {f"zz/{number:03}.filler": "" for number in range(MIN_FILES_FOR_RIPGREP)}
@@ -18,7 +18,7 @@ LINES = st.text(alphabet="abkKéßẞλx1_ .-]&[#~{}\t\r\u212a\ufeff", max_size=
 
 
 class Grep:
-    """Searches planted files and shows matches as `path:line:column:text`."""
+    """Searches created files and shows matches as `path:line:column:text`."""
 
     def __init__(self, folder: Path, ripgrep: Ripgrep | None) -> None:
         self.folder = folder

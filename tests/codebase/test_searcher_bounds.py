@@ -1,4 +1,4 @@
-"""A search keeps to its bounds, its effort and its time, and says which it met (P2, P4, P8)."""
+"""A search respects its bounds and its deadline, and says which ones it reached (P2, P4, P8)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from retinue.codebase.access import Omitted
 from retinue.codebase.access.directory import DescriptorDirectory
 from retinue.codebase.search.searcher import line_blocks
 from retinue.core import Canceled, LimitExceeded, Stop
-from tests.codebase.grepping import LINES, Grep, as_lines
-from tests.codebase.planting import Clockwork, plant, soon
+from tests.codebase.file_support import Clockwork, plant, soon
+from tests.codebase.search_support import LINES, Grep, as_lines
 
 
 def test_an_enormous_line_is_cut_around_the_match(grep: Grep) -> None:
@@ -32,8 +32,8 @@ def test_an_enormous_line_is_cut_around_the_match(grep: Grep) -> None:
 
 
 @pytest.mark.timeout(30)
-def test_a_pattern_made_to_be_slow_is_kept_to_its_effort(grep: Grep) -> None:
-    """P2, P8: on one line of a megabyte RE2 would need minutes for it."""
+def test_a_pattern_designed_to_be_slow_is_bounded(grep: Grep) -> None:
+    """P2, P8: RE2 would need minutes for it on one line of a megabyte."""
     codebase = grep.codebase({"a.min.js": "ab " * 300_000 + "\nab 7\n", "b.py": "ab ab 7\n"})
     found = codebase.grep(SearchPattern(r"(\w+\s+){0,900}\d"), Stop(20))
     assert as_lines(found) == ["a.min.js:2:1:ab 7", "b.py:1:1:ab ab 7"]
@@ -41,7 +41,7 @@ def test_a_pattern_made_to_be_slow_is_kept_to_its_effort(grep: Grep) -> None:
 
 
 @given(st.lists(LINES, max_size=6).map("\n".join), st.integers(1, 12))
-def test_pieces_are_whole_lines_and_together_the_text(text: str, size: int) -> None:
+def test_blocks_are_whole_lines_and_together_the_text(text: str, size: int) -> None:
     data = text.encode()
     cut = list(line_blocks(data, size))
     assert b"".join(data[start:end] for start, end in cut) == data
@@ -72,7 +72,7 @@ def test_each_bound_cuts_the_result_and_is_named(
 
 
 def test_a_budget_that_refuses_ends_the_search_and_is_named(grep: Grep) -> None:
-    """P2: told before the text is handed out, and only for text that is."""
+    """P2: charged before the text is returned, and only for returned text."""
     asked: list[tuple[int, int]] = []
 
     def budget(files: int, size: int) -> None:
@@ -115,7 +115,7 @@ def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path
 
     class Slow(DescriptorDirectory):
         def lstat(self, name: str) -> os.stat_result:
-            stop.time_is_up = stop.time_is_up or name == "."  # asked only when links are looked up
+            stop.time_is_up = stop.time_is_up or name == "."  # called only when hard links are looked up
             return super().lstat(name)
 
     found = Codebase([root], directory_at=Slow.at).grep(SearchPattern("foo"), stop)

@@ -9,8 +9,8 @@ import pytest
 from retinue.codebase import SearchPattern
 from retinue.codebase.access import Omitted
 from retinue.core import InvalidInput
-from tests.codebase.grepping import Files, Grep, as_lines
-from tests.codebase.planting import SECRET, soon
+from tests.codebase.file_support import SECRET, soon
+from tests.codebase.search_support import Files, Grep, as_lines
 
 
 def test_matches_come_by_path_then_line_with_columns_in_characters(grep: Grep) -> None:
@@ -59,7 +59,7 @@ def test_patterns_mean_the_same_with_and_without_ripgrep(
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", "(?<!x)y", r"(a)\1", "(", "[a", "a**", "x{1001}", r"\8"])
-def test_what_the_dialect_lacks_is_refused_with_a_reason(grep: Grep, pattern: str) -> None:
+def test_unsupported_syntax_is_refused_with_a_reason(grep: Grep, pattern: str) -> None:
     with pytest.raises(InvalidInput) as error:
         grep({}, pattern)
     assert "lookaround" in str(error.value.hint)
@@ -72,12 +72,12 @@ def test_patterns_that_cannot_match_a_line_are_refused(pattern: str) -> None:
         SearchPattern(pattern)
 
 
-def test_a_backslash_before_an_n_is_no_line_end(grep: Grep) -> None:
+def test_an_escaped_backslash_before_n_is_not_a_line_end(grep: Grep) -> None:
     assert grep({"f": "a\\nb\n"}, r"a\\nb") == ["f:1:1:a\\nb"]
     assert grep({"f": "a\\nb\n"}, SearchPattern(r"a\nb", fixed=True)) == ["f:1:1:a\\nb"]
 
 
-def test_every_encoding_is_searched_as_it_would_be_read(grep: Grep) -> None:
+def test_every_encoding_is_searched_as_it_is_read(grep: Grep) -> None:
     line = "naïve café\n"
     files: Files = {
         "latin1": line.encode("latin-1"),
@@ -91,19 +91,19 @@ def test_every_encoding_is_searched_as_it_would_be_read(grep: Grep) -> None:
         assert [found.split(":")[0] for found in grep(files, pattern)] == sorted(files), pattern
 
 
-def test_lines_end_alike_on_every_system(grep: Grep) -> None:
+def test_both_line_endings_are_searched_alike(grep: Grep) -> None:
     files: Files = {"dos": "one\r\ntwo\r\n", "unix": "one\ntwo\n", "mixed": "one\r\ntwo"}
     assert grep(files, "one$") == ["dos:1:1:one", "mixed:1:1:one", "unix:1:1:one"]
     assert grep(files, "^two$") == ["dos:2:1:two", "mixed:2:1:two", "unix:2:1:two"]
 
 
-def test_empty_matches_name_real_lines_only(grep: Grep) -> None:
+def test_empty_matches_are_on_real_lines_only(grep: Grep) -> None:
     assert grep({"f": "a\n\nb\n"}, "^$") == ["f:2:1:"]
     assert [line.split(":")[1] for line in grep({"f": "a\n\nb\n"}, "x*")] == ["1", "2", "3"]
 
 
 def test_binary_large_hidden_and_ignored_files_never_match_and_are_counted(grep: Grep) -> None:
-    """P6, P8: the counts do not depend on what hidden files hold."""
+    """P6, P8: the counts do not depend on the contents of hidden files."""
     files: Files = {
         "a.txt": f"{SECRET}\n",
         "image.png": b"\x89PNG\0" + SECRET.encode(),
@@ -122,8 +122,8 @@ def test_binary_large_hidden_and_ignored_files_never_match_and_are_counted(grep:
     assert codebase.grep(SearchPattern("no such text"), soon()).omitted == expected
 
 
-def test_a_hard_link_to_a_hidden_file_gives_no_answer_about_it(grep: Grep) -> None:
-    """P6: whether the pattern fits must not show, not even as a count."""
+def test_a_hard_link_to_a_hidden_file_reveals_nothing_about_it(grep: Grep) -> None:
+    """P6: not even a count may reveal whether the pattern matches."""
     codebase = grep.codebase({".env": SECRET})
     os.link(grep.folder / ".env", grep.folder / "notes.txt")
     right, wrong = (codebase.grep(SearchPattern(guess), soon()) for guess in (SECRET, "wrong guess"))
@@ -131,7 +131,7 @@ def test_a_hard_link_to_a_hidden_file_gives_no_answer_about_it(grep: Grep) -> No
     assert not right.matches
 
 
-def test_search_can_be_kept_to_folders_files_and_globs(grep: Grep) -> None:
+def test_a_search_can_be_limited_to_folders_files_and_globs(grep: Grep) -> None:
     files: Files = {
         "src/a.py": "foo",
         "src/b.js": "foo",
@@ -153,7 +153,7 @@ def test_search_can_be_kept_to_folders_files_and_globs(grep: Grep) -> None:
     assert paths(globs=("/e.py",)) == ["e.py"]
 
 
-def test_context_lines_stand_around_a_match(grep: Grep) -> None:
+def test_context_lines_surround_a_match(grep: Grep) -> None:
     codebase = grep.codebase({"f": "1\n2\nfoo\n4\n5\nfoo"})
     first, second = codebase.grep(SearchPattern("foo"), soon(), context=2).matches
     assert (first.before, first.text, first.after) == (("1", "2"), "foo", ("4", "5"))

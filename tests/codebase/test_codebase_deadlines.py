@@ -12,7 +12,7 @@ from retinue.codebase import Codebase, Locator
 from retinue.codebase.access.directory import DescriptorDirectory
 from retinue.codebase.search import Ripgrep
 from retinue.core import DeadlineExceeded, Stop
-from tests.codebase.planting import Clockwork, plant
+from tests.codebase.file_support import Clockwork, plant
 from tests.codebase.test_index import settle
 
 QUESTION = "where is the anchor raised?"
@@ -23,7 +23,7 @@ def files(count: int) -> dict[str, str]:
 
 
 def watched_directory(on_look: Callable[[], None]) -> type[DescriptorDirectory]:
-    """Directories that tell of every look at a file."""
+    """Return directories that report every access to a file."""
 
     class Watched(DescriptorDirectory):
         def lstat(self, name: str) -> os.stat_result:
@@ -33,7 +33,7 @@ def watched_directory(on_look: Callable[[], None]) -> type[DescriptorDirectory]:
     return Watched
 
 
-def test_no_file_is_looked_at_after_the_deadline(tmp_path: Path) -> None:
+def test_no_file_is_examined_after_the_deadline(tmp_path: Path) -> None:
     clock, looks = Clockwork(), list[bool]()
 
     def on_look() -> None:
@@ -46,7 +46,7 @@ def test_no_file_is_looked_at_after_the_deadline(tmp_path: Path) -> None:
     assert len(looks) == 10
 
 
-def test_ripgrep_is_not_asked_again_after_the_deadline(tmp_path: Path) -> None:
+def test_ripgrep_is_not_started_again_after_the_deadline(tmp_path: Path) -> None:
     clock, asked = Clockwork(), list[Path]()
 
     class Late(Ripgrep):

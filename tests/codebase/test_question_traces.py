@@ -1,4 +1,4 @@
-"""Where the lines of a stack trace point, in the languages that people paste."""
+"""Stack traces of many languages are parsed."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from retinue.codebase.parse.question import StackFrame, find_stack_frames
         ("src/pool.c:12:5: error: expected ';'", StackFrame("src/pool.c", 12, "")),
     ],
 )
-def test_a_line_of_a_trace_is_read(text: str, expected: StackFrame) -> None:
+def test_a_line_of_a_trace_is_parsed(text: str, expected: StackFrame) -> None:
     assert find_stack_frames(text) == [expected]
 
 
-def test_the_outermost_call_comes_first_whatever_the_language_tells_first() -> None:
+def test_the_outermost_call_comes_first_in_every_language() -> None:
     java = "at com.acme.Pool.get(Pool.java:12)\nat com.acme.Main.main(Main.java:3)\n"
 
     assert [frame.path for frame in find_stack_frames(java)] == ["Main.java", "Pool.java"]
 
 
-def test_frames_keep_their_order_and_come_once() -> None:
+def test_frames_keep_their_order_and_appear_once() -> None:
     text = 'File "b.py", line 2, in two\nFile "a.py", line 1, in one\nb.py:2: again\n'
 
     assert [frame.path for frame in find_stack_frames(text)] == ["b.py", "a.py"]
@@ -53,7 +53,7 @@ def test_ordinary_text_has_no_frames(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["a.b", "at (", "a/", ".a:1", 'File "'])
-def test_no_text_makes_it_slow(piece: str) -> None:
+def test_no_text_makes_parsing_slow(piece: str) -> None:
     before = time.process_time()
 
     find_stack_frames((piece * 20_000)[:20_000])

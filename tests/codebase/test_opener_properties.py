@@ -1,4 +1,4 @@
-"""Whatever links are laid and whatever path is asked for, nothing outside or hidden is read (P6)."""
+"""With any links and any requested path, nothing outside the root or hidden is read (P6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from retinue.codebase import Codebase, SearchPattern
 from retinue.codebase.access import Directory
 from retinue.codebase.access.directory import DescriptorDirectory, PathDirectory
 from retinue.core import InvalidInput, LimitExceeded, PathDenied, PathMissing
-from tests.codebase.planting import SECRET, plant, soon
+from tests.codebase.file_support import SECRET, plant, soon
 
 UNGUESSED = "a-name-that-nobody-asks-for"
 """Of files outside and hidden: no listing may show it."""
@@ -60,7 +60,7 @@ asked = st.lists(
 
 
 def lay_link(top: Path, place: str, target: str, kind: str) -> None:
-    """As far as the arrangement is possible: a generated one may put a file where a folder must be."""
+    """Create a link if possible: a generated case may have a file where a folder must be."""
     path = top / "root" / place
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def lay_link(top: Path, place: str, target: str, kind: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.lists(inside, max_size=5), links=links, asked=asked)
 @pytest.mark.parametrize("directory_at", [DescriptorDirectory.at, PathDirectory.at], ids=["held", "named"])
-def test_no_arrangement_of_links_and_no_path_reads_what_is_outside_or_hidden(
+def test_no_links_and_no_path_read_what_is_outside_or_hidden(
     tmp_path: Path,
     directory_at: Callable[[Path], Directory],
     files: list[str],

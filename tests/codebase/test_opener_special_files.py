@@ -13,7 +13,7 @@ import pytest
 from retinue.codebase import Codebase, FileEntry, SearchPattern
 from retinue.codebase.access.directory import DescriptorDirectory, read_fully
 from retinue.core import LimitExceeded, PathDenied, PathMissing, RetinueError, Root
-from tests.codebase.planting import LONG_ENOUGH, plant, soon
+from tests.codebase.file_support import LONG_ENOUGH, plant, soon
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -36,8 +36,8 @@ def test_a_pipe_is_refused_without_waiting_for_a_writer(root: Root) -> None:
     assert isinstance(error_of(root, "link"), PathDenied)
 
 
-def test_a_pipe_put_in_a_files_place_after_the_check_is_refused(root: Root) -> None:
-    """The check sees the file, the open gets the pipe."""
+def test_a_pipe_that_replaces_a_file_after_the_check_is_refused(root: Root) -> None:
+    """The check sees the file, but the open gets the pipe."""
 
     class Swapping(DescriptorDirectory):
         def lstat(self, name: str) -> os.stat_result:
@@ -54,7 +54,7 @@ def test_a_pipe_put_in_a_files_place_after_the_check_is_refused(root: Root) -> N
 
 def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = plant(tmp_path / "root", {"a.txt": ""})
-    monkeypatch.chdir(root.path)  # a socket's path must be short
+    monkeypatch.chdir(root.path)  # the path of a socket must be short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         assert isinstance(error_of(root, "socket"), PathDenied)
@@ -76,7 +76,7 @@ def test_a_device_inside_the_root_is_refused(root: Root) -> None:
     assert isinstance(error_of(root, "zero"), PathDenied)
 
 
-def test_walks_lists_and_searches_pass_special_files_by(root: Root) -> None:
+def test_walks_lists_and_searches_skip_special_files(root: Root) -> None:
     os.mkfifo(root.path / "pipe")
     (root.path / "zero").symlink_to("/dev/zero")
     codebase = Codebase([root])
@@ -87,8 +87,8 @@ def test_walks_lists_and_searches_pass_special_files_by(root: Root) -> None:
     assert len(codebase.grep(SearchPattern("."), soon(), below=["pipe", "a.txt"]).matches) == 1
 
 
-def test_no_more_is_read_than_the_size_a_file_had(root: Root) -> None:
-    """What /proc says is empty is taken at its word, so what never ends there is not waited for."""
+def test_a_file_is_read_up_to_the_size_it_had_when_opened(root: Root) -> None:
+    """Files in /proc report size 0, so nothing is read from them and endless ones do not block."""
     if not Path("/proc/self/status").exists():
         pytest.skip("this system has no /proc")
     fd = os.open("/proc/self/status", os.O_RDONLY)
@@ -98,7 +98,7 @@ def test_no_more_is_read_than_the_size_a_file_had(root: Root) -> None:
         os.close(fd)
 
 
-def test_a_file_that_grows_while_it_is_read_ends(root: Root) -> None:
+def test_reading_a_growing_file_ends(root: Root) -> None:
     stop_writing = threading.Event()
 
     def keep_writing() -> None:
@@ -141,7 +141,7 @@ def test_a_file_without_permission_says_so(root: Root) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", "sub", "no-such", "a.txt/b", "sub/no/such", "x" * 300])
-def test_what_is_no_file_is_refused(root: Root, path: str) -> None:
+def test_a_path_that_is_no_file_is_refused(root: Root, path: str) -> None:
     """P8"""
     (root.path / "sub").mkdir()
     assert isinstance(error_of(root, path), PathDenied | PathMissing)

@@ -13,7 +13,7 @@ LONG_ENOUGH = 5.0
 
 
 def plant(folder: Path, files: Mapping[str, str | bytes]) -> Root:
-    """A root with these files in it."""
+    """Create a root with these files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         path = folder / name
@@ -23,12 +23,12 @@ def plant(folder: Path, files: Mapping[str, str | bytes]) -> Root:
 
 
 def soon() -> Stop:
-    """A deadline that healthy work never meets."""
+    """Return a stop with a deadline that working code never reaches."""
     return Stop(LONG_ENOUGH * 6)
 
 
 class Clockwork(Stop):
-    """A deadline that passes when the test says so."""
+    """A stop whose deadline passes when the test says so."""
 
     time_is_up = False
 

@@ -88,12 +88,12 @@ def test_code_comes_before_its_tests_and_its_documentation(project: Path) -> Non
     assert paths.index("app/net/retry.py") < paths.index("docs/retry.md")
 
 
-def test_a_test_that_is_asked_for_is_found(project: Path) -> None:
+def test_a_requested_test_is_found(project: Path) -> None:
     paths = [place.path for place in ask(project, "which test checks that the delay doubles?").places]
     assert paths[0] == "tests/test_retry.py"
 
 
-def test_a_named_definition_says_so(project: Path) -> None:
+def test_a_definition_that_the_question_names_says_so(project: Path) -> None:
     best = ask(project, "what does `RetryPolicy` do?").places[0]
     assert best.path == "app/net/retry.py"
     assert "defines RetryPolicy" in best.why
@@ -110,8 +110,8 @@ def test_a_named_definition_says_so(project: Path) -> None:
         ("find", 11),
     ],
 )
-def test_what_is_named_like_an_everyday_word_is_found(project: Path, question: str, line: int) -> None:
-    """Such words say nothing in most questions, and are what these are about."""
+def test_a_definition_named_like_a_common_word_is_found(project: Path, question: str, line: int) -> None:
+    """In most questions such words are noise; these questions are about them."""
     (project / "core/release.py").write_text(
         "class Version:\n    pass\n\n\nclass Result:\n    pass\n\n"
         "def explain(it):\n    pass\n\ndef find(it):\n    pass\n"
@@ -120,7 +120,7 @@ def test_what_is_named_like_an_everyday_word_is_found(project: Path, question: s
     assert (first.path, first.line) == ("core/release.py", line)
 
 
-def test_an_everyday_word_beside_others_is_no_name(project: Path) -> None:
+def test_a_common_word_among_others_is_not_a_name(project: Path) -> None:
     (project / "version.py").write_text("version = 'the version of this project'\n")
     paths = [place.path for place in ask(project, "in which version do retries have a delay?").places]
     assert paths[0] == "app/net/retry.py"
@@ -137,7 +137,7 @@ def test_a_path_and_a_stack_trace_in_a_report_point_to_their_files(project: Path
     assert "named in the question" in said.why
 
 
-def test_commits_that_speak_of_the_question_vote_for_their_files(tmp_path: Path) -> None:
+def test_related_commits_raise_the_files_they_changed(tmp_path: Path) -> None:
     run = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     for name in ("alpha", "beta"):
@@ -154,12 +154,12 @@ names = st.text("abcdeA_ö", min_size=1, max_size=12)
 
 
 @given(names, st.lists(names, max_size=12))
-def test_near_names_are_the_nearest_of_all(name: str, defined: list[str]) -> None:
+def test_similar_names_are_the_most_similar_of_all(name: str, defined: list[str]) -> None:
     assert similar_names(name, defined) == tuple(get_close_matches(name, defined, 3, 0.75))
 
 
-def test_a_name_that_does_not_exist_is_missed_with_near_names_and_low_confidence(project: Path) -> None:
-    """P8: nothing is made up."""
+def test_a_name_that_does_not_exist_is_reported_with_similar_names_and_low_confidence(project: Path) -> None:
+    """P8: the answer invents nothing."""
     located = ask(project, "where is `RetryPolici_factory` or `RetryPolice` defined?")
     near = {one.name: one.near for one in located.missing}
     assert near.keys() == {"RetryPolici_factory", "RetryPolice"}
@@ -236,18 +236,18 @@ def test_several_roots_are_searched_together(tmp_path: Path) -> None:
         ("src/contest.py", "implementation", "own"),
     ],
 )
-def test_a_path_tells_its_kind(path: str, kind: str, standing: str) -> None:
+def test_the_kind_of_a_file_follows_from_its_path(path: str, kind: str, standing: str) -> None:
     assert (file_kind(path), file_category(path)) == (kind, standing)
 
 
-def test_a_request_means_the_code_and_a_question_may_mean_the_test(project: Path) -> None:
-    """`Delay doubles...` asks for a change of the code; only who asks may be content with its test."""
+def test_a_request_ranks_tests_lower_than_a_question_does(project: Path) -> None:
+    """`Delay doubles...` requests a change of the code; a test may only answer a question."""
     (project / "tests/test_retry.py").write_text(PROJECT["tests/test_retry.py"] * 3)
     paths = [place.path for place in ask(project, "Double the delay between attempts of RetryPolicy").places]
     assert paths[0] == "app/net/retry.py"
 
 
-def test_a_file_says_with_which_better_one_it_changed(tmp_path: Path) -> None:
+def test_a_file_names_the_better_one_that_changed_with_it(tmp_path: Path) -> None:
     run = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "flux.py").write_text("def flux_capacitor():\n    pass\n")
@@ -270,7 +270,7 @@ def test_one_common_word_in_a_name_counts_as_that_word_and_not_as_the_whole_ques
 
 
 def test_high_confidence_needs_a_lead_and_a_good_score(project: Path) -> None:
-    """P8: a lead among files that fit badly is no reason for trust."""
+    """P8: a lead among bad matches deserves no confidence."""
     clear = ask(project, "how does ShoppingCart.addItem push an item in web/cart.ts?")
     assert (clear.places[0].path, clear.confidence.level) == ("web/cart.ts", "high")
 
@@ -279,8 +279,8 @@ def test_high_confidence_needs_a_lead_and_a_good_score(project: Path) -> None:
     assert faint.confidence.level != "high"
 
 
-def test_confidence_is_told_by_the_lead_in_score_and_not_by_its_share() -> None:
-    """P8: a third of a middling score is less than it seems."""
+def test_confidence_depends_on_the_difference_of_scores_not_on_their_ratio() -> None:
+    """P8: a third of an average score is a small lead."""
     assert level_of(0.70, 0.70 - HIGH_LEAD - 0.01) == "high"
     assert level_of(0.50, 0.34) == "med"
     assert level_of(0.50, 0.50 - MED_LEAD + 0.01) == "low"
@@ -300,7 +300,7 @@ def level_of(first: float, second: float) -> str:
 
 
 def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> None:
-    """`docstring checking` is what a `MissingDocstringChecker` does; the words apart are in both files."""
+    """`docstring checking` matches `MissingDocstringChecker`; each single word is in both files."""
     body = "    # docstrings are checked, and a checker checks a docstring\n    pass\n"
     (tmp_path / "near.py").write_text(f"class MissingDocstringChecker:\n{body}")
     (tmp_path / "apart.py").write_text(f"class CheckerOfADocstring:\n{body}")
@@ -311,7 +311,7 @@ def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> No
     assert "a name combines words of the question" in places[0].why
 
 
-def test_where_a_stack_trace_ends_counts_more_than_where_it_begins(tmp_path: Path) -> None:
+def test_the_deepest_frame_counts_more_than_the_outermost(tmp_path: Path) -> None:
     for name in ("entry", "middle", "zone"):
         (tmp_path / f"{name}.py").write_text("def step():\n    pass\n")
     trace = "".join(f'  File "/srv/{name}.py", line 1, in step\n' for name in ("entry", "middle", "zone"))
@@ -351,5 +351,5 @@ def test_where_a_stack_trace_ends_counts_more_than_where_it_begins(tmp_path: Pat
         ("benches/pool.rs", "example"),
     ],
 )
-def test_the_standing_of_a_file_is_told_by_its_path(path: str, standing: str) -> None:
+def test_the_category_of_a_file_follows_from_its_path(path: str, standing: str) -> None:
     assert file_category(path) == standing

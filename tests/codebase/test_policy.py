@@ -1,4 +1,4 @@
-"""What the policy hides, under whatever spelling (P6)."""
+"""The policy hides secrets in every spelling (P6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from retinue.codebase import Policy
 from retinue.codebase.access.policy import PolicyRules, fold_name, is_unsafe_on_windows
 from retinue.core import ConfigInvalid, Root
-from tests.codebase.planting import plant, shown_files
+from tests.codebase.file_support import plant, shown_files
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_secrets_are_hidden_by_default(rules: PolicyRules, path: str) -> None:
     ],
 )
 def test_source_code_and_examples_are_not_mistaken_for_secrets(rules: PolicyRules, path: str) -> None:
-    """P10: what is hidden without need cannot be found."""
+    """P10: files that are hidden by mistake cannot be found."""
     assert not rules.hides(path)
 
 
@@ -56,12 +56,12 @@ def test_source_code_and_examples_are_not_mistaken_for_secrets(rules: PolicyRule
         *(".ｅｎｖ", "․env", ".\u200benv", ".e\u200cnv", ".ſſh/config", ".git\u200d/config", ".ENV\u00ad"),
     ],
 )
-def test_case_unicode_and_trailing_dots_do_not_uncover_a_secret(rules: PolicyRules, spelling: str) -> None:
+def test_case_unicode_and_trailing_dots_do_not_reveal_a_secret(rules: PolicyRules, spelling: str) -> None:
     """P6"""
     assert rules.hides(spelling)
 
 
-def test_a_folder_with_a_secret_files_name_is_shown(tmp_path: Path) -> None:
+def test_a_folder_named_like_a_secret_file_is_shown(tmp_path: Path) -> None:
     """P10"""
     root = plant(tmp_path, {"credentials/a.py": "", "src/credentials": ""})
     assert shown_files(root) == ["credentials/a.py"]
@@ -104,7 +104,7 @@ def test_a_system_folder_inside_a_root_is_hidden_whatever_is_allowed() -> None:
 
 
 def test_a_closed_folder_inside_a_root_is_hidden_whatever_is_allowed(tmp_path: Path) -> None:
-    """P6: its name may hold what globs take for signs."""
+    """P6: its name may contain characters that are special in globs."""
     root = plant(
         tmp_path, {"a.py": "", "x/[own] data/runs.db": "", "x/[own] data/b/c.md": "", "own/d.py": ""}
     )
@@ -125,17 +125,17 @@ def test_a_closed_folder_cannot_be_a_root(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["con", "aux.txt", "nul", "com1", "lpt9.log", "file.txt:stream", "a:b", "envfil~1", "env~1.loc"]
 )
-def test_names_that_open_something_else_on_windows_are_traps_there_alone(name: str) -> None:
-    """P6: elsewhere `aux.c` is a source file like any other."""
+def test_names_with_another_meaning_on_windows_are_unsafe_only_there(name: str) -> None:
+    """P6: on other systems `aux.c` is an ordinary source file."""
     assert is_unsafe_on_windows(name, windows=True)
     assert not is_unsafe_on_windows(name, windows=False)
 
 
-def test_ordinary_names_are_no_windows_traps() -> None:
+def test_ordinary_names_are_safe_on_windows() -> None:
     for name in ("console.py", "auxiliary", "a~b", "x.con"):
         assert not is_unsafe_on_windows(name, windows=True)
 
 
-def test_folding_twice_is_folding_once() -> None:
+def test_folding_a_name_twice_changes_nothing() -> None:
     for name in (".ENV", "Ｅnv", "ﬀ", "ẞ", "İ", "...", ". ", "a.b."):
         assert fold_name(fold_name(name)) == fold_name(name)
