@@ -1,4 +1,4 @@
-"""Trees of files for the tests of the codebase room."""
+"""Creates files and stops for the tests of the codebase room."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from retinue.codebase import Codebase, Policy
 from retinue.core import Root, Stop
 
 SECRET = "hunter2-do-not-show"
-LONG_ENOUGH = 5.0
+WAIT_SECONDS = 5.0
 
 
-def plant(folder: Path, files: Mapping[str, str | bytes]) -> Root:
+def create_root(folder: Path, files: Mapping[str, str | bytes]) -> Root:
     """Create a root with these files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -22,12 +22,12 @@ def plant(folder: Path, files: Mapping[str, str | bytes]) -> Root:
     return Root.at(folder)
 
 
-def soon() -> Stop:
+def bounded_stop() -> Stop:
     """Return a stop with a deadline that working code never reaches."""
-    return Stop(LONG_ENOUGH * 6)
+    return Stop(WAIT_SECONDS * 6)
 
 
-class Clockwork(Stop):
+class ManualDeadline(Stop):
     """A stop whose deadline passes when the test says so."""
 
     time_is_up = False
@@ -36,9 +36,9 @@ class Clockwork(Stop):
         return 0.0 if self.time_is_up else 60.0
 
 
-def shown_files(root: Root, policy: Policy | None = None) -> list[str]:
-    return [entry.path for entry in Codebase([root], policy).files(soon()).entries]
+def visible_files(root: Root, policy: Policy | None = None) -> list[str]:
+    return [entry.path for entry in Codebase([root], policy).files(bounded_stop()).entries]
 
 
-def text_of(codebase: Codebase, path: str) -> str:
-    return "\n".join(codebase.read(path, soon()).lines)
+def read_lines(codebase: Codebase, path: str) -> str:
+    return "\n".join(codebase.read(path, bounded_stop()).lines)

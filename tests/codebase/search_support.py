@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from retinue.codebase import Codebase, SearchPattern
 from retinue.codebase.search import Ripgrep, SearchResult
 from retinue.codebase.search.searcher import MIN_FILES_FOR_RIPGREP
-from tests.codebase.file_support import plant, soon
+from tests.codebase.file_support import bounded_stop, create_root
 
 Files = dict[str, str | bytes]
 FILLER: Files = {f"zz/{number:03}.filler": "" for number in range(MIN_FILES_FOR_RIPGREP)}
@@ -25,11 +25,11 @@ class Grep:
         self.ripgrep = ripgrep
 
     def codebase(self, files: Files) -> Codebase:
-        return Codebase([plant(self.folder, {**files, **FILLER})], ripgrep=lambda: self.ripgrep)
+        return Codebase([create_root(self.folder, {**files, **FILLER})], ripgrep=lambda: self.ripgrep)
 
     def __call__(self, files: Files, pattern: str | SearchPattern) -> list[str]:
         wanted = SearchPattern(pattern) if isinstance(pattern, str) else pattern
-        return as_lines(self.codebase(files).grep(wanted, soon()))
+        return as_lines(self.codebase(files).grep(wanted, bounded_stop()))
 
 
 def as_lines(found: SearchResult) -> list[str]:

@@ -12,8 +12,8 @@ from retinue.codebase import Codebase, Locator
 from retinue.codebase.access.directory import DescriptorDirectory
 from retinue.codebase.search import Ripgrep
 from retinue.core import DeadlineExceeded, Stop
-from tests.codebase.file_support import Clockwork, plant
-from tests.codebase.test_index import settle
+from tests.codebase.file_support import ManualDeadline, create_root
+from tests.codebase.test_index import wait_for_stable_stamps
 
 QUESTION = "where is the anchor raised?"
 
@@ -34,20 +34,20 @@ def watched_directory(on_look: Callable[[], None]) -> type[DescriptorDirectory]:
 
 
 def test_no_file_is_examined_after_the_deadline(tmp_path: Path) -> None:
-    clock, looks = Clockwork(), list[bool]()
+    clock, looks = ManualDeadline(), list[bool]()
 
     def on_look() -> None:
         looks.append(clock.time_is_up)
         clock.time_is_up = len(looks) >= 10
 
-    codebase = Codebase([plant(tmp_path, files(50))], directory_at=watched_directory(on_look).at)
+    codebase = Codebase([create_root(tmp_path, files(50))], directory_at=watched_directory(on_look).at)
     with pytest.raises(DeadlineExceeded):
         Locator(codebase, ripgrep=lambda: None).locate(QUESTION, 5, clock)
     assert len(looks) == 10
 
 
 def test_ripgrep_is_not_started_again_after_the_deadline(tmp_path: Path) -> None:
-    clock, asked = Clockwork(), list[Path]()
+    clock, asked = ManualDeadline(), list[Path]()
 
     class Late(Ripgrep):
         def files_that_may_match(
@@ -57,18 +57,18 @@ def test_ripgrep_is_not_started_again_after_the_deadline(tmp_path: Path) -> None
             clock.time_is_up = True
             return None
 
-    roots = [plant(tmp_path / name, files(3)) for name in ("one", "two")]
+    roots = [create_root(tmp_path / name, files(3)) for name in ("one", "two")]
     with pytest.raises(DeadlineExceeded):
         Locator(Codebase(roots), ripgrep=lambda: Late(Path("rg"))).locate(QUESTION, 5, clock)
     assert len(asked) == 1
 
 
 def test_an_index_gives_no_answer_after_the_deadline(tmp_path: Path) -> None:
-    codebase = Codebase([plant(tmp_path / "tree", files(3))])
-    settle(tmp_path / "tree")
+    codebase = Codebase([create_root(tmp_path / "tree", files(3))])
+    wait_for_stable_stamps(tmp_path / "tree")
     locator = Locator(codebase, tmp_path / "index")
     assert locator.update_index(Stop())
-    clock = Clockwork()
+    clock = ManualDeadline()
     clock.time_is_up = True
     with pytest.raises(DeadlineExceeded):
         locator.locate(QUESTION, 5, clock)

@@ -11,12 +11,12 @@ from retinue.codebase.access import Omitted
 from retinue.codebase.access.globs import glob_matcher
 from retinue.codebase.access.walk import FolderItem
 from retinue.core import Canceled, InvalidInput, PathDenied, PathMissing, Root, Stop
-from tests.codebase.file_support import plant, soon
+from tests.codebase.file_support import bounded_stop, create_root
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    return plant(
+    return create_root(
         tmp_path,
         {
             "README.md": "hello",
@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Root:
 
 def test_a_folder_shows_names_kinds_and_sizes_and_counts_what_is_hidden(root: Root) -> None:
     """P6, P8"""
-    listing = Codebase([root]).list("", soon())
+    listing = Codebase([root]).list("", bounded_stop())
     assert listing.items == (
         FolderItem(".gitignore", "file", 5),
         FolderItem("README.md", "file", 5),
@@ -52,20 +52,20 @@ def test_a_folder_shows_names_kinds_and_sizes_and_counts_what_is_hidden(root: Ro
     ],
 )
 def test_a_listing_stops_at_its_depth(root: Root, path: str, depth: int, shown: list[str]) -> None:
-    assert [item.path for item in Codebase([root]).list(path, soon(), depth=depth).items] == shown
+    assert [item.path for item in Codebase([root]).list(path, bounded_stop(), depth=depth).items] == shown
 
 
 def test_a_limit_cuts_off_the_deepest_levels_first_and_is_named(root: Root) -> None:
     """P2, P8"""
-    listing = Codebase([root]).list("", soon(), depth=5, bounds=Bounds(max_entries=4))
+    listing = Codebase([root]).list("", bounded_stop(), depth=5, bounds=Bounds(max_entries=4))
     assert [item.path for item in listing.items] == [".gitignore", "README.md", "src", "src/a.py"]
     assert listing.omitted == Omitted(denied=1, ignored=1, over_limit=1, limits=("entries",))
 
 
 def test_a_folder_of_thousands_is_listed_up_to_the_limit_and_says_so(tmp_path: Path) -> None:
     """P2, P8"""
-    root = plant(tmp_path, {f"{number:04}.txt": "" for number in range(5_000)})
-    listing = Codebase([root]).list("", soon())
+    root = create_root(tmp_path, {f"{number:04}.txt": "" for number in range(5_000)})
+    listing = Codebase([root]).list("", bounded_stop())
     assert len(listing.items) == 1_000
     assert listing.omitted == Omitted(over_limit=4_000, limits=("entries",))
     assert listing.omitted.sentence() == "Left out: 4000 past a limit. Limits reached: entries."
@@ -74,13 +74,13 @@ def test_a_folder_of_thousands_is_listed_up_to_the_limit_and_says_so(tmp_path: P
 @pytest.mark.parametrize("path", ["README.md", "no-such", ".env", ".ssh", "/etc", "src/../src"])
 def test_a_path_that_is_no_readable_folder_is_refused(root: Root, path: str) -> None:
     with pytest.raises((InvalidInput, PathMissing, PathDenied)):
-        Codebase([root]).list(path, soon())
+        Codebase([root]).list(path, bounded_stop())
 
 
 @pytest.mark.parametrize("depth", [0, -1, 11])
 def test_impossible_depths_are_refused(root: Root, depth: int) -> None:
     with pytest.raises(InvalidInput):
-        Codebase([root]).list("", soon(), depth=depth)
+        Codebase([root]).list("", bounded_stop(), depth=depth)
 
 
 def test_a_listing_out_of_time_says_so_and_a_canceled_one_ends(root: Root) -> None:
@@ -109,13 +109,13 @@ def test_a_listing_out_of_time_says_so_and_a_canceled_one_ends(root: Root) -> No
     ],
 )
 def test_globs_select_files(root: Root, globs: list[str], shown: list[str]) -> None:
-    found = Codebase([root]).glob(globs, soon())
+    found = Codebase([root]).glob(globs, bounded_stop())
     assert [entry.path for entry in found.entries] == shown
 
 
 def test_a_glob_past_its_limit_says_how_many_more_there_are(root: Root) -> None:
     """P2, P8"""
-    found = Codebase([root]).glob(["*.py"], soon(), bounds=Bounds(max_entries=1))
+    found = Codebase([root]).glob(["*.py"], bounded_stop(), bounds=Bounds(max_entries=1))
     assert [entry.path for entry in found.entries] == ["src/a.py"]
     assert found.omitted == Omitted(denied=1, ignored=1, over_limit=2, limits=("entries",))
 
@@ -123,12 +123,12 @@ def test_a_glob_past_its_limit_says_how_many_more_there_are(root: Root) -> None:
 @pytest.mark.parametrize("glob", ["{a", "a}", "\\", "[z-a]", "\ud800*"])
 def test_an_invalid_glob_is_refused(root: Root, glob: str) -> None:
     with pytest.raises(InvalidInput):
-        Codebase([root]).glob([glob], soon())
+        Codebase([root]).glob([glob], bounded_stop())
 
 
 def test_an_empty_list_of_globs_is_refused(root: Root) -> None:
     with pytest.raises(InvalidInput):
-        Codebase([root]).glob([], soon())
+        Codebase([root]).glob([], bounded_stop())
 
 
 @pytest.mark.parametrize(

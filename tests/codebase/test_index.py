@@ -63,9 +63,9 @@ def write(root: Path, path: str, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def prepare(indexed: Locator, root: Path) -> None:
+def build_index(indexed: Locator, root: Path) -> None:
     """Build the index of files that are old enough for a stable stamp. Others are read again anyway."""
-    settle(root)
+    wait_for_stable_stamps(root)
     assert indexed.update_index(Stop())
 
 
@@ -84,7 +84,7 @@ def paths(located: Located) -> list[str]:
 
 def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
 
@@ -97,7 +97,7 @@ def test_several_batches_give_the_answers_of_a_scan(project: Path, tmp_path: Pat
         text = f"def large_{letter}(): delay\n" + "    call(1)\n" * (BATCH_BYTES // 25)
         write(project, f"large/{letter}.py", text)
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for question in (
         *QUESTIONS,
         "gadget_7",
@@ -113,7 +113,7 @@ def test_several_batches_give_the_answers_of_a_scan(project: Path, tmp_path: Pat
 def test_a_file_over_the_chunk_limit_scores_as_in_a_scan(project: Path, tmp_path: Path) -> None:
     write(project, "lib/endless.py", "def widget(): cache\n" * (MAX_CHUNKS + 500))
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
 
@@ -121,7 +121,7 @@ def test_a_file_over_the_chunk_limit_scores_as_in_a_scan(project: Path, tmp_path
 def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> None:
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     write(project, "net/pool.py", "def acquire(): pass\n")
     commit(project, "Add a pool against slow retries")
@@ -179,7 +179,7 @@ def test_a_history_that_moved_while_it_was_read_is_not_stored_under_the_old_comm
             return super().messages()
 
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     write(project, "net/pool.py", "def acquire(): pass\n")
     commit(project, "Wait for a while")
     before = git(project, "rev-parse", "HEAD")
@@ -289,7 +289,7 @@ def test_every_change_is_seen_in_the_next_answer(project: Path, tmp_path: Path, 
     """P8: answers are never stale."""
     assert callable(edit)
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     ask(indexed, QUESTIONS[0])
     edit(project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
@@ -345,13 +345,13 @@ def test_cached_counts_are_replaced_when_another_process_updates_the_index(
     """P8: a process caches what it read from the index only as long as the index does not change."""
     scan, indexed = locators(project, tmp_path / "index")
     _, other = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for number in range(3):
         ask(indexed, QUESTIONS[2])
         for part in range(MAX_UNINDEXED_FILES + 1):
             write(project, f"lib/part_{part}.py", f"def gadget_{part}():\n    return cache[{number}]\n")
         write(project, f"lib/widget_{number}.py", "def widget():\n    return cache\n")
-        prepare(other, project)
+        build_index(other, project)
         assert f"lib/widget_{number}.py" in paths(ask(indexed, QUESTIONS[2]))
         assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
 
@@ -359,14 +359,14 @@ def test_cached_counts_are_replaced_when_another_process_updates_the_index(
 def test_cached_counts_of_one_index_are_not_used_for_another(project: Path, tmp_path: Path) -> None:
     """P6: both policies have the same files, sizes and stamps, but not the same texts."""
     write(project, "lib/long.py", "def widget(): pass\n" * 100)
-    settle(project)
+    wait_for_stable_stamps(project)
     for policy, count in ((Policy(), 100), (Policy(max_file_bytes=1_000), 0), (Policy(), 100)):
         index = Index(tmp_path / "index", Codebase([Root.at(project)], policy))
         index.update_files(Stop())
         with index.reading():
-            currents = index.check_manifests(Stop())
-            assert currents is not None
-            evidence = index.evidence(currents, ["widget"], Stop())
+            checks = index.check_manifests(Stop())
+            assert checks is not None
+            evidence = index.evidence(checks, ["widget"], Stop())
             assert evidence.counts["widget"].get(evidence.paths.index("lib/long.py"), 0) == count
         index.close()
 
@@ -384,7 +384,7 @@ def test_caches_hold_at_most_two_codebases(tmp_path: Path) -> None:
         root = tmp_path / f"project_{number}"
         write(root, "net/retry.py", f"class RetryPolicy:\n    delay = {number}\n")
         scan, indexed = locators(root, tmp_path / "index")
-        prepare(indexed, root)
+        build_index(indexed, root)
         for question in QUESTIONS:
             assert ask(indexed, question) == ask(scan, question)
     for cache in (load_manifests_cached, index_snapshot):
@@ -395,7 +395,7 @@ def test_a_word_repeated_many_times_is_counted_as_by_a_scan(project: Path, tmp_p
     text = "def f(retry):\n    retry retry retry, retry_retry\n\ndef retrying(): retry retry\n\nretry = 1\n"
     write(project, "lib/again.py", text * 3)
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert "lib/again.py" in paths(ask(indexed, "retry"))
     assert ask(indexed, "retry") == ask(scan, "retry")
 
@@ -403,7 +403,7 @@ def test_a_word_repeated_many_times_is_counted_as_by_a_scan(project: Path, tmp_p
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
     (project / "hollow").mkdir()
     _, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     write(project, "hollow/zeppelin.py", "def zeppelin(): pass\n")
     assert paths(ask(indexed, "zeppelin")) == ["hollow/zeppelin.py"]
 
@@ -412,7 +412,7 @@ def test_a_changed_rule_in_an_ignored_ignore_file_is_seen(project: Path, tmp_pat
     """P8: no walk returns the ignore file, but it is watched nonetheless."""
     write(project, ".ignore", ".ignore\nnet/\n")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert "net/retry.py" not in paths(ask(indexed, QUESTIONS[0]))
     write(project, ".ignore", ".ignore\nlib/\n")
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
@@ -431,7 +431,7 @@ def test_a_file_added_while_the_roots_were_walked_is_seen(project: Path, tmp_pat
 def test_joined_words_are_found_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
     write(project, "net/snake.py", "def retry_pool(): pass\n")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert "net/snake.py" in paths(ask(scan, "retrypool"))
     assert ask(indexed, "retrypool") == ask(scan, "retrypool")
 
@@ -441,7 +441,7 @@ def test_a_question_tells_whether_the_index_is_out_of_date(project: Path, tmp_pa
     scan, indexed = locators(project, tmp_path / "index")
     assert indexed.index_is_out_of_date
     assert not scan.index_is_out_of_date
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert indexed.update_index(Stop())
     ask(indexed, QUESTIONS[0])
     assert not indexed.index_is_out_of_date
@@ -455,7 +455,7 @@ def test_a_question_tells_whether_the_index_is_out_of_date(project: Path, tmp_pa
 
 def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path) -> None:
     _, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     change(project)
     [file] = (tmp_path / "index").glob("*.sqlite3")
     before = file.read_bytes()
@@ -464,23 +464,23 @@ def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path)
 
 
 def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> None:
-    settle(project)
+    wait_for_stable_stamps(project)
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
-    assert loose(index) == []
+    assert changed_files(index) == []
     change(project)
-    assert loose(index) == ["net/retry.py"]
+    assert changed_files(index) == ["net/retry.py"]
     index.close()
 
 
-def loose(index: Index) -> list[str]:
+def changed_files(index: Index) -> list[str]:
     """Return the files that a question would read from disk."""
-    currents = index.check_manifests(Stop())
-    assert currents is not None
-    return [one.manifest.paths[position] for one in currents for position in one.changed]
+    checks = index.check_manifests(Stop())
+    assert checks is not None
+    return [one.manifest.paths[position] for one in checks for position in one.changed]
 
 
-def settle(root: Path) -> None:
+def wait_for_stable_stamps(root: Path) -> None:
     """Wait until stamps are stable, without sleeping: watch the times of new files."""
     probe = root.parent / "probe"
     first = None
@@ -529,7 +529,7 @@ def test_a_damaged_index_is_replaced_by_a_scan(project: Path, tmp_path: Path, da
 def test_an_index_with_corrupt_rows_is_replaced_by_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     [file] = (tmp_path / "index").glob("*.sqlite3")
     database = sqlite3.connect(file)
     database.execute(damage)
@@ -605,16 +605,16 @@ class StopAfter(Stop):
 def test_an_update_canceled_midway_changes_nothing_in_the_index(project: Path, tmp_path: Path) -> None:
     """P8: the update is rolled back, so caches must not contain it either."""
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     ask(indexed, QUESTIONS[2])
     edited = [f"lib/part_{part}.py" for part in range(MAX_UNINDEXED_FILES + 1)]
     for path in edited:
         write(project, path, "def gadget():\n    return cache\n")
-    settle(project)
+    wait_for_stable_stamps(project)
     with pytest.raises(Canceled):
         indexed.update_index(StopAfter(MAX_UNINDEXED_FILES // 2))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
-    assert loose(index) == sorted(edited)
+    assert changed_files(index) == sorted(edited)
     index.close()
     assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
 
@@ -698,7 +698,7 @@ Index(Path(sys.argv[2]), Codebase([Root.at(sys.argv[1])]))
     assert ended.returncode == 9
     scan, indexed = locators(project, folder)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 

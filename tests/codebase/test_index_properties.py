@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from retinue.codebase import Codebase, Locator
 from retinue.core import Root, Stop
-from tests.codebase.test_index import commit, prepare
+from tests.codebase.test_index import build_index, commit
 
 QUESTIONS = ["how does the cache retry a flush?", "`retry_cache` in net/a.py", "flushcache größe"]
 
@@ -94,7 +94,7 @@ def test_an_index_gives_the_answers_of_a_scan(first: list[Step], then: list[tupl
             step(root)
         codebase = Codebase([Root.at(root)])
         scan, indexed = Locator(codebase), Locator(codebase, work / "index")
-        prepare(indexed, root)
+        build_index(indexed, root)
         for step, taken_in in then:
             step(root)
             if taken_in:

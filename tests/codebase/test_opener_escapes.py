@@ -14,7 +14,7 @@ from retinue.codebase import Codebase, FileEntry, SearchPattern
 from retinue.codebase.access import Directory
 from retinue.codebase.access.directory import DescriptorDirectory, PathDirectory
 from retinue.core import InvalidInput, PathDenied, PathMissing, RetinueError, Root, RootUnknown
-from tests.codebase.file_support import LONG_ENOUGH, SECRET, plant, soon, text_of
+from tests.codebase.file_support import SECRET, WAIT_SECONDS, bounded_stop, create_root, read_lines
 
 Open = Callable[[Path], Directory]
 ROUNDS = 150
@@ -27,13 +27,13 @@ def directory_at(request: pytest.FixtureRequest) -> Open:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    plant(tmp_path / "outside", {"secret.txt": SECRET, "sub/deep.txt": SECRET})
+    create_root(tmp_path / "outside", {"secret.txt": SECRET, "sub/deep.txt": SECRET})
     return tmp_path / "outside"
 
 
 @pytest.fixture
 def root(tmp_path: Path, outside: Path) -> Root:
-    return plant(
+    return create_root(
         tmp_path / "root",
         {"src/a.py": "print('a')", ".env": SECRET, "keys/x.pem": SECRET, ".ssh/config": SECRET},
     )
@@ -46,13 +46,13 @@ def codebase(root: Root, directory_at: Open) -> Codebase:
 
 def refused(codebase: Codebase, path: str, *kinds: type[RetinueError]) -> None:
     with pytest.raises(kinds or PathDenied) as error:
-        codebase.read(path, soon())
+        codebase.read(path, bounded_stop())
     told = str(error.value.as_dict())
     assert SECRET not in told
     assert str(codebase.roots[0].path.parent / "outside") not in told
     assert "passwd" not in told
     with pytest.raises(RetinueError):
-        codebase.list(path, soon())
+        codebase.list(path, bounded_stop())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_refusal_does_not_reveal_whether_a_hidden_file_exists(codebase: Codeba
     messages: list[str] = []
     for path in (".env", ".envrc"):
         with pytest.raises(PathDenied) as error:
-            codebase.read(path, soon())
+            codebase.read(path, bounded_stop())
         messages.append(str(error.value.as_dict()).replace(path, "X"))
     assert messages[0] == messages[1]
 
@@ -104,7 +104,7 @@ def test_a_link_out_of_the_root_is_refused_and_reveals_nothing(
     link = root.path / "innocent.txt"
     link.symlink_to(outside / target if absolute else Path("../outside") / target)
     refused(codebase, "innocent.txt")
-    assert not codebase.glob(["innocent.txt"], soon()).entries
+    assert not codebase.glob(["innocent.txt"], bounded_stop()).entries
 
 
 def test_a_folder_that_links_out_of_the_root_is_neither_read_nor_listed_nor_walked(
@@ -113,9 +113,9 @@ def test_a_folder_that_links_out_of_the_root_is_neither_read_nor_listed_nor_walk
     (root.path / "vendor").symlink_to(outside, target_is_directory=True)
     refused(codebase, "vendor/secret.txt")
     refused(codebase, "vendor")
-    assert [entry.path for entry in codebase.files(soon()).entries] == ["src/a.py"]
+    assert [entry.path for entry in codebase.files(bounded_stop()).entries] == ["src/a.py"]
     with pytest.raises(PathDenied):
-        codebase.grep(SearchPattern(SECRET), soon(), below=["vendor"])
+        codebase.grep(SearchPattern(SECRET), bounded_stop(), below=["vendor"])
 
 
 def test_links_to_links_and_in_a_circle_are_refused(codebase: Codebase, root: Root, outside: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_link_to_a_hidden_file_is_hidden(codebase: Codebase, root: Root) -> No
     refused(codebase, "vault/config")
     for path in ("notes.txt", "more/x.pem"):
         refused(codebase, path)
-        with codebase.opener(soon()) as opener, pytest.raises(PathDenied):
+        with codebase.opener(bounded_stop()) as opener, pytest.raises(PathDenied):
             opener.read_text(FileEntry(root, path))
 
 
@@ -145,12 +145,12 @@ def test_links_inside_the_root_can_be_read(codebase: Codebase, root: Root) -> No
     (root.path / "absolute.py").symlink_to(root.path / "src" / "a.py")
     (root.path / "lib").symlink_to("src", target_is_directory=True)
     for path in ("same.py", "absolute.py", "lib/a.py"):
-        assert text_of(codebase, path) == "print('a')"
-    assert [item.path for item in codebase.list("lib", soon()).items] == ["src/a.py"]
+        assert read_lines(codebase, path) == "print('a')"
+    assert [item.path for item in codebase.list("lib", bounded_stop()).items] == ["src/a.py"]
 
 
 def test_a_file_of_another_root_is_refused(codebase: Codebase, outside: Path) -> None:
-    with codebase.opener(soon()) as opener, pytest.raises(RootUnknown):
+    with codebase.opener(bounded_stop()) as opener, pytest.raises(RootUnknown):
         opener.read_text(FileEntry(Root.at(outside), "secret.txt"))
 
 
@@ -163,30 +163,30 @@ def test_a_path_over_the_depth_limit_is_refused(codebase: Codebase, root: Root) 
 
 @pytest.mark.parametrize("place", [".env", "keys/x.pem", "node_modules/p/.env", ".git/config"])
 def test_a_hard_link_to_a_hidden_file_is_hidden(codebase: Codebase, root: Root, place: str) -> None:
-    plant(root.path, {place: SECRET})
+    create_root(root.path, {place: SECRET})
     os.link(root.path / place, root.path / "notes.txt")
     with pytest.raises(PathDenied):
-        codebase.read("notes.txt", soon())
-    assert not codebase.grep(SearchPattern(SECRET), soon()).matches
+        codebase.read("notes.txt", bounded_stop())
+    assert not codebase.grep(SearchPattern(SECRET), bounded_stop()).matches
 
 
 def test_a_hard_link_made_after_the_first_check_is_hidden_too(codebase: Codebase, root: Root) -> None:
     os.link(root.path / "src" / "a.py", root.path / "b.py")
-    assert text_of(codebase, "b.py") == "print('a')"
-    plant(root.path, {"late/.env": SECRET})
+    assert read_lines(codebase, "b.py") == "print('a')"
+    create_root(root.path, {"late/.env": SECRET})
     os.link(root.path / "late" / ".env", root.path / "c.py")
     with pytest.raises(PathDenied):
-        codebase.read("c.py", soon())
-    assert text_of(codebase, "b.py") == "print('a')"
+        codebase.read("c.py", bounded_stop())
+    assert read_lines(codebase, "b.py") == "print('a')"
 
 
 def test_a_hard_link_to_another_roots_hidden_file_is_hidden(
     tmp_path: Path, root: Root, directory_at: Open
 ) -> None:
-    other = plant(tmp_path / "other", {"b.py": ""})
+    other = create_root(tmp_path / "other", {"b.py": ""})
     os.link(root.path / ".env", other.path / "notes.txt")
     with pytest.raises(PathDenied):
-        Codebase([other, root], directory_at=directory_at).read("notes.txt", soon())
+        Codebase([other, root], directory_at=directory_at).read("notes.txt", bounded_stop())
 
 
 def test_a_hard_link_is_refused_if_a_folder_cannot_be_read(codebase: Codebase, root: Root) -> None:
@@ -194,26 +194,26 @@ def test_a_hard_link_is_refused_if_a_folder_cannot_be_read(codebase: Codebase, r
     (root.path / "/".join(["d"] * 105)).mkdir(parents=True)
     os.link(root.path / "src" / "a.py", root.path / "b.py")
     with pytest.raises(PathDenied):
-        codebase.read("b.py", soon())
+        codebase.read("b.py", bounded_stop())
 
 
 def test_a_root_replaced_by_a_link_is_not_followed(codebase: Codebase, root: Root, outside: Path) -> None:
     root.path.rename(root.path.with_name("moved"))
     root.path.symlink_to(outside, target_is_directory=True)
     with pytest.raises(RetinueError):
-        codebase.read("secret.txt", soon())
-    files = codebase.files(soon())
+        codebase.read("secret.txt", bounded_stop())
+    files = codebase.files(bounded_stop())
     assert files.entries == ()
     assert files.omitted.unreadable
 
 
 def test_a_link_put_above_the_root_is_not_followed(tmp_path: Path, directory_at: Open) -> None:
-    root = plant(tmp_path / "home" / "root", {"a.txt": "inside"})
-    plant(tmp_path / "away" / "root", {"a.txt": SECRET})
+    root = create_root(tmp_path / "home" / "root", {"a.txt": "inside"})
+    create_root(tmp_path / "away" / "root", {"a.txt": SECRET})
     (tmp_path / "home").rename(tmp_path / "moved")
     (tmp_path / "home").symlink_to(tmp_path / "away", target_is_directory=True)
     with pytest.raises(RetinueError):
-        Codebase([root], directory_at=directory_at).read("a.txt", soon())
+        Codebase([root], directory_at=directory_at).read("a.txt", bounded_stop())
 
 
 class Swapped:
@@ -238,14 +238,14 @@ def swapped_path(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def swapped(tmp_path: Path, swapped_path: str) -> Swapped:
-    plant(tmp_path / "root", {swapped_path: "inside"})
-    plant(tmp_path / "outside", {swapped_path: SECRET})
+    create_root(tmp_path / "root", {swapped_path: "inside"})
+    create_root(tmp_path / "outside", {swapped_path: SECRET})
     return Swapped(tmp_path / "root" / "box", tmp_path / "outside" / "box")
 
 
 def readings(codebase: Codebase, path: str) -> str:
     try:
-        return text_of(codebase, path)
+        return read_lines(codebase, path)
     except (PathDenied, PathMissing):
         return "refused"
 
@@ -305,7 +305,7 @@ def test_a_link_swapped_in_by_another_thread_is_not_followed(
 
     def keep_swapping() -> None:
         for _ in range(ROUNDS):
-            assert turns.acquire(timeout=LONG_ENOUGH)
+            assert turns.acquire(timeout=WAIT_SECONDS)
             swapped.swap()
 
     thread = threading.Thread(target=keep_swapping)
@@ -325,14 +325,16 @@ def test_a_link_swapped_in_by_another_thread_is_not_followed(
 @pytest.mark.parametrize("ripgrep", [True, False], ids=["ripgrep", "pure"])
 def test_a_folder_swapped_during_walk_and_search_reveals_nothing(tmp_path: Path, ripgrep: bool) -> None:
     names = [f"box/{number}.txt" for number in range(120)]
-    root = plant(tmp_path / "root", {**dict.fromkeys(names, "inside"), "z.txt": "inside"})
-    plant(tmp_path / "outside", {**dict.fromkeys(names, SECRET), "box/whose-name-is-secret.txt": SECRET})
+    root = create_root(tmp_path / "root", {**dict.fromkeys(names, "inside"), "z.txt": "inside"})
+    create_root(
+        tmp_path / "outside", {**dict.fromkeys(names, SECRET), "box/whose-name-is-secret.txt": SECRET}
+    )
     swapped = Swapped(root.path / "box", tmp_path / "outside" / "box")
     codebase = Codebase([root]) if ripgrep else Codebase([root], ripgrep=lambda: None)
     turns = threading.Semaphore(0)
 
     def keep_swapping() -> None:
-        while turns.acquire(timeout=LONG_ENOUGH):
+        while turns.acquire(timeout=WAIT_SECONDS):
             if done.is_set():
                 return
             swapped.swap()
@@ -342,10 +344,10 @@ def test_a_folder_swapped_during_walk_and_search_reveals_nothing(tmp_path: Path,
     thread.start()
     for _ in range(12):
         turns.release()
-        assert not codebase.grep(SearchPattern("hunter2"), soon()).matches
+        assert not codebase.grep(SearchPattern("hunter2"), bounded_stop()).matches
         turns.release()
-        assert "secret" not in str([entry.path for entry in codebase.files(soon()).entries])
+        assert "secret" not in str([entry.path for entry in codebase.files(bounded_stop()).entries])
     done.set()
     turns.release()
-    thread.join(LONG_ENOUGH)
+    thread.join(WAIT_SECONDS)
     assert not thread.is_alive()

@@ -14,7 +14,7 @@ from retinue.codebase import Codebase, SearchPattern
 from retinue.codebase.access import Directory
 from retinue.codebase.access.directory import DescriptorDirectory, PathDirectory
 from retinue.core import InvalidInput, LimitExceeded, PathDenied, PathMissing
-from tests.codebase.file_support import SECRET, plant, soon
+from tests.codebase.file_support import SECRET, bounded_stop, create_root
 
 UNGUESSED = "a-name-that-nobody-asks-for"
 """Of files outside and hidden: no listing may show it."""
@@ -83,8 +83,8 @@ def test_no_links_and_no_path_read_what_is_outside_or_hidden(
     asked: list[str],
 ) -> None:
     shutil.rmtree(tmp_path)
-    root = plant(tmp_path / "root", {".env": SECRET, f".ssh/{UNGUESSED}": SECRET, "plain.txt": "plain"})
-    plant(
+    root = create_root(tmp_path / "root", {".env": SECRET, f".ssh/{UNGUESSED}": SECRET, "plain.txt": "plain"})
+    create_root(
         tmp_path / "away",
         {"loot": SECRET, "nest/loot": SECRET, UNGUESSED: SECRET, f"nest/{UNGUESSED}": SECRET},
     )
@@ -100,9 +100,9 @@ def test_no_links_and_no_path_read_what_is_outside_or_hidden(
         lay_link(tmp_path, place, target, kind)
 
     codebase = Codebase([root], directory_at=directory_at)
-    shown = [entry.path for entry in codebase.files(soon()).entries]
+    shown = [entry.path for entry in codebase.files(bounded_stop()).entries]
     assert not [path for path in shown if UNGUESSED in path]
-    assert not codebase.grep(SearchPattern(SECRET), soon()).matches
+    assert not codebase.grep(SearchPattern(SECRET), bounded_stop()).matches
     for path in {*asked, *shown, *files, *(place for place, _, _ in links)}:
         given_path = path.replace("TOP", str(tmp_path))
         for look in (read, list_names):
@@ -115,8 +115,8 @@ def test_no_links_and_no_path_read_what_is_outside_or_hidden(
 
 
 def read(codebase: Codebase, path: str) -> str:
-    return "\n".join(codebase.read(path, soon()).lines)
+    return "\n".join(codebase.read(path, bounded_stop()).lines)
 
 
 def list_names(codebase: Codebase, path: str) -> str:
-    return "\n".join(item.path for item in codebase.list(path, soon(), depth=3).items)
+    return "\n".join(item.path for item in codebase.list(path, bounded_stop(), depth=3).items)

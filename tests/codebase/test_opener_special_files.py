@@ -13,19 +13,19 @@ import pytest
 from retinue.codebase import Codebase, FileEntry, SearchPattern
 from retinue.codebase.access.directory import DescriptorDirectory, read_fully
 from retinue.core import LimitExceeded, PathDenied, PathMissing, RetinueError, Root
-from tests.codebase.file_support import LONG_ENOUGH, plant, soon
+from tests.codebase.file_support import WAIT_SECONDS, bounded_stop, create_root
 
 pytestmark = pytest.mark.timeout(20)
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    return plant(tmp_path / "root", {"a.txt": "text"})
+    return create_root(tmp_path / "root", {"a.txt": "text"})
 
 
 def error_of(root: Root, path: str) -> RetinueError:
     with pytest.raises(RetinueError) as error:
-        Codebase([root]).read(path, soon())
+        Codebase([root]).read(path, bounded_stop())
     return error.value
 
 
@@ -48,12 +48,12 @@ def test_a_pipe_that_replaces_a_file_after_the_check_is_refused(root: Root) -> N
             return found
 
     codebase = Codebase([root], directory_at=Swapping.at)
-    with codebase.opener(soon()) as opener, pytest.raises(PathDenied):
+    with codebase.opener(bounded_stop()) as opener, pytest.raises(PathDenied):
         opener.read_text(FileEntry(root, "a.txt"))
 
 
 def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = plant(tmp_path / "root", {"a.txt": ""})
+    root = create_root(tmp_path / "root", {"a.txt": ""})
     monkeypatch.chdir(root.path)  # the path of a socket must be short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
@@ -80,11 +80,11 @@ def test_walks_lists_and_searches_skip_special_files(root: Root) -> None:
     os.mkfifo(root.path / "pipe")
     (root.path / "zero").symlink_to("/dev/zero")
     codebase = Codebase([root])
-    assert [entry.path for entry in codebase.files(soon()).entries] == ["a.txt"]
-    kinds = {item.path: item.kind for item in codebase.list("", soon()).items}
+    assert [entry.path for entry in codebase.files(bounded_stop()).entries] == ["a.txt"]
+    kinds = {item.path: item.kind for item in codebase.list("", bounded_stop()).items}
     assert kinds == {"a.txt": "file", "pipe": "other", "zero": "link"}
-    assert len(codebase.grep(SearchPattern("."), soon()).matches) == 1
-    assert len(codebase.grep(SearchPattern("."), soon(), below=["pipe", "a.txt"]).matches) == 1
+    assert len(codebase.grep(SearchPattern("."), bounded_stop()).matches) == 1
+    assert len(codebase.grep(SearchPattern("."), bounded_stop(), below=["pipe", "a.txt"]).matches) == 1
 
 
 def test_a_file_is_read_up_to_the_size_it_had_when_opened(root: Root) -> None:
@@ -112,20 +112,20 @@ def test_reading_a_growing_file_ends(root: Root) -> None:
     writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
-        with Codebase([root]).opener(soon()) as opener:
+        with Codebase([root]).opener(bounded_stop()) as opener:
             for _ in range(50):
                 smallest = (root.path / "a.txt").stat().st_size
                 text = opener.read_text(FileEntry(root, "a.txt"))
                 assert smallest <= len(text.utf8) <= (root.path / "a.txt").stat().st_size
     finally:
         stop_writing.set()
-        writer.join(LONG_ENOUGH)
+        writer.join(WAIT_SECONDS)
     assert not writer.is_alive()
 
 
 def test_a_file_over_the_size_limit_is_refused_with_the_numbers(tmp_path: Path) -> None:
     """P2"""
-    root = plant(tmp_path, {"big.txt": "x" * 1_048_577})
+    root = create_root(tmp_path, {"big.txt": "x" * 1_048_577})
     error = error_of(root, "big.txt")
     assert isinstance(error, LimitExceeded)
     assert (error.used, error.limit) == (1_048_577, 1_048_576)
@@ -137,7 +137,7 @@ def test_a_file_without_permission_says_so(root: Root) -> None:
         pytest.skip("permissions mean nothing to root")
     (root.path / "a.txt").chmod(0)
     assert isinstance(error_of(root, "a.txt"), PathDenied)
-    assert Codebase([root]).grep(SearchPattern("text"), soon()).omitted.unreadable == 1
+    assert Codebase([root]).grep(SearchPattern("text"), bounded_stop()).omitted.unreadable == 1
 
 
 @pytest.mark.parametrize("path", ["", ".", "sub", "no-such", "a.txt/b", "sub/no/such", "x" * 300])

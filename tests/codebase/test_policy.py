@@ -9,7 +9,7 @@ import pytest
 from retinue.codebase import Policy
 from retinue.codebase.access.policy import PolicyRules, fold_name, is_unsafe_on_windows
 from retinue.core import ConfigInvalid, Root
-from tests.codebase.file_support import plant, shown_files
+from tests.codebase.file_support import create_root, visible_files
 
 
 @pytest.fixture
@@ -63,16 +63,16 @@ def test_case_unicode_and_trailing_dots_do_not_reveal_a_secret(rules: PolicyRule
 
 def test_a_folder_named_like_a_secret_file_is_shown(tmp_path: Path) -> None:
     """P10"""
-    root = plant(tmp_path, {"credentials/a.py": "", "src/credentials": ""})
-    assert shown_files(root) == ["credentials/a.py"]
+    root = create_root(tmp_path, {"credentials/a.py": "", "src/credentials": ""})
+    assert visible_files(root) == ["credentials/a.py"]
 
 
 def test_allow_makes_exceptions_and_deny_wins_over_it(tmp_path: Path) -> None:
     """P6, P8"""
     names = [".env", ".env.test", "a.sql", "b.sql", "data/private/x.txt", "lib/data/private/y.txt"]
-    root = plant(tmp_path, dict.fromkeys([*names, ".kube/config"], ""))
+    root = create_root(tmp_path, dict.fromkeys([*names, ".kube/config"], ""))
     policy = Policy(deny=("*.SQL", "data/private", ".env.test"), allow=(".env*", "a.sql", ".kube"))
-    assert shown_files(root, policy) == [".env", ".kube/config", "lib/data/private/y.txt"]
+    assert visible_files(root, policy) == [".env", ".kube/config", "lib/data/private/y.txt"]
 
 
 def test_deny_and_allow_must_be_globs(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_system_folder_inside_a_root_is_hidden_whatever_is_allowed() -> None:
 
 def test_a_closed_folder_inside_a_root_is_hidden_whatever_is_allowed(tmp_path: Path) -> None:
     """P6: its name may contain characters that are special in globs."""
-    root = plant(
+    root = create_root(
         tmp_path, {"a.py": "", "x/[own] data/runs.db": "", "x/[own] data/b/c.md": "", "own/d.py": ""}
     )
     policy = Policy(allow=("**", "*"), closed=(tmp_path.resolve() / "x/[own] data",))
-    assert shown_files(root, policy) == ["a.py", "own/d.py"]
+    assert visible_files(root, policy) == ["a.py", "own/d.py"]
     rules = policy.rules_for(Root.at(tmp_path))
     assert rules.hides("x/[own] data", folder=True)
     assert rules.hides("X/[OWN] Data/b/c.md")

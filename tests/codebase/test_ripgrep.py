@@ -1,4 +1,4 @@
-"""Ripgrep ends with the work that started it, gets no environment, and is found where it is installed (P1, P2, P5)."""
+"""Ripgrep ends with its work, gets no environment, and is found where it is installed (P1, P2, P5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retinue.codebase import SearchPattern, find_ripgrep
 from retinue.codebase.search import Ripgrep, argument_batches
 from retinue.codebase.search.ripgrep import MAX_ARGUMENT_BYTES
 from retinue.core import Stop
-from tests.codebase.file_support import LONG_ENOUGH, plant, soon
+from tests.codebase.file_support import WAIT_SECONDS, bounded_stop, create_root
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_ripgrep_that_never_ends_is_killed(tmp_path: Path, ripgrep: Ripgrep, how
             assert asking.is_alive()
             started.wait(0.01)
         stop.cancel()
-    asking.join(LONG_ENOUGH)
+    asking.join(WAIT_SECONDS)
     assert not asking.is_alive()
     assert answers == [None], "it could not tell"
     assert children() == []
@@ -64,7 +64,7 @@ def test_ripgrep_gets_nothing_of_our_environment(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", "/somewhere")
     monkeypatch.setenv("API_TOKEN", "secret")
     spy = Ripgrep(program(tmp_path / "rg", "env > environment; exit 1"))
-    assert spy.files_that_may_match(tmp_path, ["a"], "x", ignore_case=False, stop=soon()) == set()
+    assert spy.files_that_may_match(tmp_path, ["a"], "x", ignore_case=False, stop=bounded_stop()) == set()
     told = (tmp_path / "environment").read_text()
     assert "secret" not in told
     assert "RIPGREP" not in told
@@ -75,8 +75,10 @@ def test_names_are_never_taken_for_options_or_standard_input(
     tmp_path: Path, ripgrep: Ripgrep, name: str
 ) -> None:
     """P6"""
-    plant(tmp_path, {name: "needle"})
-    assert ripgrep.files_that_may_match(tmp_path, [name], "needle", ignore_case=False, stop=soon()) == {name}
+    create_root(tmp_path, {name: "needle"})
+    assert ripgrep.files_that_may_match(
+        tmp_path, [name], "needle", ignore_case=False, stop=bounded_stop()
+    ) == {name}
 
 
 @pytest.mark.parametrize(
@@ -87,18 +89,21 @@ def test_common_patterns_narrow_down_the_files(tmp_path: Path, ripgrep: Ripgrep,
     pattern = SearchPattern(text, ignore_case=text.isupper())
     rewritten = pattern.ripgrep_pattern()
     assert rewritten
-    plant(tmp_path, {"yes": "needle\r\n", "no": "hay\n", ".rgignore": "yes\n"})
+    create_root(tmp_path, {"yes": "needle\r\n", "no": "hay\n", ".rgignore": "yes\n"})
     found = ripgrep.files_that_may_match(
-        tmp_path, ["yes", "no"], rewritten, ignore_case=pattern.ignore_case, stop=soon()
+        tmp_path, ["yes", "no"], rewritten, ignore_case=pattern.ignore_case, stop=bounded_stop()
     )
     assert found == {"yes"}
 
 
 def test_a_file_that_ripgrep_cannot_open_makes_its_answer_unusable(tmp_path: Path, ripgrep: Ripgrep) -> None:
     """P8: the search then opens every file and counts this one as unreadable."""
-    plant(tmp_path, {"a": "needle"})
+    create_root(tmp_path, {"a": "needle"})
     asked = ["a", "gone"]
-    assert ripgrep.files_that_may_match(tmp_path, asked, "needle", ignore_case=False, stop=soon()) is None
+    assert (
+        ripgrep.files_that_may_match(tmp_path, asked, "needle", ignore_case=False, stop=bounded_stop())
+        is None
+    )
 
 
 def test_batches_keep_order_and_fit_a_command_line() -> None:

@@ -13,14 +13,14 @@ from retinue.codebase.access.text import decode_text
 from retinue.codebase.search import Ripgrep
 from retinue.codebase.search.searcher import matching_lines
 from retinue.core import InvalidInput
-from tests.codebase.file_support import plant, soon
+from tests.codebase.file_support import bounded_stop, create_root
 from tests.codebase.search_support import FILLER, LINES, as_lines
 
 
 def test_few_files_are_searched_without_starting_ripgrep(tmp_path: Path) -> None:
-    root = plant(tmp_path, {"a": "foo"})
+    root = create_root(tmp_path, {"a": "foo"})
     codebase = Codebase([root], ripgrep=lambda: Ripgrep(Path("/does/not/exist")))
-    assert as_lines(codebase.grep(SearchPattern("foo"), soon())) == ["a:1:1:foo"]
+    assert as_lines(codebase.grep(SearchPattern("foo"), bounded_stop())) == ["a:1:1:foo"]
 
 
 @pytest.mark.parametrize("script", [None, "exit 2", "echo a; exit 3", "kill -9 $$"])
@@ -30,9 +30,9 @@ def test_a_broken_ripgrep_changes_nothing_but_speed(tmp_path: Path, script: str 
     if script:
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o700)
-    root = plant(tmp_path / "root", {**FILLER, "a": "foo"})
+    root = create_root(tmp_path / "root", {**FILLER, "a": "foo"})
     codebase = Codebase([root], ripgrep=lambda: Ripgrep(program))
-    assert as_lines(codebase.grep(SearchPattern("foo"), soon())) == ["a:1:1:foo"]
+    assert as_lines(codebase.grep(SearchPattern("foo"), bounded_stop())) == ["a:1:1:foo"]
 
 
 ATOMS = st.sampled_from(
@@ -144,6 +144,6 @@ def test_ripgrep_never_drops_a_file_that_matches(
     if rewritten is None or not has_match(decode_text(data).utf8, regex):
         return
     candidates = ripgrep.files_that_may_match(
-        searched, ["file"], rewritten, ignore_case=ignore_case, stop=soon()
+        searched, ["file"], rewritten, ignore_case=ignore_case, stop=bounded_stop()
     )
     assert candidates is None or candidates == {"file"}

@@ -9,7 +9,7 @@ import pytest
 from retinue.codebase import SearchPattern
 from retinue.codebase.access import Omitted
 from retinue.core import InvalidInput
-from tests.codebase.file_support import SECRET, soon
+from tests.codebase.file_support import SECRET, bounded_stop
 from tests.codebase.search_support import Files, Grep, as_lines
 
 
@@ -116,17 +116,17 @@ def test_binary_large_hidden_and_ignored_files_never_match_and_are_counted(grep:
     }
     codebase = grep.codebase(files)
     expected = Omitted(denied=2, ignored=1, binary=2, too_large=1)
-    found = codebase.grep(SearchPattern(SECRET), soon())
+    found = codebase.grep(SearchPattern(SECRET), bounded_stop())
     assert as_lines(found) == [f"a.txt:1:1:{SECRET}"]
     assert found.omitted == expected
-    assert codebase.grep(SearchPattern("no such text"), soon()).omitted == expected
+    assert codebase.grep(SearchPattern("no such text"), bounded_stop()).omitted == expected
 
 
 def test_a_hard_link_to_a_hidden_file_reveals_nothing_about_it(grep: Grep) -> None:
     """P6: not even a count may reveal whether the pattern matches."""
     codebase = grep.codebase({".env": SECRET})
     os.link(grep.folder / ".env", grep.folder / "notes.txt")
-    right, wrong = (codebase.grep(SearchPattern(guess), soon()) for guess in (SECRET, "wrong guess"))
+    right, wrong = (codebase.grep(SearchPattern(guess), bounded_stop()) for guess in (SECRET, "wrong guess"))
     assert right == wrong
     assert not right.matches
 
@@ -142,7 +142,7 @@ def test_a_search_can_be_limited_to_folders_files_and_globs(grep: Grep) -> None:
     codebase = grep.codebase(files)
 
     def paths(*, below: tuple[str, ...] = (), globs: tuple[str, ...] = ()) -> list[str]:
-        found = codebase.grep(SearchPattern("foo"), soon(), below=below, globs=globs)
+        found = codebase.grep(SearchPattern("foo"), bounded_stop(), below=below, globs=globs)
         return [match.entry.path for match in found.matches]
 
     assert paths(below=("src",)) == ["src/a.py", "src/b.js", "src/sub/c.py"]
@@ -155,8 +155,8 @@ def test_a_search_can_be_limited_to_folders_files_and_globs(grep: Grep) -> None:
 
 def test_context_lines_surround_a_match(grep: Grep) -> None:
     codebase = grep.codebase({"f": "1\n2\nfoo\n4\n5\nfoo"})
-    first, second = codebase.grep(SearchPattern("foo"), soon(), context=2).matches
+    first, second = codebase.grep(SearchPattern("foo"), bounded_stop(), context=2).matches
     assert (first.before, first.text, first.after) == (("1", "2"), "foo", ("4", "5"))
     assert (second.before, second.text, second.after) == (("4", "5"), "foo", ())
     with pytest.raises(InvalidInput):
-        codebase.grep(SearchPattern("foo"), soon(), context=-1)
+        codebase.grep(SearchPattern("foo"), bounded_stop(), context=-1)

@@ -13,7 +13,7 @@ from retinue.codebase.access import Omitted
 from retinue.codebase.access.directory import DescriptorDirectory
 from retinue.codebase.search.searcher import line_blocks
 from retinue.core import Canceled, LimitExceeded, Stop
-from tests.codebase.file_support import Clockwork, plant, soon
+from tests.codebase.file_support import ManualDeadline, bounded_stop, create_root
 from tests.codebase.search_support import LINES, Grep, as_lines
 
 
@@ -21,7 +21,7 @@ def test_an_enormous_line_is_cut_around_the_match(grep: Grep) -> None:
     """P4"""
     (match,) = (
         grep.codebase({"min.js": "x" * 400_000 + "needle" + "é" * 1_000})
-        .grep(SearchPattern("needle"), soon())
+        .grep(SearchPattern("needle"), bounded_stop())
         .matches
     )
     assert match.column == 400_001
@@ -66,7 +66,7 @@ def test_each_bound_cuts_the_result_and_is_named(
 ) -> None:
     """P2, P8"""
     codebase = grep.codebase({f"{name}.txt": "foo\nfoo\nfoo\n" for name in "abcd"})
-    found = codebase.grep(SearchPattern("foo"), soon(), bounds=bounds)
+    found = codebase.grep(SearchPattern("foo"), bounded_stop(), bounds=bounds)
     assert len(found.matches) == shown
     assert found.omitted == omitted
 
@@ -81,7 +81,7 @@ def test_a_budget_that_refuses_ends_the_search_and_is_named(grep: Grep) -> None:
         asked.append((files, size))
 
     codebase = grep.codebase({f"{name}.txt": "foo\n" for name in "abcd"})
-    found = codebase.grep(SearchPattern("foo"), soon(), on_read=budget)
+    found = codebase.grep(SearchPattern("foo"), bounded_stop(), on_read=budget)
     assert [match.entry.path for match in found.matches] == ["a.txt", "b.txt"]
     assert asked == [(1, 4), (1, 4)]
     assert found.omitted == Omitted(over_limit=1, limits=("bytes of the run",))
@@ -96,7 +96,7 @@ def test_a_search_out_of_time_says_so(grep: Grep) -> None:
 
 def test_a_deadline_in_the_middle_keeps_what_was_found(grep: Grep) -> None:
     """P2, P8"""
-    stop = Clockwork()
+    stop = ManualDeadline()
 
     def time_passes(files: int, size: int) -> None:
         stop.time_is_up = True
@@ -109,9 +109,9 @@ def test_a_deadline_in_the_middle_keeps_what_was_found(grep: Grep) -> None:
 
 def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path: Path) -> None:
     """P2, P8"""
-    root = plant(tmp_path / "root", {"a.txt": "foo\n", "b.txt": "foo\n", "folder/c.txt": "foo\n"})
+    root = create_root(tmp_path / "root", {"a.txt": "foo\n", "b.txt": "foo\n", "folder/c.txt": "foo\n"})
     os.link(root.path / "b.txt", root.path / "d.txt")
-    stop = Clockwork()
+    stop = ManualDeadline()
 
     class Slow(DescriptorDirectory):
         def lstat(self, name: str) -> os.stat_result:

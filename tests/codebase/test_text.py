@@ -21,14 +21,14 @@ from retinue.core import (
     Root,
     Stop,
 )
-from tests.codebase.file_support import LONG_ENOUGH, plant, soon
+from tests.codebase.file_support import WAIT_SECONDS, bounded_stop, create_root
 
 
 def read(
     folder: Path, content: str | bytes, start: int = 1, lines: int | None = None, **bounds: int
 ) -> Excerpt:
-    codebase = Codebase([plant(folder, {"f": content})])
-    return codebase.read("f", soon(), start=start, lines=lines, bounds=Bounds(**bounds))
+    codebase = Codebase([create_root(folder, {"f": content})])
+    return codebase.read("f", bounded_stop(), start=start, lines=lines, bounds=Bounds(**bounds))
 
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
@@ -152,33 +152,33 @@ def test_a_cut_line_keeps_what_matters_and_counts_the_rest(line: str, limit: int
 
 def test_the_budget_is_charged_before_text_is_returned_and_may_refuse(tmp_path: Path) -> None:
     """P2"""
-    codebase = Codebase([plant(tmp_path, {"f": TEN})])
+    codebase = Codebase([create_root(tmp_path, {"f": TEN})])
     told: list[tuple[int, int]] = []
-    codebase.read("f", soon(), lines=2, on_read=lambda files, size: told.append((files, size)))
+    codebase.read("f", bounded_stop(), lines=2, on_read=lambda files, size: told.append((files, size)))
     assert told == [(1, len("line 1\nline 2\n"))]
 
     def refuse(files: int, size: int) -> None:
         raise LimitExceeded("files", 51, 50)
 
     with pytest.raises(LimitExceeded):
-        codebase.read("f", soon(), on_read=refuse)
+        codebase.read("f", bounded_stop(), on_read=refuse)
 
 
 def test_a_relative_path_means_the_one_root_that_has_it(tmp_path: Path) -> None:
-    first = plant(tmp_path / "first", {"a.txt": "1", "both.txt": "1"})
-    second = plant(tmp_path / "second", {"b.txt": "2", "both.txt": "2"})
+    first = create_root(tmp_path / "first", {"a.txt": "1", "both.txt": "1"})
+    second = create_root(tmp_path / "second", {"b.txt": "2", "both.txt": "2"})
     codebase = Codebase([first, second])
-    assert codebase.read("b.txt", soon()).entry == FileEntry(second, "b.txt")
-    assert codebase.read(str(second.path / "both.txt"), soon()).lines == ("2",)
+    assert codebase.read("b.txt", bounded_stop()).entry == FileEntry(second, "b.txt")
+    assert codebase.read(str(second.path / "both.txt"), bounded_stop()).lines == ("2",)
     with pytest.raises(InvalidInput, match="several roots"):
-        codebase.read("both.txt", soon())
+        codebase.read("both.txt", bounded_stop())
 
 
 def test_an_absolute_path_spelled_through_a_link_above_the_root_is_understood(tmp_path: Path) -> None:
-    root = plant(tmp_path / "real" / "root", {"a.txt": "1"})
+    root = create_root(tmp_path / "real" / "root", {"a.txt": "1"})
     (tmp_path / "alias").symlink_to(tmp_path / "real", target_is_directory=True)
     path = tmp_path / "alias" / "root" / "a.txt"
-    assert Codebase([root]).read(str(path), soon()).entry == FileEntry(root, "a.txt")
+    assert Codebase([root]).read(str(path), bounded_stop()).entry == FileEntry(root, "a.txt")
 
 
 def test_bounds_below_one_are_refused() -> None:
@@ -188,31 +188,31 @@ def test_bounds_below_one_are_refused() -> None:
 
 def test_many_threads_read_at_once(tmp_path: Path) -> None:
     """P2: one codebase is shared by all workers."""
-    root = plant(tmp_path, {f"d{number % 7}/f{number}": f"text {number}" for number in range(100)})
+    root = create_root(tmp_path, {f"d{number % 7}/f{number}": f"text {number}" for number in range(100)})
     (root.path / "linked").hardlink_to(root.path / "d0" / "f0")
     codebase = Codebase([root])
     wrong: list[str] = []
 
     def work() -> None:
         for number in range(100):
-            if codebase.read(f"d{number % 7}/f{number}", soon()).lines != (f"text {number}",):
+            if codebase.read(f"d{number % 7}/f{number}", bounded_stop()).lines != (f"text {number}",):
                 wrong.append(str(number))
-        if codebase.read("linked", soon()).lines != ("text 0",):
+        if codebase.read("linked", bounded_stop()).lines != ("text 0",):
             wrong.append("linked")
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(LONG_ENOUGH * 4)
+        thread.join(WAIT_SECONDS * 4)
         assert not thread.is_alive()
     assert wrong == []
 
 
 def test_a_stamp_changes_with_the_file_and_only_then(tmp_path: Path) -> None:
-    root = plant(tmp_path, {"a.txt": "one", "b.txt": "other"})
+    root = create_root(tmp_path, {"a.txt": "one", "b.txt": "other"})
     entry = FileEntry(root, "a.txt")
-    with Codebase([root]).opener(soon()) as opener:
+    with Codebase([root]).opener(bounded_stop()) as opener:
         before = opener.stamp(entry)
         assert opener.stamp(entry) == before
         (root.path / "a.txt").write_text("changed")
@@ -226,7 +226,7 @@ def test_a_stamp_changes_with_the_file_and_only_then(tmp_path: Path) -> None:
 
 def test_collecting_hard_links_ends_when_the_work_is_canceled(tmp_path: Path) -> None:
     """P2, P7: without a result the file stays closed."""
-    root = plant(tmp_path, {"a.txt": "one"})
+    root = create_root(tmp_path, {"a.txt": "one"})
     (root.path / "b.txt").hardlink_to(root.path / "a.txt")
     stop = Stop()
     with Codebase([root]).opener(stop) as opener:
@@ -241,5 +241,5 @@ def test_a_codebase_needs_a_root() -> None:
 
 
 def test_the_same_root_twice_is_one_root(tmp_path: Path) -> None:
-    root = plant(tmp_path, {"a.txt": "1"})
+    root = create_root(tmp_path, {"a.txt": "1"})
     assert Codebase([root, Root.at(tmp_path)]).roots == (root,)

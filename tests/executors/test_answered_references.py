@@ -9,19 +9,19 @@ import pytest
 from retinue.codebase import Codebase
 from retinue.core import UNMETERED
 from retinue.executors.wrappers import ReferenceVerdict, corrected, judge
-from tests.codebase.file_support import plant, soon
+from tests.codebase.file_support import bounded_stop, create_root
 from tests.tools.tool_support import metered
 
 
 @pytest.fixture
 def codebase(tmp_path: Path) -> Codebase:
     return Codebase(
-        [plant(tmp_path / "root", {"src/app.py": "a\nb\nc\n", "Makefile.am": "x\n", ".env": "S=1\n"})]
+        [create_root(tmp_path / "root", {"src/app.py": "a\nb\nc\n", "Makefile.am": "x\n", ".env": "S=1\n"})]
     )
 
 
 def judged(codebase: Codebase, text: str) -> ReferenceVerdict:
-    return judge(text, codebase, UNMETERED, soon())
+    return judge(text, codebase, UNMETERED, bounded_stop())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_marked_in_texts_and_taken_out_of_lists(codebase: Codeb
 
 def test_what_no_budget_is_left_to_check_does_not_count_as_checked(codebase: Codebase) -> None:
     """P2, P3"""
-    verdict = judge("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), soon())
+    verdict = judge("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), bounded_stop())
     assert verdict.held == 1 and verdict.wrong == {"src/app.py:2"}
 
 
