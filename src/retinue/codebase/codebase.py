@@ -45,6 +45,8 @@ MAX_CONTEXT = 20
 
 @dataclass(frozen=True, slots=True)
 class Files:
+    """The files that a walk found."""
+
     entries: tuple[FileEntry, ...]
     """In the order of the roots, then by path."""
     omitted: Omitted
@@ -202,6 +204,7 @@ class Codebase:
         max_files: int,
         sized: bool = False,
     ) -> Sequence[FileEntry]:
+        """Walk below some paths, or all roots."""
         starts = [self._resolve(path, opener) for path in below] or [
             (FileEntry(root, ""), True) for root in self.roots
         ]

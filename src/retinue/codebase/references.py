@@ -25,6 +25,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaims:
+    """The result of `check_claims`."""
+
     held: tuple[Claim, ...]
     """Claims that hold, in the order given."""
     failed: tuple[Claim, ...]

@@ -55,6 +55,7 @@ class NotRegularFile(OSError):
 
 
 def require_regular(status: os.stat_result) -> None:
+    """Raise OSError for a link, and NotRegularFile for anything else that is not a regular file."""
     if is_link(status):
         raise OSError(errno.ELOOP, "a link")
     if not stat.S_ISREG(status.st_mode):
@@ -62,6 +63,7 @@ def require_regular(status: os.stat_result) -> None:
 
 
 def is_link(status: os.stat_result) -> bool:
+    """Return whether it is a symbolic link, or a junction on Windows."""
     # 0xA0000003 is a junction, another kind of link on Windows.
     return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == 0xA0000003
 
@@ -184,7 +186,7 @@ def read_fully(fd: int, size: int) -> bytes:
     return data
 
 
-# `path_of_descriptor` asks the system for the path of an open file. A name may have been swapped since.
+# `path_of_open_file` asks the system for the path of an open file. A name may have been swapped since.
 if sys.platform == "win32":
     import ctypes
     import msvcrt

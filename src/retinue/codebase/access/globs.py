@@ -57,6 +57,7 @@ def path_filter(globs: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _at_any_depth(glob: str) -> str:
+    """Let a glob without `/` match at any depth."""
     glob = glob.removeprefix("./")
     return glob.removeprefix("/") if "/" in glob else f"**/{glob}"
 
@@ -119,6 +120,7 @@ class _GlobTranslator:
         return InvalidInput(f"not a valid glob: {self.glob!r}: {reason}")
 
     def star(self) -> None:
+        """Translate `*`, or `**` if it is a whole component."""
         before = self.glob[self.at - 2 : self.at - 1]
         if self.peek() != "*":
             self.push(_ANY_NAME)
@@ -137,6 +139,7 @@ class _GlobTranslator:
             self.push(last if last in (_ANY_PREFIX, _ANY_SUFFIX) else _ANY_SUFFIX if ends else _ANY_MIDDLE)
 
     def character_class(self) -> None:
+        """Translate `[...]`. An unclosed `[` is an ordinary character, and so are all later ones."""
         start = self.at
         negated = self.peek() in ("!", "^")
         start += negated
@@ -162,6 +165,7 @@ class _GlobTranslator:
         self.at = end + 1
 
     def close_alternatives(self) -> None:
+        """Translate the end of `{a,b}`."""
         if not self.opened:
             raise self.invalid("a } has no matching {")
         start = self.opened.pop()

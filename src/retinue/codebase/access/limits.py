@@ -1,5 +1,4 @@
-"""Limits on what one call returns, and counts of what a result leaves out because of them or for other
-reasons.
+"""Limits on what one call returns, and counts of what a result leaves out.
 
 Knows nothing of who set the limits, or of budgets over several calls.
 """

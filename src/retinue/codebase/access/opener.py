@@ -212,6 +212,7 @@ class Opener:
         return "" if real == root else real.relative_to(root).as_posix()
 
     def _is_hidden_elsewhere(self, fd: int, status: os.stat_result) -> bool:
+        """Return whether another name of an open file is hidden. Closes the file if the check fails."""
         try:
             return self._hard_links.includes(status, self._stop)
         except BaseException:
@@ -228,8 +229,9 @@ class Opener:
 
 
 def _hidden_error(path: str) -> PathDenied:
-    """The error for a hidden path. It is raised before the file is looked up, so it does not reveal whether
-    the file exists.
+    """Return the error for a hidden path.
+
+    It is raised before the file is looked up, so it does not reveal whether the file exists.
     """
     return PathDenied(
         f"the policy hides {path!r}",

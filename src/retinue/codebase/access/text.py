@@ -26,6 +26,8 @@ BYTE_ORDER_MARKS = (
 
 
 class DecodedText(NamedTuple):
+    """The text of a file."""
+
     utf8: bytes
     """Valid UTF-8 without byte-order mark and with `\\n` line ends."""
     encoding: str

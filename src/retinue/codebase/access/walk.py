@@ -174,6 +174,8 @@ class FolderItem:
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
+    """What a folder contains, to some depth."""
+
     folder: FileEntry
     items: tuple[FolderItem, ...]
     """Sorted by path. If a limit was reached, the items nearest to the folder are listed."""

@@ -26,7 +26,7 @@ CREATE INDEX IF NOT EXISTS commits_without_files ON commits (root) WHERE paths I
 """
 
 _COMMIT_BATCH = 1_000
-"""Commits whose files are asked of git at once."""
+"""Git is asked for the files of this many commits at once."""
 
 
 class CommitIndex:

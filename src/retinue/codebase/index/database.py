@@ -1,4 +1,4 @@
-"""The SQLite file of an index: where it lies, how it is opened, checked and removed.
+"""The SQLite file of an index: where it is, how it is opened, checked and removed.
 
 Knows nothing of the tables' contents.
 """

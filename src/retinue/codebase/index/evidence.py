@@ -85,7 +85,7 @@ class ScanEvidence:
     ) -> None:
         self._codebase = codebase
         self._stop = stop
-        self._query = QueryTerms(question.terms, question.kept)
+        self._query = QueryTerms(question.terms, question.kept_stop_terms)
         self._entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
         stop.check()  # a walk that the deadline cut short found only some of the files
         self.paths = tuple(entry.path for entry in self._entries)

@@ -40,6 +40,8 @@ _CHUNK_MARK = b"\xff"
 
 
 class PackedFile(NamedTuple):
+    """A file ready to be stored."""
+
     row: FileRow
     words: list[str]
     """The words of the row. A word may consist of several terms, separated by spaces."""
@@ -76,6 +78,7 @@ def _pack_positions(outline: ChunkColumns, data: bytes) -> bytes:
 
 
 def _chunk_terms(outline: ChunkColumns, data: bytes, vocabulary: Vocabulary) -> Iterator[str]:
+    """Yield the terms of each word, with a line end between two chunks."""
     chunks = map(data.__getitem__, map(slice, outline.starts, [*outline.starts[1:], len(data)]))
     words = separate_words(b" \xff ".join(chunks)).split()
     return filter(None, map(vocabulary.__getitem__, words))

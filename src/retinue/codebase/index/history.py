@@ -114,6 +114,8 @@ def related_commits(found: Iterable[tuple[frozenset[str], int, tuple[str, ...]]]
 
 
 class CommitMessage(NamedTuple):
+    """The words of one commit message."""
+
     commit: str
     words: list[bytes]
     """Distinct, in the order of the message."""
@@ -174,6 +176,7 @@ class GitHistory:
         return {commit: tuple(paths) for commit, paths in found.items()}
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Run git and return its output; empty if it fails."""
         if self._git is None:
             return b""
         try:

@@ -133,6 +133,7 @@ class Index:
         return tuple(self._db.execute(query).fetchall())
 
     def _is_worth_update(self, checks: Sequence[ManifestCheck]) -> bool:
+        """Return whether enough changed to index it, instead of reading it for every question."""
         changed = [(root, position) for root, check in enumerate(checks) for position in check.changed]
         sizes = (
             _size_on_disk(self._roots[root].path / checks[root].manifest.paths[position])
@@ -141,6 +142,7 @@ class Index:
         return len(changed) > MAX_UNINDEXED_FILES or sum(sizes) > MAX_UNINDEXED_BYTES
 
     def _index_changed_files(self, checks: Sequence[ManifestCheck], stop: Stop) -> None:
+        """Store new and changed files, remove deleted ones, and save the manifests."""
         segment, vocabulary = SegmentBuilder(), file_records.new_vocabulary()
         with self._codebase.opener(stop) as opener:
             for root, check in zip(self._roots, checks, strict=True):

@@ -135,6 +135,7 @@ def check_manifest(known: RootManifest, codebase: Codebase, stop: Stop) -> Manif
 def _walk_changed_folders(
     known: RootManifest, moved: set[str], codebase: Codebase, stop: Stop
 ) -> RootManifest:
+    """Return a manifest with the current files. `moved` are the watched paths that changed."""
     root = known.root
     if not any(map(_is_ignore_file, moved)):
         watched = frozenset(known.watched)
@@ -198,6 +199,7 @@ def stable_stamp(status: os.stat_result, as_of_ns: int) -> int:
 
 
 def stable_stamp_at(path: str | Path, as_of_ns: int) -> int:
+    """Return the stable stamp of a path, or MISSING_STAMP."""
     try:
         return stable_stamp(os.lstat(path), as_of_ns)
     except OSError:

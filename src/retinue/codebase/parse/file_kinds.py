@@ -85,6 +85,7 @@ def _is_doc_page(base: str) -> bool:
 
 
 def _is_in_test_folder(folders: list[str], base: str) -> bool:
+    """Return whether a folder of tests contains the file. Libraries for tests do not count."""
     for depth, folder in enumerate(folders):
         if _is_test_folder(folder):
             library = depth and folder in _LIBRARY_FOLDERS and base.endswith(".py")

@@ -38,6 +38,8 @@ class Chunk(NamedTuple):
 
 
 class Outline(NamedTuple):
+    """The chunks and imports of one file."""
+
     chunks: list[Chunk]
     """The whole file in order, split where definitions begin."""
     imports: list[str]
@@ -60,6 +62,7 @@ def outline_text(path: str, data: bytes) -> Outline:
 
 
 def find_imports(path: str, data: bytes) -> list[str]:
+    """Return the distinct modules, paths and headers that a file imports."""
     found = import_pattern(path).finditer(b"\n" + data[: _IMPORT_BYTES - 1])
     names = dict.fromkeys(match[match.lastindex or 0].decode(errors="replace") for match in found)
     return list(names)[:_MAX_IMPORTS]

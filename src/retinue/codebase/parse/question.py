@@ -24,7 +24,7 @@ MAX_QUESTION_CHARS = 20_000
 """Longer questions are cut: the rest of a pasted log adds noise."""
 
 _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
-"""The weight of a word by where it occurs: the first line of a report says most, pasted code least."""
+"""The weight of a word depends on where it occurs: the title of a report says most, pasted code least."""
 
 _MIN_PAIR_LETTERS = 3
 """Shorter words, joined, would occur in almost any name."""
@@ -55,6 +55,8 @@ _ASKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
+    """What a question or a bug report contains."""
+
     text: str
     terms: dict[str, float]
     """Terms to search for. The weight of a term is that of the best place where it occurs."""
@@ -71,7 +73,7 @@ class ParsedQuestion:
     dotted: tuple[str, ...]
     """Dotted or `::`-separated names, such as module names."""
     frames: tuple[StackFrame, ...]
-    kept: frozenset[str]
+    kept_stop_terms: frozenset[str]
     """Stop terms that are searched for nonetheless, because they name something in this question."""
     is_report: bool
     """Whether it has more than one line: a bug report or a request with a title."""
@@ -87,6 +89,7 @@ class ParsedQuestion:
 
 
 def parse_question(text: str) -> ParsedQuestion:
+    """Parse a question, a request or a bug report. Never fails."""
     text = _COMMENT.sub("", text[:MAX_QUESTION_CHARS].replace("\r", "")).strip()
     title, _, body = text.partition("\n")
     parts = _weighted_parts(title, body)
@@ -106,7 +109,7 @@ def parse_question(text: str) -> ParsedQuestion:
         paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
         dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
         frames=frames,
-        kept=kept,
+        kept_stop_terms=kept,
         is_report=is_report,
         is_question=not is_report and _ASKS.search(title) is not None,
     )
@@ -146,6 +149,7 @@ def _weighted_terms(
 
 
 def _joined_words(title: str) -> frozenset[str]:
+    """Return every two and three neighbouring words, joined."""
     row = separate_words(title.lower().encode()).decode(errors="replace").replace("_", "").split()
     pairs = {first + second for first, second in pairwise(row)}
     triples = {first + second + third for first, second, third in zip(row, row[1:], row[2:], strict=False)}
@@ -153,6 +157,7 @@ def _joined_words(title: str) -> frozenset[str]:
 
 
 def _word_pairs(title: str) -> dict[str, tuple[str, str]]:
+    """Return every two neighbouring words, joined, with their terms."""
     row = [
         part
         for word in separate_words(title.encode()).split()
@@ -217,7 +222,7 @@ _TRACE_FORMATS: tuple[tuple[re.Pattern[str], tuple[int, int, int]], ...] = (
 
 
 def find_stack_frames(text: str) -> list[StackFrame]:
-    """Return each line that is pointed at once, the outermost call first.
+    """Return the frames of a text without duplicates, the outermost call first.
 
     Python prints the outermost call first; the other languages print it last.
     """

@@ -32,6 +32,8 @@ _ENCLOSING_NODES = ("decorated_definition", "template_declaration", "export_stat
 
 
 class Symbol(NamedTuple):
+    """One definition."""
+
     name: str
     kind: SymbolKind
     line: int
@@ -59,7 +61,7 @@ def exact_symbols(path: str, data: bytes) -> tuple[Symbol, ...] | None:
 def load_grammar(grammar: Grammar) -> tuple[Language, Query] | None:
     """Load a grammar.
 
-    None if it is not installed, or if its version does not fit the library or the query.
+    Returns None if it is not installed, or if its version does not fit the library or the query.
     """
     try:
         import tree_sitter

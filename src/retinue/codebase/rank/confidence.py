@@ -28,6 +28,8 @@ _MIN_SIMILARITY = 0.75
 
 @dataclass(frozen=True, slots=True)
 class RankingConfidence:
+    """How far the first place can be trusted."""
+
     level: ConfidenceLevel
     lead: float
     """How far the score of the first place is above that of the second."""
@@ -37,6 +39,8 @@ class RankingConfidence:
 
 @dataclass(frozen=True, slots=True)
 class MissingName:
+    """A name of the question that no file contains."""
+
     name: str
     near: tuple[str, ...]
     """Defined names that are similar, most similar first."""
@@ -91,5 +95,6 @@ def _looks_like_code(name: str) -> bool:
 
 
 def _occurs(name: str, evidence: Evidence) -> bool:
+    """Return whether a file contains the name. A name that was not searched for counts as found."""
     whole = name.replace("_", "").lower()
     return bool(evidence.counts.get(whole)) if whole in evidence.counts else True

@@ -156,7 +156,7 @@ class Locator:
         try:
             if not index_exists(self._folder, self._codebase):
                 return None  # a question never creates an index
-            if question.kept:
+            if question.kept_stop_terms:
                 self.index_is_out_of_date = False
                 return None  # no index has stop terms: they would be the largest part of it
             index = Index(self._folder, self._codebase)

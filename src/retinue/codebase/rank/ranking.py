@@ -81,6 +81,8 @@ _TEST_TERMS = ("test", "fixtur", "pytest", "unittest")
 
 @dataclass(frozen=True, slots=True)
 class RankedFile:
+    """One file of a ranking."""
+
     file: int
     """Position in the paths of the evidence."""
     score: float
@@ -90,6 +92,8 @@ class RankedFile:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
+    """The ranked files, with the signals that explain their rank."""
+
     best: Sequence[RankedFile]
     """Best first; ties by path."""
     signals: Mapping[str, SignalValues]
@@ -103,6 +107,7 @@ class Ranking:
 
 
 def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence) -> Ranking:
+    """Rank the files that answer a question."""
     paths = evidence.paths
     weights = _term_weights(question, evidence)
     first_pass = _first_pass_signals(question, evidence, commits, weights)
@@ -288,6 +293,7 @@ def _shortlist(scores: SignalValues, paths: Sequence[str], question: ParsedQuest
 
 
 def _category_factor(path: str, question: ParsedQuestion) -> float:
+    """Return the factor by which a file is ranked lower."""
     category = file_category(path)
     if category in question.wanted:
         return 1.0

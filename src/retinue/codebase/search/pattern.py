@@ -56,6 +56,7 @@ class SearchPattern:
         return _to_rust_regex(self._re2_source())
 
     def _re2_source(self) -> str:
+        """Return the regular expression in RE2's syntax."""
         if not self.fixed:
             return rf"\b(?:{self.text})\b" if self.word else self.text
         # `\b` needs a word character beside it: for `$name`, only the end gets one.

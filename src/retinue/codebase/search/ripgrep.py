@@ -96,6 +96,7 @@ def find_ripgrep() -> Ripgrep | None:
 
 
 def _installed_programs() -> Iterator[Path]:
+    """Yield the ripgrep on PATH, then the one installed with this package."""
     on_path = shutil.which("rg")
     # A relative entry of PATH would be resolved in the root that is searched.
     if on_path and Path(on_path).is_absolute():

@@ -45,6 +45,8 @@ class LineMatch:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
+    """The matches of a search."""
+
     matches: tuple[LineMatch, ...]
     """In the order of the roots, then by path, then by line."""
     omitted: Omitted
