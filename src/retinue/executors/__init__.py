@@ -73,8 +73,7 @@ else:
                 "sandboxed_check"
             ),
             "wrappers": (
-                "JSON_ALONE OutputSchema WithAcceptance WithPreamble WithSession WithValidation "
-                "WithWorktree"
+                "JSON_ALONE OutputSchema WithAcceptance WithPreamble WithSession WithValidation WithWorktree"
             ),
         },
     )

@@ -120,7 +120,7 @@ class IndexEvidence:
 
     @cached_property
     def _query(self) -> QueryTerms:
-        """For the changed files. Usually there are none, so it is made when first needed."""
+        """The query for reading changed files. Created when first needed, because usually no file changed."""
         return QueryTerms(self._terms)
 
 
