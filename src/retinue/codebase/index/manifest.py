@@ -125,24 +125,28 @@ class ManifestCheck(NamedTuple):
 
 def check_manifest(known: RootManifest, codebase: Codebase, stop: Stop) -> ManifestCheck:
     """Compare stamps with the disk, and walk only the folders that changed."""
-    moved = changed_positions(known.absolute_watched, known.watch_stamps)
-    if moved:
-        known = _walk_changed_folders(known, {known.watched[position] for position in moved}, codebase, stop)
+    changed_watched = changed_positions(known.absolute_watched, known.watch_stamps)
+    if changed_watched:
+        known = _walk_changed_folders(
+            known, {known.watched[position] for position in changed_watched}, codebase, stop
+        )
     changed = changed_positions(known.absolute_paths, known.stamps)
-    return ManifestCheck(known, changed, files_may_differ=bool(moved))
+    return ManifestCheck(known, changed, files_may_differ=bool(changed_watched))
 
 
 def _walk_changed_folders(
-    known: RootManifest, moved: set[str], codebase: Codebase, stop: Stop
+    known: RootManifest, changed_watched: set[str], codebase: Codebase, stop: Stop
 ) -> RootManifest:
-    """Return a manifest with the current files. `moved` are the watched paths that changed."""
+    """Return a manifest with the current files. `changed_watched` are the watched paths that changed."""
     root = known.root
-    if not any(map(_is_ignore_file, moved)):
+    if not any(map(_is_ignore_file, changed_watched)):
         watched = frozenset(known.watched)
-        views = [codebase.walk_folder(FileEntry(root, folder), watched, stop) for folder in sorted(moved)]
+        views = [
+            codebase.walk_folder(FileEntry(root, folder), watched, stop) for folder in sorted(changed_watched)
+        ]
         new = {path for view in views for path in view.watched} - watched
         if not any(_is_ignore_file(path) and path.rpartition("/")[0] in watched for path in new):
-            return _merge_folder_views(known, moved, views)
+            return _merge_folder_views(known, changed_watched, views)
     # An ignore file changed, which may show or hide files anywhere below it: walk the whole root.
     whole = codebase.walk_folder(FileEntry(root, ""), (), stop)
     return _merge_folder_views(known, set(known.watched), [whole])
@@ -152,16 +156,18 @@ def _is_ignore_file(path: str) -> bool:
     return path == _EXCLUDE_FILE or path.rpartition("/")[2] in IGNORE_FILES
 
 
-def _merge_folder_views(known: RootManifest, moved: set[str], views: Sequence[FolderView]) -> RootManifest:
-    """Replace what was known of the `moved` folders by the new views.
+def _merge_folder_views(
+    known: RootManifest, changed_watched: set[str], views: Sequence[FolderView]
+) -> RootManifest:
+    """Replace what was known of the `changed_watched` folders by the new views.
 
-    The files of a removed folder disappear, because the removed folder is one of the `moved` ones.
+    The files of a removed folder disappear, because the removed folder is one of the `changed_watched` ones.
     """
     root = known.root
     watched = dict(zip(known.watched, known.watch_stamps, strict=True))
-    for path in moved:
+    for path in changed_watched:
         del watched[path]
-    paths = {path for path in known.paths if path.rpartition("/")[0] not in moved}
+    paths = {path for path in known.paths if path.rpartition("/")[0] not in changed_watched}
     for view in views:
         paths.update(filter(has_searchable_text, view.files))
         # What changed after the walk began gets no stable stamp, so the next check walks it again.
