@@ -183,9 +183,9 @@ class Mailbox:
                 )
             return await store.write(store.messages.ask, checked, question)
 
-    def reply(self, message: Message, answer: str) -> None:
+    async def reply(self, message: Message, answer: str) -> None:
         with Store.open(self._data_dir) as store:
-            store.messages.reply(message.id, answer)
+            await store.write(store.messages.reply, message.id, answer)
 
     def look(self, message: Message) -> Message:
         with Store.open(self._data_dir) as store:

@@ -165,7 +165,7 @@ async def test_form_is_withdrawn_when_somebody_else_answers(mailbox: Mailbox) ->
 
         async def reply() -> None:
             await person.sees.wait()
-            mailbox.reply(message, "from elsewhere")
+            await mailbox.reply(message, "from elsewhere")
 
         async with anyio.create_task_group() as group:
             group.start_soon(reply)

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from retinue.cli.main import main
 from retinue.cli.research_commands import WORTH_AN_INDEX, ask_service, start_indexing
 from retinue.codebase import CodebaseView
-from retinue.codebase.index import is_kept
+from retinue.codebase.index import index_exists
 from retinue.config import CHILD_TOKEN
 from retinue.core import Root, RootUnknown, Stop, Unavailable
 from retinue.service import (
@@ -47,7 +47,7 @@ def tree(folder: Path, files: int) -> Path:
 
 def has_index(service: Service) -> bool:
     codebase = CodebaseView(service.roots, policy_of(service.settings))
-    return is_kept(service.settings.data_dir / "index", codebase)
+    return index_exists(service.settings.data_dir / "index", codebase)
 
 
 def index_files(data_dir: Path) -> list[Path]:

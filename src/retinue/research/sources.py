@@ -35,7 +35,7 @@ class SourceFiles:
     def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
         try:
             with self.codebase.opener(stop) as opener:
-                data = opener.text(entry).utf8
+                data = opener.read_text(entry).utf8
             self.ledger.charge(entry, len(data))
         except (PathDenied, PathMissing, LimitExceeded):
             return None

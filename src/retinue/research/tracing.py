@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_kind, file_standing
+from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_category, file_kind
 from retinue.core import LimitExceeded, Stop
 from retinue.research.role_context import Inquiry
 from retinue.research.source import LONGEST_LINE, SourceDefinition, SourceFile
@@ -132,7 +132,7 @@ def _family(path: str) -> list[str]:
 
 def _minor(entry: FileEntry) -> bool:
     """Whether a file only exercises, copies or describes the code."""
-    return file_standing(entry.path) not in ("own", "package")
+    return file_category(entry.path) not in ("own", "package")
 
 
 def _uses_in(

@@ -52,7 +52,7 @@ def can_index(settings: Settings) -> bool:
 
 
 def _make(scope: SearchScope, stop: Stop) -> None:
-    if not scope.locator.prepare(stop):
+    if not scope.locator.update_index(stop):
         raise Unavailable(
             "the index could not be written", hint="is there room in the data folder, and is it writable?"
         )

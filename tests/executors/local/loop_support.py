@@ -28,7 +28,7 @@ from retinue.models.scripted import FACTS, Line, Scripted
 from retinue.models.tokens import Calibrated
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
-from tests.codebase.planting import plant
+from tests.codebase.file_support import create_root
 
 FILES: Mapping[str, str | bytes] = {
     "src/app.py": "import os\n\n\ndef retry(times):\n    return times\n",
@@ -92,7 +92,7 @@ class Trial:
         return LocalExecutor(
             agent=agent,
             model=model,
-            codebase=Codebase([plant(self.folder, self.files)]),
+            codebase=Codebase([create_root(self.folder, self.files)]),
             redactor=SecretRedactor(),
             estimator=Calibrated(),
             environment=self.environment,
