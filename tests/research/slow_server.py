@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from retinue.core import Charge, RoleResult, RunId, Stop
-from retinue.service.research_runs import answer_in_a_run
+from retinue.service.research import answer_in_a_run
 from tests.research.test_runs import study_of, up
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from retinue.core import ModelFailed
 from retinue.models.scripted import FACTS, Line, Scripted, says
-from retinue.research.advice import MOST_SHOWN, SENTENCE_CHARS, Advice, advise
+from retinue.research.model_advice import MOST_SHOWN, SENTENCE_CHARS, Advice, advise
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from retinue.core import (
     estimate_tokens,
 )
 from retinue.research import ResearchConstraints
-from retinue.research.constraints import MOST_TOKENS
+from retinue.research.request import MOST_TOKENS
 from retinue.service import (
     ResearchRequest,
     Service,

@@ -10,7 +10,7 @@ import pytest
 from retinue.codebase import stem
 from retinue.core import RootUnknown
 from retinue.research import check_question
-from retinue.research.followup import Narrowing, subject
+from retinue.research.question import Narrowing, subject
 from retinue.service import Draft, ResearchRequest, Service, create_handoff, research_codebase
 from tests.research.conftest import service_for, write
 

@@ -14,10 +14,9 @@ from retinue.codebase import Located, Locator, ParsedQuestion
 from retinue.core import DeadlineExceeded, Stop
 from retinue.research import Ledger
 from retinue.research.analyzer import analyze
-from retinue.research.ledger import Books
-from retinue.research.locator import AT_ONCE, find
+from retinue.research.locator import AT_ONCE, find, near_names
 from retinue.research.role_context import Inquiry
-from retinue.research.similar_names import near_names
+from retinue.research.source_files import Books
 from retinue.service import ResearchRequest, Service, locate_in_codebase
 from tests.research.conftest import write
 

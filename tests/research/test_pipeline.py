@@ -25,8 +25,8 @@ from retinue.research import (
     roles_for,
     search_scope,
 )
-from retinue.research.perform import RoleWork, attempt
 from retinue.research.pipeline import Findings
+from retinue.research.role_runs import RoleWork, attempt
 from tests.research.conftest import write
 
 pytestmark = pytest.mark.anyio

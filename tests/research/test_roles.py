@@ -13,11 +13,10 @@ import pytest
 from retinue.codebase import Claim, FileEntry, Located, Locator, ParsedQuestion
 from retinue.core import Canceled, DeadlineExceeded, RoleResult, Root, Stop
 from retinue.research.analyzer import analyze
-from retinue.research.findings import Finding, verify
 from retinue.research.locator import find
 from retinue.research.patterns import find_patterns
-from retinue.research.role_context import Inquiry
-from retinue.research.synthesis import FINDINGS
+from retinue.research.report_builder import FINDINGS
+from retinue.research.role_context import Finding, Inquiry, verify
 from tests.research.conftest import write
 
 Inquire = Callable[..., Inquiry]

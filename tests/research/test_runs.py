@@ -29,7 +29,7 @@ from retinue.core import (
     Stop,
 )
 from retinue.research import Consult, InThread, PerformRole
-from retinue.research.perform import RoleWork
+from retinue.research.role_runs import RoleWork
 from retinue.service import (
     ResearchRequest,
     RunService,
@@ -38,7 +38,7 @@ from retinue.service import (
     locate_in_codebase,
     research_codebase,
 )
-from retinue.service.research_runs import ResearchAnswer, Study, answer_in_a_run
+from retinue.service.research import ResearchAnswer, Study, answer_in_a_run
 from retinue.store import Store, recover_dead_owners
 from retinue.wiring import build_service, read_settings, recording
 from tests.research.test_pipeline import request

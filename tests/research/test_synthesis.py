@@ -10,8 +10,7 @@ import pytest
 
 from retinue.core import Reference, Report, ReportId, RoleError, RoleOutcome, RoleResult, estimate_tokens
 from retinue.research import FEWEST_TOKENS, fit_report
-from retinue.research.fitting import tokens_of
-from retinue.research.synthesis import FINDING_CHARS, FINDINGS, SNIPPET_CHARS, answer, merge
+from retinue.research.report_builder import FINDING_CHARS, FINDINGS, SNIPPET_CHARS, answer, merge, tokens_of
 
 REST = "See all: ask again."
 

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 from retinue.codebase import Claim, FileEntry, Place
 from retinue.core import Confidence, RoleResult, Stop, counted, join_notes
-from retinue.research.findings import Finding, verify
-from retinue.research.role_context import Inquiry
-from retinue.research.soft_deadline import early
-from retinue.research.source import SourceDefinition, SourceFile
+from retinue.research.role_context import Finding, Inquiry, early, verify
+from retinue.research.source_files import SourceDefinition, SourceFile
 from retinue.research.tracing import Use, Uses, callees_of, constants_of, definitions_of, uses_of
 
 COMPONENTS = 2

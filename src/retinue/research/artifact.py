@@ -54,13 +54,13 @@ def memo(report: Report, constraints: Iterable[str]) -> str:
     notes = [*report.notes, *(value.notes for value in values if value.notes)]
     lines = ["# Research Handoff", "", "## Question", "", *verbatim(report.question)]
     lines += ["", "## Summary", "", report.summary]
-    lines += ["", "## Key Findings", "", *(bullets(findings) or ["None."])]
+    lines += ["", "## Key Findings", "", *(bullet_list(findings) or ["None."])]
     lines += ["", "## References", "", *([f"- `{name}`" for name in references] or ["None."])]
     lines += ["", "## Constraints / Budgets", ""]
     lines += [f"- root searched: {root}" for root in report.roots_searched]
     lines += [f"- {line}" for line in (*constraints, *_missing(report))]
     if notes:
-        lines += ["", "## Notes", "", *bullets(notes)]
+        lines += ["", "## Notes", "", *bullet_list(notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -79,7 +79,7 @@ def verbatim(question: str) -> list[str]:
     return [fence, question, fence]
 
 
-def bullets(items: Iterable[str]) -> list[str]:
+def bullet_list(items: Iterable[str]) -> list[str]:
     """Further lines of an item are indented beneath it."""
     return [f"- {item}".replace("\n", "\n  ") for item in items]
 

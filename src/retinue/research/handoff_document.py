@@ -1,16 +1,21 @@
 """A handoff: what the next one who works on this must know, as Markdown that can be read back.
 
-The headings of a memo, and three more. Knows nothing of where it is kept, nor whether its references hold.
-"""
+The headings of a memo, and three more. Knows nothing of where it is kept, nor whether its references hold."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
 
-from retinue.core import InvalidInput, Reference
-from retinue.research.artifact import bullets, verbatim
+from retinue.codebase import MAX_PATTERN_CHARS, Bounds, FileEntry, SearchPattern
+from retinue.core import InvalidInput, Reference, Stop
+from retinue.research.artifact import bullet_list, verbatim
+from retinue.research.scope import Naming
+from retinue.research.source_files import HIDDEN, LONGEST_QUOTE, SourceFile, SourceFiles
 
 TITLE = "# Research Handoff"
 HANDOFF_LISTS = {
@@ -54,15 +59,15 @@ class HandoffDocument:
     def markdown(self, constraints: Iterable[str] = ()) -> str:
         def section(name: str) -> list[str]:
             items = self.lists.get(name, ())
-            return ["", f"## {HANDOFF_LISTS[name]}", "", *(bullets(items) or [_NOTHING])]
+            return ["", f"## {HANDOFF_LISTS[name]}", "", *(bullet_list(items) or [_NOTHING])]
 
         lines = [TITLE, "", "## Question", "", *verbatim(self.question)]
         lines += ["", "## Summary", "", self.summary or _NOTHING]
         for name in ("found", "decided", "changed", "open"):
             lines += section(name)
         lines += ["", "## References", "", *(map(str, self.references) if self.references else [_NOTHING])]
-        lines += ["", "## Constraints / Budgets", "", *bullets(f"{_ROOT}{root}" for root in self.roots)]
-        lines += bullets(constraints)
+        lines += ["", "## Constraints / Budgets", "", *bullet_list(f"{_ROOT}{root}" for root in self.roots)]
+        lines += bullet_list(constraints)
         if self.lists.get("notes"):
             lines += section("notes")
         return "\n".join(lines) + "\n"
@@ -128,3 +133,107 @@ def _unquoted(lines: list[str]) -> str:
     if re.fullmatch("`{3,}", first) and rest.endswith(f"\n{first}"):
         return rest.removesuffix(f"\n{first}")
     return text
+
+
+# MERGED handoff_file: Which file a handoff is in. Nothing outside the artifact folder is ever one.
+
+HANDOFF_PREFIX = "handoff"
+"""What the names of handoffs begin with; memos of research lie in the same folder."""
+LARGEST = 1_048_576
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
+
+
+def find_handoff(folder: Path, name: str | None) -> Path:
+    """One that lies directly in the folder; neither a link nor anything else than a file."""
+    files = sorted(
+        (path for path in folder.glob("*.md") if path.is_file() and not path.is_symlink()),
+        key=lambda path: (path.stat().st_mtime_ns, path.name),
+    )
+    if name is None:
+        newest = [path for path in files if path.name.startswith(f"{HANDOFF_PREFIX}-")][-1:]
+        if not newest:
+            raise InvalidInput("there is no handoff yet", hint="create_handoff writes one")
+        return newest[0]
+    wanted = Path(name).name if Path(name).parent in (Path(), folder, folder.resolve()) else name
+    found = [path for path in files if path.name in (wanted, f"{wanted}.md")]
+    if not found or not _NAME.fullmatch(wanted) or found[0].stat().st_size > LARGEST:
+        near = get_close_matches(wanted, [path.name for path in files], 1)
+        hint = f"did you mean {near[0]}?" if near else "leave it out for the newest"
+        raise InvalidInput(f"no handoff is named {name!r}", hint=hint)
+    return found[0]
+
+
+# MERGED relocate: Lines remembered by what they say, to be found again when the code has moved on.
+
+LandmarkState = Literal["unchanged", "moved", "gone", "present"]
+"""`present`: the file or line is there; what it said was not kept, so nothing more can be told."""
+TELLING = 12
+"""Letters of a line that is looked for in other files too: a shorter one stands anywhere."""
+ELSEWHERE = Bounds(max_files=5, max_matches=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    entry: FileEntry
+    line: int | None = None
+    text: str = ""
+    """The line without its indentation and secrets, cut if it is long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    state: LandmarkState
+    now: str | None = None
+    """Where it is, if it has moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyor:
+    """Looks at lines through the limits of one request."""
+
+    sources: SourceFiles
+    naming: Naming
+    stop: Stop
+
+    def remember(self, entry: FileEntry, line: int | None) -> Landmark | None:
+        """None if there is no such line, or none that may be read."""
+        source = self.sources.open(entry, self.stop)
+        if source is None or (line is not None and line > len(source.lines)):
+            return None
+        return Landmark(entry, line, source.quote(line) if line is not None else "")
+
+    def look_again(self, mark: Landmark) -> Sighting:
+        source = self.sources.open(mark.entry, self.stop)
+        if source is None:
+            return self._elsewhere(mark)
+        if mark.line is None or not mark.text:
+            is_there = mark.line is None or mark.line <= len(source.lines)
+            return Sighting("present" if is_there else "gone")
+        lines = _saying(source, mark.text)
+        if mark.line in lines:
+            return Sighting("unchanged")
+        if lines:
+            was = mark.line
+            return self._moved(mark.entry, min(lines, key=lambda line: (abs(line - was), line)))
+        return self._elsewhere(mark)
+
+    def _elsewhere(self, mark: Landmark) -> Sighting:
+        """Code moves to other files, too. A line that was cut or redacted cannot be looked for."""
+        searchable = (
+            TELLING <= len(mark.text) < min(LONGEST_QUOTE, MAX_PATTERN_CHARS) and HIDDEN not in mark.text
+        )
+        if searchable:
+            found = self.naming.scope.codebase.grep(
+                SearchPattern(mark.text, fixed=True), self.stop, bounds=ELSEWHERE
+            ).matches
+            for match in found:
+                if match.text.strip() == mark.text:
+                    return self._moved(match.entry, match.line)
+        return Sighting("gone")
+
+    def _moved(self, entry: FileEntry, line: int) -> Sighting:
+        return Sighting("moved", str(self.naming.of(entry, line)[0]))
+
+
+def _saying(source: SourceFile, text: str) -> list[int]:
+    return [line for line in range(1, len(source.lines) + 1) if source.quote(line) == text]

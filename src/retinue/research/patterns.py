@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 from retinue.codebase import Claim, FileEntry, Place, file_kind, words_in_files
 from retinue.core import RoleResult, Stop, counted, join_notes
-from retinue.research.findings import Finding, verify
-from retinue.research.role_context import Inquiry
-from retinue.research.soft_deadline import early
-from retinue.research.source import SourceDefinition, SourceFile
+from retinue.research.role_context import Finding, Inquiry, early, verify
+from retinue.research.source_files import SourceDefinition, SourceFile
 from retinue.research.tracing import uses_of
 
 FEWEST, EXAMPLES = 2, 6

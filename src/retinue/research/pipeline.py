@@ -25,19 +25,17 @@ from retinue.core import (
     Stop,
     counted,
 )
-from retinue.research.advised import ADVISED, Consult, advised, advised_places
 from retinue.research.analyzer import analyze
-from retinue.research.constraints import ResearchConstraints
-from retinue.research.followup import Earlier
-from retinue.research.ledger import Ledger, RoleBooks
 from retinue.research.locator import find
+from retinue.research.model_advice import ADVISED, Consult, advised, advised_places
 from retinue.research.patterns import find_patterns
-from retinue.research.perform import PerformRole, RoleWork
-from retinue.research.question import ResearchQuestion
+from retinue.research.question import Earlier, ResearchQuestion
+from retinue.research.report_builder import answer, merge
+from retinue.research.request import ResearchConstraints
 from retinue.research.role_context import Inquiry
+from retinue.research.role_runs import PerformRole, RoleWork
 from retinue.research.scope import SearchScope
-from retinue.research.sources import SourceFiles
-from retinue.research.synthesis import answer, merge
+from retinue.research.source_files import Ledger, RoleBooks, SourceFiles
 
 PLACES_FOUND = 15
 """Places that the locator of a report hands on; asked alone, it may give more."""

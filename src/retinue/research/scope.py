@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from retinue.codebase import Bounds, Codebase, CodebaseView, FileEntry, Locator, Policy
-from retinue.core import InvalidInput, PathDenied, PathMissing, Root, RootUnknown, Stop
+from retinue.core import InvalidInput, PathDenied, PathMissing, Reference, Root, RootUnknown, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +82,38 @@ def _folder(codebase: Codebase, name: str, stop: Stop) -> FileEntry:
 def _holds(outer: FileEntry, inner: FileEntry) -> bool:
     inside = not outer.path or inner.path == outer.path or inner.path.startswith(f"{outer.path}/")
     return outer.root == inner.root and inside
+
+
+# MERGED naming: How a report names files: relative to the folder that was searched, and no two files alike.
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    scope: SearchScope
+    before: SearchScope | None = None
+    """What the report names before this scope: its roots come first, and so do its references."""
+
+    def of(self, entry: FileEntry, line: int | None = None) -> tuple[Reference, int]:
+        """A reference, and the place of its root among the report's.
+
+        Where an earlier root has the same path it is told from the first root on, through `..`.
+        """
+        number, path = self.scope.below(entry)
+        if self._is_taken(path, number):
+            return Reference(self._from_first_root(entry), line), 0
+        roots_before = len(self.before.folders) if self.before else 0
+        return Reference(path, line), roots_before + number
+
+    def _is_taken(self, path: str, number: int) -> bool:
+        stop = Stop()
+        if number and self.scope.shows(path, stop, number):
+            return True
+        return self.before is not None and self.before.shows(path, stop)
+
+    def _from_first_root(self, entry: FileEntry) -> str:
+        first = (self.before or self.scope).searched[0]
+        whole = str(entry.root.path / entry.path)
+        try:
+            return Path(os.path.relpath(whole, first)).as_posix()
+        except ValueError:  # on Windows there may be no way from one drive to the other
+            return Path(whole).as_posix()

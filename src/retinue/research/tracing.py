@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_kind, file_standing
 from retinue.core import LimitExceeded, Stop
 from retinue.research.role_context import Inquiry
-from retinue.research.source import LONGEST_LINE, SourceDefinition, SourceFile
+from retinue.research.source_files import LONGEST_LINE, SourceDefinition, SourceFile
 
 USES = Bounds(max_files=60, max_matches=150, max_matches_per_file=5, max_line_chars=300)
 DEFINERS = Bounds(max_files=40, max_matches=80, max_matches_per_file=4, max_line_chars=300)

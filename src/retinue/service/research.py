@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import anyio.to_thread
 
 from retinue.codebase import Policy
 from retinue.config import Settings
-from retinue.core import InvalidInput, Model, Report, Root, RootUnknown, Stop, Unavailable
+from retinue.core import (
+    Budget,
+    Canceled,
+    DeadlineExceeded,
+    InternalError,
+    InvalidInput,
+    Json,
+    Model,
+    Outcome,
+    Report,
+    RetinueError,
+    Root,
+    RootUnknown,
+    Run,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunStatus,
+    Stop,
+    Unavailable,
+)
 from retinue.research import (
     FEWEST_TOKENS,
     PLACES_FOUND,
+    AsRuns,
+    ByModel,
     Consult,
     Earlier,
     InThread,
+    Performing,
     PerformRole,
     ResearchConstraints,
     ResearchPlan,
@@ -28,13 +51,101 @@ from retinue.research import (
     investigate,
     report_of,
     role_error,
+    role_spec,
     roles_for,
     search_scope,
     write_artifact,
 )
-from retinue.service.research_runs import OnStart, ResearchAnswer, Study, answer_in_a_run, nobody
+from retinue.runtime import Work
+from retinue.service.runs import RunService
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store import Reports
+
+# MERGED research_runs: A question that is worked on within a run: recorded before it begins, and ended when somebody ends it.
+
+GRACE_S = 5.0
+"""Beyond the deadline of the roles: what they found by then is still put together and told."""
+
+OnStart = Callable[[RunId], object]
+
+
+def nobody(run_id: RunId) -> None:
+    """Hears of a run and does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResearchAnswer:
+    view: dict[str, object]
+    said: str
+    """The same in a few words, for the record."""
+    error: RetinueError | None = None
+    """Why the run behind it has not succeeded, although there is something to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A question that was checked and may be worked on."""
+
+    agent: str
+    """Who works on it, by the name that its run bears."""
+    request: ResearchPlan
+    answer: Callable[[PerformRole, Consult | None], Awaitable[ResearchAnswer]]
+    is_single: bool = False
+    """Whether one role alone works on it: then its run is the request's own."""
+
+
+async def answer_in_a_run(
+    runs: RunService, study: Study, on_start: OnStart, model: Callable[[], Model] | None = None
+) -> dict[str, object]:
+    """The answer; or where the run stands, if it takes longer than a host's patience (P9)."""
+    done: list[ResearchAnswer] = []
+    threads = InThread(runs.workers)
+    question = study.request.asked.text
+
+    async def work(ctx: RunContext) -> Outcome:
+        perform: PerformRole = replace(threads, charge=ctx.spending.charge)
+        own = RunId.parse(ctx.run_id)
+        if not study.is_single:
+            perform = AsRuns(runs.supervisor, own, question, ctx.cwd, threads)
+        consult = None if model is None else ByModel(runs.supervisor, own, ctx.cwd, model)
+        answer = await study.answer(perform, consult)
+        done.append(answer)
+        return Outcome(answer.said, value=cast("Json", answer.view), error=answer.error)
+
+    executor = Performing(work)
+    spec = role_spec(study.agent, question, _limits(study.request.constraints))
+    run = runs.supervisor.start(Work(spec, executor, runs.cwd))
+    on_start(run.id)
+    await runs.supervisor.wait(run.id, runs.patience_s)
+    if done:
+        return done[0].view
+    if executor.error is not None:
+        raise executor.error
+    ended = runs.store.runs.get(run.id)
+    if ended.status.ended:
+        raise _failure(ended)
+    return runs.outcome(run.id)
+
+
+def _limits(given: ResearchConstraints) -> RunLimits:
+    budget = Budget(files=given.max_files_read, bytes=given.max_bytes_read)
+    return RunLimits(run_s=given.deadline_ms / 1000 + GRACE_S, budget=budget)
+
+
+def _failure(run: Run) -> RetinueError:
+    """What ended a run that left no answer."""
+    match run.error:
+        case {"message": str() as message}:
+            pass
+        case _:
+            message = "the run ended without an answer"
+    kinds: dict[RunStatus, type[RetinueError]] = {
+        RunStatus.CANCELED: Canceled,
+        RunStatus.INTERRUPTED: Canceled,
+        RunStatus.TIMEOUT: DeadlineExceeded,
+    }
+    return kinds.get(run.status, InternalError)(message)
+
 
 T = TypeVar("T")
 
@@ -86,7 +197,7 @@ async def research_codebase(
             report = replace(report, notes=(*report.notes, f"Refines the report {before.id}."))
         if ask.artifact:
             report = await _in_thread(partial(_with_memo, service, report, constraints))
-        report = await _in_thread(partial(_kept, reports, report))
+        report = await _in_thread(partial(_stored, reports, report))
         return ResearchAnswer(_shown(report, constraints), report.summary)
 
     return await _answered(service, Study("research", request, answer), on_start)
@@ -239,7 +350,7 @@ def artifact_folder(settings: Settings) -> Path:
     return settings.artifact_dir or settings.data_dir / "artifacts"
 
 
-def _kept(reports: Reports, report: Report) -> Report:
+def _stored(reports: Reports, report: Report) -> Report:
     """A report that cannot be kept is still an answer."""
     try:
         reports.keep(report)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from retinue.core import InvalidInput
-from retinue.research.fitting import FEWEST_TOKENS
+from retinue.research.report_builder import FEWEST_TOKENS
 
 MOST_TOKENS = 100_000
 _NAMES = {

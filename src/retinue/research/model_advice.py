@@ -1,30 +1,51 @@
 """What a model says of a role's finds: an order, and an explanation that cites them.
 
 It answers with the numbers of what it was shown, so it can add no place; and a sentence that names anything
-it was not shown is left out (P3). Knows nothing of roles, runs or servers.
-"""
+it was not shown is left out (P3). Knows nothing of roles, runs or servers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
+import anyio
+
+from retinue.codebase import Place
 from retinue.core import (
     UNMETERED,
     BudgetKind,
+    Canceled,
+    DeadlineExceeded,
+    Endpoint,
     Json,
     Model,
     ModelFacts,
     ModelFailed,
+    Outcome,
+    OutputLine,
     Prompt,
     Reply,
+    RetinueError,
+    RoleResult,
+    RunContext,
+    RunId,
+    RunLimits,
+    RunSpec,
+    RunStatus,
     Spending,
     Turn,
     clip,
     estimate_tokens,
+    join_notes,
 )
+from retinue.research.locator import told
+from retinue.research.role_context import Inquiry
+from retinue.research.role_runs import Performing
+from retinue.runtime import Supervisor, Work
 
 MOST_SHOWN = 20
 """Finds: in the trials the right file was among so many for nine questions of ten."""
@@ -168,3 +189,135 @@ def _sentence(given: object, question: str, shown: Sequence[str]) -> str | None:
     if any(name.strip("`()") not in known for name in _NAME.findall(text)):
         return None
     return clip(text, SENTENCE_CHARS)
+
+
+# MERGED advised: A role's result with a model's word on it: in its order, explained by it, and said to be.
+#
+# What the search is sure of stays first. Where there is no word, or none that can be used, the result stays as
+# it was and says why (P8). Knows nothing of how a model is reached.
+
+Consult = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
+"""Asks a model about a role's finds: the role, the question, the finds, and how many seconds it has. Raises
+`RetinueError` where nothing can be had of it."""
+
+ADVISED = ("locator", "analyzer", "patterns")
+TIME_SHARE = 0.5
+"""Of the time that is left: the roles that follow need the rest."""
+WORTH_ASKING = 2
+"""Finds: there is nothing to order in one."""
+
+
+async def advised_places(
+    consult: Consult, inquiry: Inquiry, result: RoleResult, places: Sequence[Place], seconds: float
+) -> tuple[RoleResult, tuple[Place, ...]]:
+    """The locator's result and its places, in the model's order."""
+    finds = [
+        f"{reference} ({place.kind}): {'; '.join(place.why)}"
+        for reference, place in zip(result.references, places, strict=True)
+    ]
+    advice = await _word(consult, "locator", inquiry, finds, seconds)
+    if not isinstance(advice, Advice):
+        return _unadvised(result, advice), tuple(places)
+    order = advice.order(len(places))
+    if result.confidence == "high":
+        order = [0, *(position for position in order if position)]
+    ordered = [places[position] for position in order]
+    notes = join_notes(result.notes, _by(advice, "Ordered and explained"))
+    retold = told(inquiry, ordered, result.confidence, notes)
+    return replace(retold, summary=_explained(advice, retold.summary)), tuple(ordered)
+
+
+async def advised(
+    consult: Consult, role: str, inquiry: Inquiry, result: RoleResult, seconds: float
+) -> RoleResult:
+    """The result of a later role, explained; examples also in the model's order."""
+    advice = await _word(consult, role, inquiry, result.key_findings, seconds)
+    if not isinstance(advice, Advice):
+        return _unadvised(result, advice)
+    order = advice.order(len(result.key_findings)) if role == "patterns" else range(len(result.key_findings))
+    return replace(
+        result,
+        summary=_explained(advice, result.summary),
+        key_findings=(*advice.explanation[1:], *(result.key_findings[position] for position in order)),
+        notes=join_notes(result.notes, _by(advice, "Explained")),
+    )
+
+
+async def _word(
+    consult: Consult, role: str, inquiry: Inquiry, finds: Sequence[str], seconds: float
+) -> Advice | RetinueError | None:
+    """What the model says, or why it says nothing; None if it need not be asked."""
+    if len(finds) < WORTH_ASKING:
+        return None
+    try:
+        return await consult(role, inquiry.asked.text, finds, seconds * TIME_SHARE)
+    except RetinueError as error:
+        return error
+
+
+def _unadvised(result: RoleResult, why: RetinueError | None) -> RoleResult:
+    if why is None:
+        return result
+    return replace(result, notes=join_notes(result.notes, f"Without the model: {clip(why.message, 160)}."))
+
+
+def _explained(advice: Advice, summary: str) -> str:
+    return join_notes(*advice.explanation[:1], summary) or ""
+
+
+def _by(advice: Advice, done: str) -> str:
+    left_out = f"; {advice.left_out} of its sentences left out" if advice.left_out else ""
+    return f"{done} by {advice.model}{left_out}."
+
+
+# MERGED model_advisor: Asks a model about a role's finds, in a run of its own: it waits for its turn at the model's endpoint.
+
+
+@dataclass(frozen=True, slots=True)
+class ByModel:
+    supervisor: Supervisor
+    parent: RunId
+    cwd: Path
+    model: Callable[[], Model]
+    """Raises what is wrong with it when it is wanted."""
+
+    async def __call__(self, role: str, question: str, finds: Sequence[str], seconds: float) -> Advice:
+        said: list[Advice] = []
+        began = time.monotonic()
+        model = self.model()
+        facts = None
+        with anyio.move_on_after(seconds):
+            facts = await model.facts()
+        if facts is None:
+            raise _late(seconds)
+
+        async def ask(ctx: RunContext) -> Outcome:
+            advice = await advise(model, question, finds, ctx.spending)
+            said.append(advice)
+            for sentence in advice.explanation:
+                await ctx.emit(OutputLine("stdout", sentence))
+            return Outcome(" ".join(advice.explanation))
+
+        left = max(0.0, seconds - (time.monotonic() - began))
+        spec = RunSpec(
+            agent=role,
+            task=question,
+            executor="local",
+            caller="research",
+            parent=self.parent,
+            model=facts.model,
+            limits=RunLimits(queue_s=left, run_s=left),
+            endpoint=Endpoint(facts.endpoint, facts.slots),
+        )
+        executor, run = Performing(ask), None
+        with anyio.move_on_after(left):  # the turn that it waits for and its own time together
+            run = await self.supervisor.perform(Work(spec, executor, self.cwd))
+        if said:
+            return said[0]
+        if run is None or run.status is RunStatus.TIMEOUT:
+            raise _late(seconds)
+        raise executor.error or Canceled("it was not asked to the end")
+
+
+def _late(seconds: float) -> DeadlineExceeded:
+    return DeadlineExceeded(f"it did not answer within {seconds:.1f} seconds")

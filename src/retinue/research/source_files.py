@@ -1,18 +1,91 @@
 """One file as it was when it was read: its definitions, its prose, and quotes without secrets.
 
 Definitions come from the language's grammar where it is installed. Else from the outline, and where they end
-is told by indentation, in any language.
-"""
+is told by indentation, in any language."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
-from retinue.codebase import FileEntry, Symbol, exact_symbols, outline_text
-from retinue.core import clip
+from retinue.codebase import Codebase, FileEntry, Symbol, exact_symbols, outline_text
+from retinue.core import BudgetKind, Charge, LimitExceeded, PathDenied, PathMissing, Stop, clip
+
+# MERGED ledger: What one request has read, and may still read, over all its roles (P2). Opens no files.
+
+_RAISE = "raise limits.max_files_read or limits.max_bytes_read, or ask about fewer things"
+
+
+class Books(Protocol):
+    """Where a role books what it reads."""
+
+    def charge(self, file: Hashable, size: int) -> None: ...
+
+
+class Ledger:
+    """Shared by the threads of one request; an amount is booked before the text is used."""
+
+    def __init__(self, max_files: int, max_bytes: int) -> None:
+        self.max_files = max_files
+        self.max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._files: set[Hashable] = set()
+        self._bytes = 0
+        self._refused: dict[str, None] = {}
+
+    def charge(self, file: Hashable, size: int) -> None:
+        self.book(file, size)
+
+    def book(self, file: Hashable, size: int) -> bool:
+        """Book so many bytes of a file, which counts as one file however often it is read. Is it a new one?
+
+        Raises LimitExceeded, and books nothing, if a limit would be crossed.
+        """
+        with self._lock:
+            is_new = file not in self._files
+            files = len(self._files) + is_new
+            total = self._bytes + size
+            if files > self.max_files:
+                self._refused["files"] = None
+                raise LimitExceeded("files", files, self.max_files, hint=_RAISE)
+            if total > self.max_bytes:
+                self._refused["bytes"] = None
+                raise LimitExceeded("bytes", total, self.max_bytes, hint=_RAISE)
+            self._files.add(file)
+            self._bytes = total
+            return is_new
+
+    @property
+    def files(self) -> int:
+        return len(self._files)
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The limits at which something was refused."""
+        with self._lock:
+            return tuple(self._refused)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleBooks:
+    """One role's part: booked with the request, and with the role's own run."""
+
+    request: Ledger
+    run: Charge
+
+    def charge(self, file: Hashable, size: int) -> None:
+        if self.request.book(file, size):
+            self.run(BudgetKind.FILES, 1)
+        self.run(BudgetKind.BYTES, size)
+
 
 LONGEST_BODY = 400
 """Lines of a definition that are looked at."""
@@ -204,3 +277,36 @@ class SourceFile:
 
 def indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+# MERGED sources: The files that a request's roles read, each opened and charged once. Shared by roles beside each other.
+
+
+@dataclass(slots=True)
+class SourceFiles:
+    codebase: Codebase
+    ledger: Books
+    redact: Callable[[str], str]
+    _read: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def booked_by(self, books: Books) -> SourceFiles:
+        """The same files, what is read from now on booked elsewhere."""
+        return replace(self, ledger=books)
+
+    def open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        """None if it cannot be read, or no longer within the request's limits."""
+        stop.check()
+        with self._lock:
+            if entry not in self._read:
+                self._read[entry] = self._open(entry, stop)
+            return self._read[entry]
+
+    def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        try:
+            with self.codebase.opener(stop) as opener:
+                data = opener.text(entry).utf8
+            self.ledger.charge(entry, len(data))
+        except (PathDenied, PathMissing, LimitExceeded):
+            return None
+        return SourceFile(entry, data, self.redact)
