@@ -26,7 +26,7 @@ from retinue.service import (
     can_index,
     locate_in_codebase,
     make_indexes,
-    policy_of,
+    reading_policy,
     research_codebase,
 )
 from retinue.store import FileLock
@@ -47,7 +47,7 @@ def tree(folder: Path, files: int) -> Path:
 
 
 def has_index(service: Service) -> bool:
-    codebase = CodebaseView(service.roots, policy_of(service.settings))
+    codebase = CodebaseView(service.roots, reading_policy(service.settings))
     return is_kept(service.settings.data_dir / "index", codebase)
 
 

@@ -12,7 +12,7 @@ from retinue.cli.output import T, json_option, print_json
 from retinue.core import Unavailable
 
 if TYPE_CHECKING:  # loaded when a command runs: `retinue --help` must not wait for it
-    from retinue.service import ResearchRequest, Verb
+    from retinue.service import ResearchRequest, ResearchVerb
 
 
 def question_options(command: T) -> T:
@@ -90,7 +90,7 @@ def patterns(**options: Any) -> None:
 
 
 def run(
-    verb: Verb,
+    verb: ResearchVerb,
     *,
     question: str,
     roots: tuple[str, ...],
@@ -122,7 +122,7 @@ def run(
 
 
 async def answered(
-    verb: Verb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
+    verb: ResearchVerb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
 ) -> tuple[dict[str, Any], bool]:
     """The answer, and whether an index should be made for the next one.
 

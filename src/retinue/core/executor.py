@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
 from retinue.core.json_value import Json
@@ -104,6 +104,8 @@ class Outcome:
     """Processes that the task started and nothing could end."""
     notes: tuple[str, ...] = ()
     """What a reader of the output should know of it: what was missing, cut or found untrue."""
+    result: Any = None
+    """The typed result, for the caller in this process. Never stored."""
 
     @property
     def status(self) -> OutcomeStatus:

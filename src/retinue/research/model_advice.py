@@ -1,10 +1,13 @@
-"""What a model says of a role's finds: an order, and an explanation that cites them.
+"""Lets a model order and explain what a role found.
 
-It answers with the numbers of what it was shown, so it can add no place; and a sentence that names anything
-it was not shown is left out (P3). Knows nothing of roles, runs or servers."""
+The model answers with the numbers of the places that it was shown, so it cannot add a place. A sentence that
+names anything it was not shown is dropped (P3). What the search is sure of stays first. If the model gives no
+usable advice, the result stays as it was and says why (P8).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,9 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import anyio
-
-from retinue.codebase import Place
 from retinue.core import (
     UNMETERED,
     BudgetKind,
@@ -37,23 +37,23 @@ from retinue.core import (
     RunSpec,
     RunStatus,
     Spending,
+    Task,
     Turn,
     clip,
     estimate_tokens,
     join_notes,
 )
-from retinue.research.locator import told
-from retinue.research.role_context import Inquiry
-from retinue.research.role_runs import Performing
+from retinue.research.locator import LocatorResult, locator_result
+from retinue.research.role_context import RoleContext
 from retinue.runtime import Supervisor, Work
 
-MOST_SHOWN = 20
-"""Finds: in the trials the right file was among so many for nine questions of ten."""
-REPLY_TOKENS = 500
-MOST_TOKENS, SHARE = 8_000, 0.3
-"""Of a prompt, and of the loaded context."""
-SENTENCES, SENTENCE_CHARS = 4, 280
-_LONGEST_FIND = 300
+MAX_SHOWN = 20
+"""How many finds the model sees. In trials, nine of ten right files were among them."""
+MAX_REPLY_TOKENS = 500
+MAX_PROMPT_TOKENS, CONTEXT_SHARE = 8_000, 0.3
+"""The limit of a prompt, in tokens and as a share of the loaded context."""
+MAX_SENTENCES, MAX_SENTENCE_CHARS = 4, 280
+MAX_FIND_CHARS = 300
 
 _SYSTEM = """\
 You help a developer find their way in a codebase. You are given a question and a numbered list of places
@@ -61,17 +61,17 @@ that a search found. Reply with JSON alone. `order`: the numbers of the places t
 the best first, at most five. `explanation`: one to four short sentences that answer the question from
 these places alone, each with the numbers it rests on in `cites`. Name nothing that the list does not
 show. If no place answers the question, both lists are empty."""
-SCHEMA: Mapping[str, Json] = {
+REPLY_SCHEMA: Mapping[str, Json] = {
     "type": "object",
     "properties": {
         "order": {"type": "array", "items": {"type": "integer"}, "maxItems": 5},
         "explanation": {
             "type": "array",
-            "maxItems": SENTENCES,
+            "maxItems": MAX_SENTENCES,
             "items": {
                 "type": "object",
                 "properties": {
-                    "text": {"type": "string", "maxLength": SENTENCE_CHARS},
+                    "text": {"type": "string", "maxLength": MAX_SENTENCE_CHARS},
                     "cites": {"type": "array", "items": {"type": "integer"}, "maxItems": 5},
                 },
                 "required": ["text", "cites"],
@@ -86,41 +86,47 @@ SCHEMA: Mapping[str, Json] = {
 _NAME = re.compile(
     r"`[^`]+`|\w{2,}(?:[./:\\]+\w+)+|\w*[a-z]_\w+|_\w+|\w+(?=\()|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*"
 )
-"""What can only be the name of something: a path, a place, an identifier, whatever stands in backticks."""
+"""Matches what can only be a name: a path, a place, an identifier, anything in backticks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
+    """What a model said about the finds of a role."""
+
     first: tuple[int, ...]
-    """Positions of the finds that the model puts first, best first; the others keep their order."""
+    """Positions of the finds that the model puts first, best first. The others keep their order."""
     explanation: tuple[str, ...]
-    left_out: int
-    """Sentences that named what was not shown, or cited nothing."""
+    """Sentences that name only what the model was shown."""
+    dropped: int
+    """How many sentences named something else or cited nothing."""
     model: str
-    """The one that answered."""
+    """The model that answered."""
 
     def order(self, count: int) -> list[int]:
-        """The positions of so many finds, in the model's order."""
+        """Return the positions of `count` finds in the model's order."""
         return [*self.first, *(position for position in range(count) if position not in self.first)]
 
 
-async def advise(model: Model, question: str, finds: Sequence[str], spending: Spending = UNMETERED) -> Advice:
-    """Raises `ModelFailed` if the reply cannot be used, and whatever the model or the budget raises."""
-    shown = _shown(await model.facts(), question, finds)
-    reply = await _reply(model, _prompt(question, shown), spending)
-    said = _parsed(reply.text)
-    if said is None:
+async def ask_for_advice(
+    model: Model, question: str, finds: Sequence[str], spending: Spending = UNMETERED
+) -> Advice:
+    """Ask the model about finds. Raises `ModelFailed` if its reply is unusable."""
+    shown = _select_finds(await model.facts(), question, finds)
+    reply = await _ask(model, _build_prompt(question, shown), spending)
+    answer = _parse_reply(reply.text)
+    if answer is None:
         raise ModelFailed(f"{reply.model} did not answer with the JSON it was asked for")
-    first = _numbers(said.get("order"), len(shown))
-    sentences = [_sentence(one, question, shown) for one in _list(said.get("explanation"))[:SENTENCES]]
+    first = _positions(answer.get("order"), len(shown))
+    given = _as_list(answer.get("explanation"))[:MAX_SENTENCES]
+    sentences = [_check_sentence(one, question, shown) for one in given]
     explanation = tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
     if not first and not explanation:
         raise ModelFailed(f"{reply.model} named no place of the {len(shown)} it was shown")
     return Advice(first, explanation, sum(1 for sentence in sentences if not sentence), reply.model)
 
 
-async def _reply(model: Model, prompt: Prompt, spending: Spending) -> Reply:
-    """Reserved before it is spent (P2): the prompt by our estimate, and the longest reply."""
+async def _ask(model: Model, prompt: Prompt, spending: Spending) -> Reply:
+    """Reserve the tokens of the prompt and of the longest reply, then ask (P2)."""
     size = sum(estimate_tokens(turn.text) for turn in prompt.turns)
     with (
         spending.reserve(BudgetKind.STEPS, 1) as step,
@@ -132,12 +138,13 @@ async def _reply(model: Model, prompt: Prompt, spending: Spending) -> Reply:
     return reply
 
 
-def _shown(facts: ModelFacts, question: str, finds: Sequence[str]) -> list[str]:
-    """As many finds, the best first, as the model can hold."""
-    room = min(MOST_TOKENS, round(facts.context * SHARE)) - estimate_tokens(_SYSTEM + question)
+def _select_finds(facts: ModelFacts, question: str, finds: Sequence[str]) -> list[str]:
+    """Return the first finds, as many as fit the model's context."""
+    room = min(MAX_PROMPT_TOKENS, round(facts.context * CONTEXT_SHARE))
+    room -= estimate_tokens(_SYSTEM + question)
     shown: list[str] = []
-    for find in finds[:MOST_SHOWN]:
-        line = clip(" ".join(find.split()), _LONGEST_FIND)
+    for find in finds[:MAX_SHOWN]:
+        line = clip(" ".join(find.split()), MAX_FIND_CHARS)
         room -= estimate_tokens(line) + 3
         if room < 0:
             break
@@ -150,17 +157,17 @@ def _shown(facts: ModelFacts, question: str, finds: Sequence[str]) -> list[str]:
     return shown
 
 
-def _prompt(question: str, shown: Sequence[str]) -> Prompt:
+def _build_prompt(question: str, shown: Sequence[str]) -> Prompt:
     places = "\n".join(f"{number}. {find}" for number, find in enumerate(shown, 1))
     return Prompt(
         turns=(Turn("system", _SYSTEM), Turn("user", f"Question: {question}\n\nPlaces:\n{places}")),
-        schema=SCHEMA,
-        max_tokens=REPLY_TOKENS,
+        schema=REPLY_SCHEMA,
+        max_tokens=MAX_REPLY_TOKENS,
     )
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
-    """The object in it: small models put thoughts, fences and words around what they are asked for."""
+def _parse_reply(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a reply. Small models put thoughts, fences and words around it."""
     # Imported here because most questions are answered without a model.
     from retinue.core import first_value
     from retinue.executors import without_thoughts
@@ -169,155 +176,156 @@ def _parsed(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", found[0]) if found is not None and isinstance(found[0], dict) else None
 
 
-def _list(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return cast(list[object], value) if isinstance(value, list) else []
 
 
-def _numbers(given: object, count: int) -> tuple[int, ...]:
-    """Positions, each once, of those that exist."""
-    numbers = [number for number in _list(given) if isinstance(number, int) and number is not True]
+def _positions(given: object, count: int) -> tuple[int, ...]:
+    """Turn the numbers of existing finds into positions, each once."""
+    numbers = [number for number in _as_list(given) if isinstance(number, int) and number is not True]
     return tuple(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= count))
 
 
-def _sentence(given: object, question: str, shown: Sequence[str]) -> str | None:
-    """The text, if it cites what was shown and names nothing else."""
-    said = cast(dict[str, object], given) if isinstance(given, dict) else {}
-    text = " ".join(str(said.get("text", "")).split())
-    if not any(char.isalpha() for char in text) or not _numbers(said.get("cites"), len(shown)):
+def _check_sentence(given: object, question: str, shown: Sequence[str]) -> str | None:
+    """Return the text of a sentence if it cites what was shown and names nothing else."""
+    sentence = cast(dict[str, object], given) if isinstance(given, dict) else {}
+    text = " ".join(str(sentence.get("text", "")).split())
+    if not any(char.isalpha() for char in text) or not _positions(sentence.get("cites"), len(shown)):
         return None
     known = "\n".join((question, *shown))
     if any(name.strip("`()") not in known for name in _NAME.findall(text)):
         return None
-    return clip(text, SENTENCE_CHARS)
+    return clip(text, MAX_SENTENCE_CHARS)
 
 
-# MERGED advised: A role's result with a model's word on it: in its order, explained by it, and said to be.
-#
-# What the search is sure of stays first. Where there is no word, or none that can be used, the result stays as
-# it was and says why (P8). Knows nothing of how a model is reached.
+Advisor = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
+"""Asks a model about the finds of a role. Gets the role, the question, the finds and the seconds it may take.
+Raises `RetinueError` if there is no usable advice."""
 
-Consult = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
-"""Asks a model about a role's finds: the role, the question, the finds, and how many seconds it has. Raises
-`RetinueError` where nothing can be had of it."""
-
-ADVISED = ("locator", "analyzer", "patterns")
+ADVISED_ROLES = ("locator", "analyzer", "patterns")
 TIME_SHARE = 0.5
-"""Of the time that is left: the roles that follow need the rest."""
-WORTH_ASKING = 2
-"""Finds: there is nothing to order in one."""
+"""The share of the remaining time that a model gets; the roles that follow need the rest."""
+MIN_FINDS = 2
+"""With fewer finds there is nothing to order."""
 
 
-async def advised_places(
-    consult: Consult, inquiry: Inquiry, result: RoleResult, places: Sequence[Place], seconds: float
-) -> tuple[RoleResult, tuple[Place, ...]]:
-    """The locator's result and its places, in the model's order."""
+async def advise_locator(
+    advisor: Advisor, context: RoleContext, result: LocatorResult, seconds: float
+) -> LocatorResult:
+    """Return the locator's result with its places in the model's order, explained by the model."""
     finds = [
         f"{reference} ({place.kind}): {'; '.join(place.why)}"
-        for reference, place in zip(result.references, places, strict=True)
+        for reference, place in zip(result.references, result.places, strict=True)
     ]
-    advice = await _word(consult, "locator", inquiry, finds, seconds)
+    advice = await _get_advice(advisor, "locator", context, finds, seconds)
     if not isinstance(advice, Advice):
-        return _unadvised(result, advice), tuple(places)
-    order = advice.order(len(places))
+        return replace(result, notes=_notes_without_advice(result, advice))
+    order = advice.order(len(result.places))
     if result.confidence == "high":
         order = [0, *(position for position in order if position)]
-    ordered = [places[position] for position in order]
-    notes = join_notes(result.notes, _by(advice, "Ordered and explained"))
-    retold = told(inquiry, ordered, result.confidence, notes)
-    return replace(retold, summary=_explained(advice, retold.summary)), tuple(ordered)
+    places = [result.places[position] for position in order]
+    notes = join_notes(result.notes, _credit(advice, "Ordered and explained"))
+    ordered = locator_result(context, places, result.confidence, notes)
+    return replace(ordered, summary=_explain(advice, ordered.summary))
 
 
-async def advised(
-    consult: Consult, role: str, inquiry: Inquiry, result: RoleResult, seconds: float
+async def advise_role(
+    advisor: Advisor, role: str, context: RoleContext, result: RoleResult, seconds: float
 ) -> RoleResult:
-    """The result of a later role, explained; examples also in the model's order."""
-    advice = await _word(consult, role, inquiry, result.key_findings, seconds)
+    """Return a later role's result, explained by the model. Examples are in the model's order too."""
+    advice = await _get_advice(advisor, role, context, result.key_findings, seconds)
     if not isinstance(advice, Advice):
-        return _unadvised(result, advice)
+        return replace(result, notes=_notes_without_advice(result, advice))
     order = advice.order(len(result.key_findings)) if role == "patterns" else range(len(result.key_findings))
     return replace(
         result,
-        summary=_explained(advice, result.summary),
+        summary=_explain(advice, result.summary),
         key_findings=(*advice.explanation[1:], *(result.key_findings[position] for position in order)),
-        notes=join_notes(result.notes, _by(advice, "Explained")),
+        notes=join_notes(result.notes, _credit(advice, "Explained")),
     )
 
 
-async def _word(
-    consult: Consult, role: str, inquiry: Inquiry, finds: Sequence[str], seconds: float
+async def _get_advice(
+    advisor: Advisor, role: str, context: RoleContext, finds: Sequence[str], seconds: float
 ) -> Advice | RetinueError | None:
-    """What the model says, or why it says nothing; None if it need not be asked."""
-    if len(finds) < WORTH_ASKING:
+    """Return the advice, or why there is none; None if there is nothing to ask."""
+    if len(finds) < MIN_FINDS:
         return None
     try:
-        return await consult(role, inquiry.asked.text, finds, seconds * TIME_SHARE)
+        return await advisor(role, context.request.question, finds, seconds * TIME_SHARE)
     except RetinueError as error:
         return error
 
 
-def _unadvised(result: RoleResult, why: RetinueError | None) -> RoleResult:
-    if why is None:
-        return result
-    return replace(result, notes=join_notes(result.notes, f"Without the model: {clip(why.message, 160)}."))
+def _notes_without_advice(result: RoleResult, error: RetinueError | None) -> str | None:
+    if error is None:
+        return result.notes
+    return join_notes(result.notes, f"Without the model: {clip(error.message, 160)}.")
 
 
-def _explained(advice: Advice, summary: str) -> str:
+def _explain(advice: Advice, summary: str) -> str:
     return join_notes(*advice.explanation[:1], summary) or ""
 
 
-def _by(advice: Advice, done: str) -> str:
-    left_out = f"; {advice.left_out} of its sentences left out" if advice.left_out else ""
-    return f"{done} by {advice.model}{left_out}."
-
-
-# MERGED model_advisor: Asks a model about a role's finds, in a run of its own: it waits for its turn at the model's endpoint.
+def _credit(advice: Advice, done: str) -> str:
+    dropped = f"; {advice.dropped} of its sentences left out" if advice.dropped else ""
+    return f"{done} by {advice.model}{dropped}."
 
 
 @dataclass(frozen=True, slots=True)
-class ByModel:
+class ModelAdvisor:
+    """Asks a model in a run of its own, which waits for its turn at the model's endpoint."""
+
     supervisor: Supervisor
     parent: RunId
     cwd: Path
     model: Callable[[], Model]
-    """Raises what is wrong with it when it is wanted."""
+    """Returns the model, or raises what is wrong with it."""
 
     async def __call__(self, role: str, question: str, finds: Sequence[str], seconds: float) -> Advice:
-        said: list[Advice] = []
-        began = time.monotonic()
+        deadline = time.monotonic() + seconds
         model = self.model()
-        facts = None
-        with anyio.move_on_after(seconds):
-            facts = await model.facts()
-        if facts is None:
-            raise _late(seconds)
-
-        async def ask(ctx: RunContext) -> Outcome:
-            advice = await advise(model, question, finds, ctx.spending)
-            said.append(advice)
-            for sentence in advice.explanation:
-                await ctx.emit(OutputLine("stdout", sentence))
-            return Outcome(" ".join(advice.explanation))
-
-        left = max(0.0, seconds - (time.monotonic() - began))
-        spec = RunSpec(
-            agent=role,
-            task=question,
-            executor="local",
-            caller="research",
-            parent=self.parent,
-            model=facts.model,
-            limits=RunLimits(queue_s=left, run_s=left),
-            endpoint=Endpoint(facts.endpoint, facts.slots),
-        )
-        executor, run = Performing(ask), None
-        with anyio.move_on_after(left):  # the turn that it waits for and its own time together
-            run = await self.supervisor.perform(Work(spec, executor, self.cwd))
-        if said:
-            return said[0]
-        if run is None or run.status is RunStatus.TIMEOUT:
-            raise _late(seconds)
-        raise executor.error or Canceled("it was not asked to the end")
+        try:
+            async with asyncio.timeout(seconds):
+                facts = await model.facts()
+                left = max(0.0, deadline - time.monotonic())
+                spec = RunSpec(
+                    agent=role,
+                    task=question,
+                    executor="local",
+                    caller="research",
+                    parent=self.parent,
+                    model=facts.model,
+                    limits=RunLimits(queue_s=left, run_s=left),
+                    endpoint=Endpoint(facts.endpoint, facts.slots),
+                )
+                performed = await self.supervisor.perform(Work(spec, AdviceRun(model, finds), self.cwd))
+        except TimeoutError:
+            raise _too_late(seconds) from None
+        if performed.outcome is not None:
+            return performed.outcome.result
+        if performed.run.status is RunStatus.TIMEOUT:
+            raise _too_late(seconds)
+        match performed.run.error:
+            case {"message": str() as message} if performed.run.status is RunStatus.ERROR:
+                raise ModelFailed(message)
+            case _:
+                raise Canceled("it was not asked to the end")
 
 
-def _late(seconds: float) -> DeadlineExceeded:
+def _too_late(seconds: float) -> DeadlineExceeded:
     return DeadlineExceeded(f"it did not answer within {seconds:.1f} seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceRun:
+    """The executor of a run that asks a model; `result` of its outcome is the `Advice`."""
+
+    model: Model
+    finds: Sequence[str]
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        advice = await ask_for_advice(self.model, task.prompt, self.finds, ctx.spending)
+        for sentence in advice.explanation:
+            await ctx.emit(OutputLine("stdout", sentence))
+        return Outcome(" ".join(advice.explanation), result=advice)

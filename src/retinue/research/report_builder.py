@@ -1,6 +1,11 @@
-"""Role outcomes become one report: merged, deduped and bounded, with the answer in front.
+"""Puts the outcomes of roles into one report and cuts it to a token budget.
 
-Pure: the same outcomes give the same report. Reads no files and knows nothing of how roles work."""
+Merging removes duplicates and bounds every list. Cutting (P4) keeps what matters most and says what was cut:
+first direct answers with evidence, then entry points and call paths, then configuration and constants, then
+examples, then historical notes. Each role orders its own lists in the same way.
+
+Deterministic: the same outcomes give the same report. Reads no files and does not know how roles work.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +26,18 @@ from retinue.core import (
     estimate_tokens,
 )
 
-SUMMARY_CHARS = 900
-ROLE_SUMMARY_CHARS = 400
-FINDINGS = 12
-FINDING_CHARS = 300
-SNIPPET_CHARS = 1_200
-"""Of a finding with several lines, which is an example with its code."""
-NOTE_CHARS = 400
+MAX_SUMMARY_CHARS = 900
+MAX_ROLE_SUMMARY_CHARS = 400
+MAX_FINDINGS = 12
+"""How many findings one role may have."""
+MAX_FINDING_CHARS = 300
+MAX_SNIPPET_CHARS = 1_200
+"""The limit for a finding with several lines, which is an example with code."""
+MAX_NOTE_CHARS = 400
 
 
-def merge(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
-    """Bounded, and each reference in one role alone: the first that has it. Findings stay with their role."""
+def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
+    """Return the outcomes with bounded texts; only the first role that has a reference keeps it."""
     seen: set[Reference] = set()
     merged: dict[str, RoleOutcome] = {}
     for role in RESEARCH_ROLES:
@@ -39,7 +45,7 @@ def merge(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
         if outcome is None:
             continue
         if outcome.value is not None:
-            value = _bounded(outcome.value)
+            value = _bound_result(outcome.value)
             references = tuple(reference for reference in value.references if reference not in seen)
             seen.update(references)
             outcome = replace(outcome, value=replace(value, references=references))
@@ -47,50 +53,48 @@ def merge(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
     return merged
 
 
-def _bounded(value: RoleResult) -> RoleResult:
+def _bound_result(value: RoleResult) -> RoleResult:
     findings = dict.fromkeys(
-        clip(finding, SNIPPET_CHARS if "\n" in finding else FINDING_CHARS) for finding in value.key_findings
+        clip(finding, MAX_SNIPPET_CHARS if "\n" in finding else MAX_FINDING_CHARS)
+        for finding in value.key_findings
     )
     return replace(
         value,
-        summary=clip(value.summary, ROLE_SUMMARY_CHARS),
+        summary=clip(value.summary, MAX_ROLE_SUMMARY_CHARS),
         references=tuple(dict.fromkeys(value.references)),
-        key_findings=tuple(findings)[:FINDINGS],
-        notes=value.notes and clip(value.notes, NOTE_CHARS),
+        key_findings=tuple(findings)[:MAX_FINDINGS],
+        notes=value.notes and clip(value.notes, MAX_NOTE_CHARS),
     )
 
 
-def answer(roles: Mapping[str, RoleOutcome]) -> str:
-    """What was traced, then where to look, then what is missing and why."""
+def summarize(roles: Mapping[str, RoleOutcome]) -> str:
+    """Summarize a report: what was traced, then where to look, then what is missing and why."""
     values = {role: outcome.value for role, outcome in roles.items() if outcome.value is not None}
-    nothing = "locator" in values and not values["locator"].references
-    order = (*(() if nothing else ("analyzer", "patterns")), "thoughtsLocator", "thoughtsAnalyzer")
-    first = ("analyzer", "locator") if not nothing else ("locator",)
-    sentences = [values[role].summary for role in dict.fromkeys((*first, *order)) if role in values]
+    found_nothing = "locator" in values and not values["locator"].references
+    if found_nothing:
+        order = ("locator", "thoughtsLocator", "thoughtsAnalyzer")
+    else:
+        order = ("analyzer", "locator", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
+    sentences = [values[role].summary for role in order if role in values]
     sentences += [
         f"The {role} ended with {outcome.status}: {outcome.error.message}."
         for role, outcome in roles.items()
         if outcome.error is not None
     ]
-    return clip(" ".join(filter(None, dict.fromkeys(sentences))), SUMMARY_CHARS)
+    return clip(" ".join(filter(None, dict.fromkeys(sentences))), MAX_SUMMARY_CHARS)
 
 
-# MERGED fitting: A report cut to a token budget (P4): what matters most stays, and what was cut is said.
-#
-# First come direct answers with evidence, then entry points and call paths, then configuration and constants,
-# then examples, then historical notes. Each role orders its own lists by the same priorities.
-
-MARGIN = 0.92
-"""The share of the budget that is filled: the estimate of tokens errs a little."""
-FEWEST_TOKENS = 400
-"""The frame of a report, without anything in it, takes most of this."""
-QUESTION_CHARS = 400
+FILLED_SHARE = 0.92
+"""The share of the token budget that is used, because the estimate of tokens is not exact."""
+MIN_TOKENS = 400
+"""The smallest budget: the frame of an empty report takes most of it."""
+MAX_QUESTION_CHARS = 400
 
 _ELAPSED = re.compile(r'(?<="elapsedMs": )\d{1,5}\b')
 _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
 
 ListName = Literal["references", "key_findings"]
-ORDER: tuple[tuple[str, ListName, slice], ...] = (
+PRIORITIES: tuple[tuple[str, ListName, slice], ...] = (
     ("locator", "references", slice(5)),
     ("analyzer", "key_findings", slice(4)),
     ("patterns", "key_findings", slice(2)),
@@ -106,11 +110,13 @@ ORDER: tuple[tuple[str, ListName, slice], ...] = (
     ("thoughtsLocator", "key_findings", slice(None)),
     ("thoughtsAnalyzer", "references", slice(None)),
 )
-"""Which part of which list is kept before which."""
+"""The parts of the lists in the order in which they are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class FittedItem:
+class ReportItem:
+    """One item of a list in a report."""
+
     role: str
     list: ListName
     value: Reference | str
@@ -120,43 +126,44 @@ class FittedItem:
         return estimate_tokens(f"\n        {json.dumps(str(self.value), ensure_ascii=False)},")
 
 
-def tokens_of(report: Report) -> int:
-    """Of the JSON as hosts receive it; times and ids count as the dearest of their kind.
+def estimate_report_tokens(report: Report) -> int:
+    """Estimate the tokens of the report's JSON.
 
-    Else what is cut would hang on them, and the same question would have two answers.
+    Counts every time and id like the longest one. Otherwise what is cut would depend on them, and the same
+    question would get different answers.
     """
     text = json.dumps(report.as_dict(), ensure_ascii=False, indent=2)
     return estimate_tokens(_ID.sub("9" * 15, _ELAPSED.sub("99999", text)))
 
 
 def fit_report(report: Report, tokens: int, rest: str) -> Report:
-    """The report within the budget; `rest` tells how to have what was cut."""
-    room = int(tokens * MARGIN)
-    report = replace(report, question=clip(report.question, QUESTION_CHARS))
-    if tokens_of(report) <= room:
+    """Return the report within the budget. `rest` tells the reader how to get what was cut."""
+    room = int(tokens * FILLED_SHARE)
+    report = replace(report, question=clip(report.question, MAX_QUESTION_CHARS))
+    if estimate_report_tokens(report) <= room:
         return report
-    items = list(_items(report))
-    frame = _frame(report, items, rest, room)
-    left = room - tokens_of(_filled(frame, (), items, rest))
-    kept: list[FittedItem] = []
+    items = list(_items_by_priority(report))
+    frame = _shorten_texts(report, items, rest, room)
+    left = room - estimate_report_tokens(_fill(frame, (), items, rest))
+    kept: list[ReportItem] = []
     for item in items:
         if item.tokens <= left and item.role in frame.roles:
             kept.append(item)
             left -= item.tokens
-    while tokens_of(fitted := _filled(frame, kept, items, rest)) > room and kept:
+    while estimate_report_tokens(fitted := _fill(frame, kept, items, rest)) > room and kept:
         kept.pop()
     return fitted
 
 
-def _items(report: Report) -> Iterator[FittedItem]:
-    for role, name, part in ORDER:
+def _items_by_priority(report: Report) -> Iterator[ReportItem]:
+    for role, name, part in PRIORITIES:
         value = report.roles[role].value if role in report.roles else None
         if value is not None:
-            yield from (FittedItem(role, name, one) for one in getattr(value, name)[part])
+            yield from (ReportItem(role, name, one) for one in getattr(value, name)[part])
 
 
-def _frame(report: Report, items: Sequence[FittedItem], rest: str, room: int) -> Report:
-    """The report with texts short enough to leave half of the room for its lists, if that can be."""
+def _shorten_texts(report: Report, items: Sequence[ReportItem], rest: str, room: int) -> Report:
+    """Shorten the texts until they leave half of the room for the lists. Drop the last roles if needed."""
     frame = report
     for length in (400, 200, 100, 50):
         frame = replace(
@@ -164,12 +171,12 @@ def _frame(report: Report, items: Sequence[FittedItem], rest: str, room: int) ->
             question=clip(report.question, length),
             summary=clip(report.summary, 2 * length),
             notes=tuple(clip(note, length) for note in report.notes[: length // 50]),
-            roles={role: _shorter(outcome, length) for role, outcome in report.roles.items()},
+            roles={role: _shorten_outcome(outcome, length) for role, outcome in report.roles.items()},
             progress=report.progress if length >= 200 else None,
         )
-        if tokens_of(_filled(frame, (), items, rest)) <= room / 2:
+        if estimate_report_tokens(_fill(frame, (), items, rest)) <= room / 2:
             return frame
-    while tokens_of(_filled(frame, (), items, rest)) > room and len(frame.roles) > 1:
+    while estimate_report_tokens(_fill(frame, (), items, rest)) > room and len(frame.roles) > 1:
         *others, last = frame.roles
         frame = replace(
             frame,
@@ -179,7 +186,7 @@ def _frame(report: Report, items: Sequence[FittedItem], rest: str, room: int) ->
     return frame
 
 
-def _shorter(outcome: RoleOutcome, length: int) -> RoleOutcome:
+def _shorten_outcome(outcome: RoleOutcome, length: int) -> RoleOutcome:
     value, error = outcome.value, outcome.error
     return replace(
         outcome,
@@ -191,25 +198,24 @@ def _shorter(outcome: RoleOutcome, length: int) -> RoleOutcome:
     )
 
 
-def _filled(frame: Report, kept: Sequence[FittedItem], items: Sequence[FittedItem], rest: str) -> Report:
-    """The frame with these items, and a note about the others."""
+def _fill(frame: Report, kept: Sequence[ReportItem], items: Sequence[ReportItem], rest: str) -> Report:
+    """Return the frame with the kept items, and a note about the others."""
     cut = set(items).difference(kept)
-    amounts = (("references", "reference"), ("key_findings", "finding"))
-    said = [
-        counted(number, noun) for name, noun in amounts if (number := sum(item.list == name for item in cut))
+    nouns = (("references", "reference"), ("key_findings", "finding"))
+    counts = [
+        counted(number, noun) for name, noun in nouns if (number := sum(item.list == name for item in cut))
     ]
-    note = f"Cut to fit: {' and '.join(said)}. {rest}" if said else f"Texts cut to fit. {rest}"
-    roles = {role: _with_lists(role, outcome, kept) for role, outcome in frame.roles.items()}
+    note = f"Cut to fit: {' and '.join(counts)}. {rest}" if counts else f"Texts cut to fit. {rest}"
     shown = {str(item.value) for item in kept}
     return replace(
         frame,
-        roles=roles,
+        roles={role: _fill_lists(role, outcome, kept) for role, outcome in frame.roles.items()},
         notes=(*frame.notes, note),
         root_of={name: root for name, root in frame.root_of.items() if name in shown},
     )
 
 
-def _with_lists(role: str, outcome: RoleOutcome, kept: Sequence[FittedItem]) -> RoleOutcome:
+def _fill_lists(role: str, outcome: RoleOutcome, kept: Sequence[ReportItem]) -> RoleOutcome:
     if outcome.value is None:
         return outcome
     own = [item for item in kept if item.role == role]

@@ -1,4 +1,4 @@
-"""One question at work: what was asked, where to look, and with what. What every role is given."""
+"""What every role gets and shares: the context of a request, a soft deadline, and the check of evidence."""
 
 from __future__ import annotations
 
@@ -6,87 +6,93 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from retinue.codebase import Claim, FileEntry, check_claims
-from retinue.core import Reference, Stop, Stopped, counted
-from retinue.research.question import Earlier, ResearchQuestion
-from retinue.research.scope import Naming, SearchScope
-from retinue.research.source_files import Books, SourceFiles
+from retinue.codebase import Claim, FileEntry, ParsedQuestion, check_claims
+from retinue.core import Reference, Report, Spending, Stop, Stopped, counted
+from retinue.research.request import ResearchRequest
+from retinue.research.scope import ReferenceNamer, SearchScope
+from retinue.research.source_files import SourceFiles
+
+SOFT_DEADLINE_SHARE = 0.8
+"""The share of the remaining time for searching; the rest is for checking what was found."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
-    asked: ResearchQuestion
+class RoleContext:
+    """What a role works with: the question, where to look, and the files it may read."""
+
+    request: ResearchRequest
+    question: ParsedQuestion
     scope: SearchScope
     sources: SourceFiles
     before: SearchScope | None = None
-    """What the report names before this scope: its roots come first, and so do its references."""
-    earlier: Earlier | None = None
-    """The report that is followed up, if one is."""
+    """A scope whose roots the report lists first; its files keep their names."""
+    earlier: Report | None = None
+    """The report that the request follows up."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
-    """Where each reference that was made belongs, by its place among the report's roots."""
+    """The number of the report's root for each reference that was made."""
 
-    def booked_by(self, books: Books) -> Inquiry:
-        return replace(self, sources=self.sources.booked_by(books))
+    def paid_by(self, spending: Spending) -> RoleContext:
+        """Return the same context; this meter pays for what is read from now on."""
+        return replace(self, sources=self.sources.paid_by(spending))
 
     def reference(self, entry: FileEntry, line: int | None = None) -> Reference:
-        reference, root = Naming(self.scope, self.before).of(entry, line)
+        """Return the reference under which the report names a file, and remember its root."""
+        reference, root = ReferenceNamer(self.scope, self.before).name(entry, line)
         self.root_of.setdefault(str(reference), root)
         return reference
 
 
-# MERGED soft_deadline: Ending some time before the deadline, so that what was found can still be checked and told (P2).
-
-SHARE = 0.8
-"""Of the time that is left; the rest is for checking."""
-
-
 @dataclass(slots=True)
-class Soon:
+class SoftDeadline:
+    """A stop that comes before the real one."""
+
     stop: Stop
     note: str | None = None
-    """Said when the time came before the work was done."""
+    """Set if the time ran out before the work was done."""
 
 
 @contextmanager
-def early(stop: Stop) -> Generator[Soon]:
-    """Work in the block ends quietly when most of the time is gone; a cancel goes on."""
+def soft_deadline(stop: Stop) -> Generator[SoftDeadline]:
+    """End the block quietly when most of the time is gone, so that findings can still be checked (P2).
+
+    A cancel and the real deadline still raise.
+    """
     left = stop.remaining()
-    soon = Soon(Stop(None if left is None else left * SHARE))
-    with stop.watch(soon.stop.cancel):
+    soft = SoftDeadline(Stop(None if left is None else left * SOFT_DEADLINE_SHARE))
+    with stop.watch(soft.stop.cancel):
         try:
-            yield soon
+            yield soft
         except Stopped:
-            stop.check()  # a cancel, or the deadline itself
-            soon.note = "The deadline came before all of it was traced."
-
-
-# MERGED findings: Findings with their evidence, and the last look at it before they are told (P3).
+            stop.check()  # raises for a cancel or the real deadline
+            soft.note = "The deadline came before all of it was traced."
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """A sentence of a report with its evidence."""
+
     text: str
     claims: tuple[Claim, ...]
-    """What must hold for the text to be true."""
+    """What must be true for the text to be true."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    findings: tuple[str, ...]
+class VerifiedFindings:
+    texts: tuple[str, ...]
     references: tuple[Reference, ...]
-    """Of the findings, in their order, each once."""
-    notes: str | None
-    """What was dropped."""
+    """The references of all texts, in order and without duplicates."""
+    note: str | None
+    """How many findings were dropped."""
 
 
-def verify(inquiry: Inquiry, findings: Sequence[Finding], stop: Stop) -> Verified:
-    """The findings all of whose evidence holds when its files are opened again."""
+def verify_findings(context: RoleContext, findings: Sequence[Finding], stop: Stop) -> VerifiedFindings:
+    """Open the files again and keep the findings whose evidence still holds (P3)."""
     claims = dict.fromkeys(claim for finding in findings for claim in finding.claims)
-    held = set(check_claims(inquiry.scope.codebase, claims, stop, inquiry.sources.ledger.charge).held)
+    held = set(check_claims(context.scope.codebase, claims, stop, context.sources.charge).held)
     kept = [finding for finding in findings if held.issuperset(finding.claims)]
     references = dict.fromkeys(
-        inquiry.reference(claim.entry, claim.line) for finding in kept for claim in finding.claims
+        context.reference(claim.entry, claim.line) for finding in kept for claim in finding.claims
     )
     dropped = len(findings) - len(kept)
     note = f"{counted(dropped, 'finding')} dropped: the evidence did not hold." if dropped else None
-    return Verified(tuple(finding.text for finding in kept), tuple(references), note)
+    return VerifiedFindings(tuple(finding.text for finding in kept), tuple(references), note)

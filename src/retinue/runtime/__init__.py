@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from retinue.runtime.pool import Pool as Pool
     from retinue.runtime.recovery import recover_in_background as recover_in_background
     from retinue.runtime.shielded import wait_shielded as wait_shielded
-    from retinue.runtime.supervisor import Parked as Parked, Supervisor as Supervisor, Work as Work
+    from retinue.runtime.supervisor import (
+        Parked as Parked,
+        Performed as Performed,
+        Supervisor as Supervisor,
+        Work as Work,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -26,6 +31,6 @@ else:
             "pool": "Pool",
             "recovery": "recover_in_background",
             "shielded": "wait_shielded",
-            "supervisor": "Parked Supervisor Work",
+            "supervisor": "Parked Performed Supervisor Work",
         },
     )

@@ -69,6 +69,16 @@ class Work:
     """Decides on what its agent is neither allowed nor denied; None denies it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """A run that was waited for to its end."""
+
+    run: Run
+    """As it was stored at its end."""
+    outcome: Outcome | None
+    """What its executor returned; None if the executor raised or was ended."""
+
+
 class Parked(Exception):
     """Raised by work that was let go of: it is no longer this process that performs it."""
 
@@ -89,6 +99,7 @@ class Supervisor:
         async with AsyncExitStack() as scope:
             self._group = await scope.enter_async_context(asyncio.TaskGroup())
             self._tasks: dict[RunId, asyncio.Task[None]] = {}
+            self._outcomes: dict[RunId, Outcome | None] = {}
             scope.callback(self._stop)
             self._scope = scope.pop_all()
         return self
@@ -122,17 +133,20 @@ class Supervisor:
         if self._tasks.get(run_id) is task:
             del self._tasks[run_id]
 
-    async def perform(self, work: Work) -> Run:
-        """The same for who cannot go on without it: the run as it ended. To end the wait ends the run."""
+    async def perform(self, work: Work) -> Performed:
+        """Start a run and wait for its end. Canceling the wait cancels the run."""
         run = self.start(work)
         task = self._tasks[run.id]
+        self._outcomes[run.id] = None
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
             self._store.runs.request_cancel(run.id)
             await wait_shielded(task)
             raise
-        return self._store.runs.get(run.id)
+        finally:
+            outcome = self._outcomes.pop(run.id)
+        return Performed(self._store.runs.get(run.id), outcome)
 
     async def wait(self, run_id: RunId, seconds: float) -> None:
         """Until a run that was started here has ended, or the time is over."""
@@ -155,6 +169,8 @@ class Supervisor:
             try:
                 async with self._pool.slot(run.id):
                     performed = await self._perform(run, work, meter, writer)
+                    if run.id in self._outcomes:
+                        self._outcomes[run.id] = performed
                     self._finish(run, self._ending(run, performed))
                 self._spread(run, performed.error)
                 return

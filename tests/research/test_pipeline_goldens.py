@@ -1,4 +1,4 @@
-"""Phase 3, goldens: representative prompts get answers of high signal and few tokens."""
+"""Phase 3, goldens: typical prompts get relevant answers in few tokens."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from retinue.service import (
     research_codebase,
 )
 from tests.research.conftest import limited, service_for, write
-from tests.research.test_surfaces import QUESTION, cli, connected
+from tests.research.test_pipeline_surfaces import QUESTION, cli, connected
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -162,11 +162,11 @@ async def test_every_answer_conforms_to_its_schema(
     service: Service, question: str, limits: dict[str, int]
 ) -> None:
     """Phase 3, schema validation: no extra and no missing fields, whatever happens to the roles."""
-    ask = ResearchRequest(question=question)
-    asked = limited(service, **limits)
-    assert problems(REPORT, await research_codebase(asked, ask)) == []
+    request = ResearchRequest(question=question)
+    with_limits = limited(service, **limits)
+    assert problems(REPORT, await research_codebase(with_limits, request)) == []
     for verb in (locate_in_codebase, analyze_component, find_patterns):
-        assert problems(SINGLE, await verb(asked, ask)) == []
+        assert problems(SINGLE, await verb(with_limits, request)) == []
 
 
 @pytest.mark.anyio
