@@ -106,7 +106,7 @@ async def test_question_without_words_is_quoted(service: Service, question: str)
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("question", "near"),
+    ("question", "similar"),
     [
         ("where is with_retyr?", "with_retry"),
         ("where is WithRetrry implemented?", "with_retry"),
@@ -115,17 +115,17 @@ async def test_question_without_words_is_quoted(service: Service, question: str)
         ("MAX_ATEMPTS", "MAX_ATTEMPTS"),
     ],
 )
-async def test_mistyped_name_gets_the_names_that_exist(service: Service, question: str, near: str) -> None:
+async def test_mistyped_name_gets_similar_names(service: Service, question: str, similar: str) -> None:
     answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=question))
     assert answer["references"] == []
-    assert f"Near names: {near}" in answer["summary"]
+    assert f"Near names: {similar}" in answer["summary"]
 
 
 @pytest.mark.anyio
-async def test_files_too_large_to_be_read_are_told_where_nothing_was_found(
+async def test_files_too_large_to_read_are_mentioned_if_nothing_was_found(
     service: Service, project: Path
 ) -> None:
-    """P8: it may stand in one of them."""
+    """P8: the answer may be in one of them."""
     said = "1 file larger than 500 kB was not read."
     before: dict[str, Any] = await locate_in_codebase(
         service, ResearchRequest(question="where is quuxinator_zyzzy?")
@@ -140,7 +140,7 @@ async def test_files_too_large_to_be_read_are_told_where_nothing_was_found(
 
 
 @pytest.mark.anyio
-async def test_name_like_no_other_gets_no_find_similar_names(service: Service) -> None:
+async def test_unique_name_gets_no_similar_names(service: Service) -> None:
     answer: dict[str, Any] = await locate_in_codebase(
         service, ResearchRequest(question="where is quuxinator_zyzzy?")
     )
@@ -148,20 +148,20 @@ async def test_name_like_no_other_gets_no_find_similar_names(service: Service) -
     assert "Near names" not in str(answer)
 
 
-def test_one_missing_name_among_others_gets_near_names_too(context_for: ContextFor) -> None:
+def test_one_missing_name_among_others_gets_similar_names_too(context_for: ContextFor) -> None:
     result = locate(context_for("how do with_retry and charge_crad work together?"), 5, Stop())
     assert result.notes is not None
     assert "Not found: charge_crad. Near names: charge_card." in result.notes
 
 
 @pytest.mark.parametrize("name", ["a" * 5_000, "(((", "\\w+", "naïveté_größe", "ab"])
-def test_any_name_can_be_looked_for(project: Path, context_for: ContextFor, name: str) -> None:
+def test_any_name_can_be_searched_for(project: Path, context_for: ContextFor, name: str) -> None:
     write(project, {"src/odd.py": "def naivete_grosse(): ...\n"})
     assert isinstance(find_similar_names(context_for("with_retry"), [name], Stop()), tuple)
 
 
 class CutShort(Locator):
-    """Finds what there is to find, but only when most of the time is gone."""
+    """Returns its places only when the soft deadline has passed."""
 
     def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
         located = super().locate(question, limit, Stop())
@@ -170,7 +170,7 @@ class CutShort(Locator):
 
 
 @pytest.mark.parametrize("question", ["where is with_retry?", "where is frob_nicate?"])
-def test_search_that_time_cut_short_keeps_its_places_or_says_timeout(
+def test_search_cut_short_by_the_deadline_keeps_its_places_or_times_out(
     context_for: ContextFor, question: str
 ) -> None:
     whole = context_for(question)
@@ -213,7 +213,7 @@ class DeadlineAfter(ReadBudget):
 def test_places_that_were_checked_before_the_deadline_are_kept(
     project: Path, context_for: ContextFor
 ) -> None:
-    """P2, P3: none that was not opened again; how many that were is said."""
+    """P2, P3: unchecked places are left out and counted."""
     write(project, {f"src/many/use_{n}.py": f"def use_{n}():\n    with_retry({n})\n" for n in range(12)})
     stop = Ending(60)
     context = context_for("where is with_retry used?")

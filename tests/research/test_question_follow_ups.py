@@ -1,4 +1,4 @@
-"""A follow-up narrows the earlier answer: files of the earlier report first, and only where it says to look."""
+"""A follow-up narrows an earlier answer to where it says to look; earlier files come first."""
 
 from __future__ import annotations
 

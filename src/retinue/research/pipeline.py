@@ -95,8 +95,11 @@ class Investigation:
     """Called when the roles have ended."""
     files_read: FilesRead = field(default_factory=FilesRead)
     outcomes: dict[str, RoleOutcome] = field(default_factory=dict[str, RoleOutcome])
+    """What each role ended with."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
+    """The number of the report's root for each reference that a role made."""
     started: float = field(default_factory=time.monotonic)
+    """When the roles started, in seconds of the monotonic clock."""
 
     @property
     def agent(self) -> str:
@@ -115,7 +118,7 @@ class Investigation:
         return max(0.0, self.started + self.constraints.deadline_ms / 1000 - time.monotonic())
 
     def context(self, scope: SearchScope, before: SearchScope | None = None) -> RoleContext:
-        """Return what the roles that search a scope share."""
+        """Return what all roles that search this scope work with."""
         sources = SourceFiles(scope.codebase, self.files_read, self.redactor.redact)
         return RoleContext(
             self.request, self.question, scope, sources, before, self.earlier, root_of=self.root_of
@@ -124,7 +127,10 @@ class Investigation:
 
 @dataclass(slots=True, kw_only=True)
 class ResearchRun:
-    """The executor of a request's run. Keeps what it ended with for the caller that waits in this process."""
+    """The executor of a request's run.
+
+    Keeps its outcome or its error for the caller that waits in this process.
+    """
 
     investigation: Investigation
     supervisor: Supervisor
@@ -168,7 +174,7 @@ class ResearchRun:
 async def answer_request(
     investigation: Investigation, perform: PerformRole, advisor: Advisor | None = None
 ) -> Outcome:
-    """Investigate, then return the answer within its token budget; the report is stored in full."""
+    """Investigate, store the whole report, and return the answer within its token budget."""
     await investigate(investigation, perform, advisor)
     investigation.on_searched()
     if investigation.only_role is not None:
@@ -182,7 +188,7 @@ async def answer_request(
 async def investigate(
     investigation: Investigation, perform: PerformRole, advisor: Advisor | None = None
 ) -> None:
-    """Run the roles on the code, and the roles for historical documents beside them."""
+    """Run the roles on the code and, at the same time, the roles on the historical documents."""
     investigation.started = time.monotonic()
     code = investigation.context(investigation.scope)
     async with asyncio.TaskGroup() as tasks:
