@@ -15,7 +15,7 @@ from retinue.research.model_advice import MAX_SENTENCE_CHARS, MAX_SHOWN, Advice,
 pytestmark = pytest.mark.anyio
 
 QUESTION = "where is retry handled?"
-FINDS = [
+CANDIDATES = [
     "src/shop/settings.py:1 configuration; MAX_ATTEMPTS = 3",
     "src/shop/retry.py:8 implementation; class RetryPolicy:",
     "src/shop/client.py:4 implementation; def fetch(url):",
@@ -27,11 +27,11 @@ def said(order: object, *sentences: tuple[str, object]) -> str:
     return json.dumps({"order": order, "explanation": explanation})
 
 
-async def advice(line: Line, finds: Sequence[str] = FINDS) -> Advice:
-    return await ask_for_advice(Scripted([line]), QUESTION, finds)
+async def advice(line: Line, candidates: Sequence[str] = CANDIDATES) -> Advice:
+    return await ask_for_advice(Scripted([line]), QUESTION, candidates)
 
 
-async def test_finds_that_the_model_picks_come_first_and_the_others_keep_their_order() -> None:
+async def test_candidates_that_the_model_picks_come_first_and_the_others_keep_their_order() -> None:
     given = await advice(said([2], ("It is in `RetryPolicy`.", [2])))
     assert given.order(3) == [1, 0, 2]
     assert given.explanation == ("It is in `RetryPolicy`.",)
@@ -108,23 +108,23 @@ async def test_long_sentences_are_cut() -> None:
 
 
 async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> None:
-    finds = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
+    candidates = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
     small = Scripted([said([1])], replace(FACTS, context=2_048))
     large = Scripted([said([1])], replace(FACTS, context=131_072))
-    await ask_for_advice(small, QUESTION, finds)
-    await ask_for_advice(large, QUESTION, finds)
+    await ask_for_advice(small, QUESTION, candidates)
+    await ask_for_advice(large, QUESTION, candidates)
     few, many = (len(model.prompts[0].turns[1].text.splitlines()) - 3 for model in (small, large))
     assert 2 <= few < many == MAX_SHOWN
 
 
 async def test_context_too_small_for_the_question_fails() -> None:
     with pytest.raises(ModelFailed, match="loaded with 256 tokens"):
-        await ask_for_advice(Scripted([said([1])], replace(FACTS, context=256)), QUESTION, FINDS)
+        await ask_for_advice(Scripted([said([1])], replace(FACTS, context=256)), QUESTION, CANDIDATES)
 
 
 async def test_system_prompt_never_changes_so_that_the_server_can_cache_it() -> None:
     model = Scripted([said([1]), said([1])])
-    await ask_for_advice(model, QUESTION, FINDS)
-    await ask_for_advice(model, "another question", FINDS[:2])
+    await ask_for_advice(model, QUESTION, CANDIDATES)
+    await ask_for_advice(model, "another question", CANDIDATES[:2])
     first, second = (prompt.turns[0] for prompt in model.prompts)
     assert first == second

@@ -48,12 +48,12 @@ from retinue.research.role_context import RoleContext
 from retinue.runtime import Supervisor, Work
 
 MAX_SHOWN = 20
-"""How many finds the model sees. In trials, nine of ten right files were among them."""
+"""How many candidates the model sees. In trials, they included nine of ten right files."""
 MAX_REPLY_TOKENS = 500
 MAX_PROMPT_TOKENS, CONTEXT_SHARE = 8_000, 0.3
 """The limit of a prompt, in tokens and as a share of the loaded context."""
 MAX_SENTENCES, MAX_SENTENCE_CHARS = 4, 280
-MAX_FIND_CHARS = 300
+MAX_CANDIDATE_CHARS = 300
 
 _SYSTEM = """\
 You help a developer find their way in a codebase. You are given a question and a numbered list of places
@@ -91,10 +91,10 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a model said about the finds of a role."""
+    """What a model said about the candidates: the places or findings of a role."""
 
     first: tuple[int, ...]
-    """Positions of the finds that the model puts first, best first. The others keep their order."""
+    """Positions of the candidates that the model puts first, best first. The others keep their order."""
     explanation: tuple[str, ...]
     """Sentences that name only what the model was shown."""
     dropped: int
@@ -103,15 +103,15 @@ class Advice:
     """The model that answered."""
 
     def order(self, count: int) -> list[int]:
-        """Return the positions of `count` finds in the model's order."""
+        """Return the positions of `count` candidates in the model's order."""
         return [*self.first, *(position for position in range(count) if position not in self.first)]
 
 
 async def ask_for_advice(
-    model: Model, question: str, finds: Sequence[str], spending: Spending = UNMETERED
+    model: Model, question: str, candidates: Sequence[str], spending: Spending = UNMETERED
 ) -> Advice:
-    """Ask the model about finds. Raises `ModelFailed` if its reply is unusable."""
-    shown = _select_finds(await model.facts(), question, finds)
+    """Ask the model about candidates. Raises `ModelFailed` if its reply is unusable."""
+    shown = _select_candidates(await model.facts(), question, candidates)
     reply = await _ask(model, _build_prompt(question, shown), spending)
     answer = _parse_reply(reply.text)
     if answer is None:
@@ -138,18 +138,18 @@ async def _ask(model: Model, prompt: Prompt, spending: Spending) -> Reply:
     return reply
 
 
-def _select_finds(facts: ModelFacts, question: str, finds: Sequence[str]) -> list[str]:
-    """Return the first finds, as many as fit the model's context."""
+def _select_candidates(facts: ModelFacts, question: str, candidates: Sequence[str]) -> list[str]:
+    """Return the first candidates, as many as fit the model's context."""
     room = min(MAX_PROMPT_TOKENS, round(facts.context * CONTEXT_SHARE))
     room -= estimate_tokens(_SYSTEM + question)
     shown: list[str] = []
-    for find in finds[:MAX_SHOWN]:
-        line = clip(" ".join(find.split()), MAX_FIND_CHARS)
+    for candidate in candidates[:MAX_SHOWN]:
+        line = clip(" ".join(candidate.split()), MAX_CANDIDATE_CHARS)
         room -= estimate_tokens(line) + 3
         if room < 0:
             break
         shown.append(line)
-    if len(shown) < min(2, len(finds)):
+    if len(shown) < min(2, len(candidates)):
         raise ModelFailed(
             f"the question and what was found do not fit {facts.model}, loaded with {facts.context} tokens",
             hint="load the model with a larger context",
@@ -158,7 +158,7 @@ def _select_finds(facts: ModelFacts, question: str, finds: Sequence[str]) -> lis
 
 
 def _build_prompt(question: str, shown: Sequence[str]) -> Prompt:
-    places = "\n".join(f"{number}. {find}" for number, find in enumerate(shown, 1))
+    places = "\n".join(f"{number}. {candidate}" for number, candidate in enumerate(shown, 1))
     return Prompt(
         turns=(Turn("system", _SYSTEM), Turn("user", f"Question: {question}\n\nPlaces:\n{places}")),
         schema=REPLY_SCHEMA,
@@ -181,7 +181,7 @@ def _as_list(value: object) -> list[object]:
 
 
 def _positions(given: object, count: int) -> tuple[int, ...]:
-    """Turn the numbers of existing finds into positions, each once."""
+    """Turn the numbers of existing candidates into positions, each once."""
     numbers = [number for number in _as_list(given) if isinstance(number, int) and number is not True]
     return tuple(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= count))
 
@@ -199,25 +199,25 @@ def _check_sentence(given: object, question: str, shown: Sequence[str]) -> str |
 
 
 Advisor = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
-"""Asks a model about the finds of a role. Gets the role, the question, the finds and the seconds it may take.
-Raises `RetinueError` if there is no usable advice."""
+"""Asks a model about the candidates of a role. Gets the role, the question, the candidates and the seconds that
+the model may take. Raises `RetinueError` if there is no usable advice."""
 
 ADVISED_ROLES = ("locator", "analyzer", "patterns")
 TIME_SHARE = 0.5
 """The share of the remaining time that a model gets; the roles that follow need the rest."""
-MIN_FINDS = 2
-"""With fewer finds there is nothing to order."""
+MIN_CANDIDATES = 2
+"""With fewer candidates there is nothing to order."""
 
 
 async def advise_locator(
     advisor: Advisor, context: RoleContext, result: LocatorResult, seconds: float
 ) -> LocatorResult:
     """Return the locator's result with its places in the model's order, explained by the model."""
-    finds = [
+    candidates = [
         f"{reference} ({place.kind}): {'; '.join(place.why)}"
         for reference, place in zip(result.references, result.places, strict=True)
     ]
-    advice = await _get_advice(advisor, "locator", context, finds, seconds)
+    advice = await _get_advice(advisor, "locator", context, candidates, seconds)
     if not isinstance(advice, Advice):
         return replace(result, notes=_notes_without_advice(result, advice))
     order = advice.order(len(result.places))
@@ -246,13 +246,13 @@ async def advise_role(
 
 
 async def _get_advice(
-    advisor: Advisor, role: str, context: RoleContext, finds: Sequence[str], seconds: float
+    advisor: Advisor, role: str, context: RoleContext, candidates: Sequence[str], seconds: float
 ) -> Advice | RetinueError | None:
     """Return the advice, or why there is none; None if there is nothing to ask."""
-    if len(finds) < MIN_FINDS:
+    if len(candidates) < MIN_CANDIDATES:
         return None
     try:
-        return await advisor(role, context.request.question, finds, seconds * TIME_SHARE)
+        return await advisor(role, context.request.question, candidates, seconds * TIME_SHARE)
     except RetinueError as error:
         return error
 
@@ -282,7 +282,7 @@ class ModelAdvisor:
     model: Callable[[], Model]
     """Returns the model, or raises what is wrong with it."""
 
-    async def __call__(self, role: str, question: str, finds: Sequence[str], seconds: float) -> Advice:
+    async def __call__(self, role: str, question: str, candidates: Sequence[str], seconds: float) -> Advice:
         deadline = time.monotonic() + seconds
         model = self.model()
         try:
@@ -299,7 +299,7 @@ class ModelAdvisor:
                     limits=RunLimits(queue_s=left, run_s=left),
                     endpoint=Endpoint(facts.endpoint, facts.slots),
                 )
-                performed = await self.supervisor.perform(Work(spec, AdviceRun(model, finds), self.cwd))
+                performed = await self.supervisor.perform(Work(spec, AdviceRun(model, candidates), self.cwd))
         except TimeoutError:
             raise _too_late(seconds) from None
         if performed.outcome is not None:
@@ -322,10 +322,10 @@ class AdviceRun:
     """The executor of a run that asks a model; `result` of its outcome is the `Advice`."""
 
     model: Model
-    finds: Sequence[str]
+    candidates: Sequence[str]
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        advice = await ask_for_advice(self.model, task.prompt, self.finds, ctx.spending)
+        advice = await ask_for_advice(self.model, task.prompt, self.candidates, ctx.spending)
         for sentence in advice.explanation:
             await ctx.emit(OutputLine("stdout", sentence))
         return Outcome(" ".join(advice.explanation), result=advice)

@@ -213,7 +213,7 @@ async def _search(
 
     async def run(role: str, work: RoleWork) -> None:
         outcome = await perform(role, work, investigation.seconds_left)
-        investigation.outcomes[role] = await _advised(investigation, context, role, outcome, advisor)
+        investigation.outcomes[role] = await _apply_advice(investigation, context, role, outcome, advisor)
 
     await run(locator, partial(locate, context, investigation.request.limit or DEFAULT_PLACES))
     found = investigation.outcomes[locator].value
@@ -224,7 +224,7 @@ async def _search(
                 tasks.create_task(run(role, partial(LATER_ROLES[role], context, places)))
 
 
-async def _advised(
+async def _apply_advice(
     investigation: Investigation,
     context: RoleContext,
     role: str,

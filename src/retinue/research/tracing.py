@@ -44,12 +44,13 @@ _SETTING = re.compile(
 DEFINITION_KEYWORD = (
     r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
 )
+"""A regular expression for the keywords that define a name, in many languages."""
 _STRING = re.compile(r"""(["'`])(?:(?!\1)[^\\]|\\.){0,400}\1""")
 _AFTER_HASH, _AFTER_SLASHES = re.compile(r"\s#.*"), re.compile(r"\s//.*")
 _IMPORT = re.compile(
     r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
 )
-_NOT_FOLLOWED = """
+_IGNORED_CALL_WORDS = """
 if for while switch catch return elif else do try with not and or in is new throw raise await async
 yield assert print len str int float bool list dict set tuple type isinstance super range sizeof
 typeof def class func fn function lambda match case when unless until del except foreach using lock
@@ -57,7 +58,7 @@ defined self this echo sorted enumerate zip map filter min max sum any all open 
 next vars getattr setattr hasattr callable String Number Boolean Array Object append push get format
 join split strip replace items keys values Exception TypeError ValueError KeyError RuntimeError
 """
-_KEYWORDS = frozenset(_NOT_FOLLOWED.split())
+_IGNORED_CALLS = frozenset(_IGNORED_CALL_WORDS.split())
 """Words before a parenthesis that are not worth following."""
 
 
@@ -195,7 +196,7 @@ def find_callees(source: SourceFile, definition: SourceDefinition) -> dict[str, 
     calls: dict[str, Call] = {}
     for number, text in source.code_lines(definition):
         for receiver, name in _CALL.findall(text):
-            if name not in _KEYWORDS and name != definition.name and not name.startswith("__"):
+            if name not in _IGNORED_CALLS and name != definition.name and not name.startswith("__"):
                 calls.setdefault(name, Call(number, "" if receiver in _SELF else receiver))
     return calls
 
@@ -228,10 +229,10 @@ def find_definitions(
     if not others:
         return found
     either = "|".join(others)
-    defined = rf"^\s*(?:[\w()]+\s+)*{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?(?:{either})\b"
-    assigned = rf"^(?:{either})\s*(?::[^=]*)?="
+    definition_line = rf"^\s*(?:[\w()]+\s+)*{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?(?:{either})\b"
+    assignment_line = rf"^(?:{either})\s*(?::[^=]*)?="
     matches = context.scope.codebase.grep(
-        SearchPattern(f"{defined}|{assigned}"),
+        SearchPattern(f"{definition_line}|{assignment_line}"),
         stop,
         globs=_language_globs(near.entry.path),
         bounds=DEFINITION_BOUNDS,
