@@ -199,8 +199,8 @@ def _check_sentence(given: object, question: str, shown: Sequence[str]) -> str |
 
 
 Advisor = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
-"""Asks a model about the candidates of a role. Gets the role, the question, the candidates and the seconds that
-the model may take. Raises `RetinueError` if there is no usable advice."""
+"""Asks a model about the candidates of a role. Gets the role, the question, the candidates and the seconds
+that the model may take. Raises `RetinueError` if there is no usable advice."""
 
 ADVISED_ROLES = ("locator", "analyzer", "patterns")
 TIME_SHARE = 0.5

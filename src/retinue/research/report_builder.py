@@ -88,7 +88,7 @@ FILLED_SHARE = 0.92
 """The share of the token budget that is used, because the estimate of tokens is not exact."""
 MIN_TOKENS = 400
 """The smallest budget: the frame of an empty report takes most of it."""
-MAX_QUESTION_CHARS = 400
+SHOWN_QUESTION_CHARS = 400
 
 _ELAPSED = re.compile(r'(?<="elapsedMs": )\d{1,5}\b')
 _ID = re.compile(r"\b\d[0-9a-z]{14}\b")
@@ -139,7 +139,7 @@ def estimate_report_tokens(report: Report) -> int:
 def fit_report(report: Report, tokens: int, rest: str) -> Report:
     """Return the report within the budget. `rest` tells the reader how to get what was cut."""
     room = int(tokens * FILLED_SHARE)
-    report = replace(report, question=clip(report.question, MAX_QUESTION_CHARS))
+    report = replace(report, question=clip(report.question, SHOWN_QUESTION_CHARS))
     if estimate_report_tokens(report) <= room:
         return report
     items = list(_items_by_priority(report))
