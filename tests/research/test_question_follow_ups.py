@@ -36,7 +36,7 @@ def itself(own_folders: Path) -> Service:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("then", "inside", "told"),
+    ("then", "inside", "note"),
     [
         ("only the tests", "tests/", "Narrowed down: only test."),
         ("just in src/retinue/redaction", "src/retinue/redaction/", "in src/retinue/redaction"),
@@ -44,12 +44,12 @@ def itself(own_folders: Path) -> Service:
     ],
 )
 async def test_follow_up_finds_only_what_it_narrows_down_to(
-    itself: Service, then: str, inside: str, told: str
+    itself: Service, then: str, inside: str, note: str
 ) -> None:
     _, after = await first_and_then(itself, "where are secrets redacted?", then)
     assert references(after)
     assert [one for one in references(after) if inside not in one] == []
-    assert told in after["locator"]["value"]["notes"]
+    assert note in after["locator"]["value"]["notes"]
     assert after["locator"]["value"]["confidence"] != "high"
 
 
@@ -97,9 +97,9 @@ async def test_earlier_files_are_recognised_by_their_root_too(
     after: dict[str, Any] = await research_codebase(
         both, ResearchRequest(question="where is with_retry called?", previous=before["id"])
     )
-    told = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
-    assert told
-    assert not [one for one in told if one.startswith("../other")]
+    known = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
+    assert known
+    assert not [one for one in known if one.startswith("../other")]
 
 
 @pytest.mark.parametrize(

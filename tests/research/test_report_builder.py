@@ -146,8 +146,8 @@ def test_what_is_cut_depends_on_neither_times_nor_ids() -> None:
     def kept(identity: str, elapsed_ms: int, tokens: int) -> list[RoleResult | None]:
         whole = large()
         roles = {role: replace(one, elapsed_ms=elapsed_ms) for role, one in whole.roles.items()}
-        told = replace(whole, id=ReportId(identity), roles=roles)
-        return [one.value for one in fit_report(told, tokens, f"previous={identity}").roles.values()]
+        fitted = replace(whole, id=ReportId(identity), roles=roles)
+        return [one.value for one in fit_report(fitted, tokens, f"previous={identity}").roles.values()]
 
     for tokens in range(MIN_TOKENS, 2_000, 25):
         assert kept("1k09mhp54ymrz78", 12_345, tokens) == kept("1kkkkkkkkkkkkkk", 7, tokens)

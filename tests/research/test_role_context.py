@@ -35,7 +35,7 @@ def test_findings_whose_evidence_is_gone_are_dropped_and_counted(
     telling = "return with_retry(lambda: gateway.charge(amount), RetryPolicy())"
 
     def change(text: str) -> str:
-        """The last to see a line before it is told."""
+        """Change the file when its line is redacted, which happens after the last read."""
         if telling in text:
             file.write_text("nothing\n" * 9)
         return text

@@ -103,8 +103,8 @@ async def test_each_role_is_a_child_run_of_the_question(project: Path) -> None:
             assert stored["value"] == answer[role]["value"] | {"references": stored["value"]["references"]}
             assert set(answer[role]["value"]["references"]) <= set(stored["value"]["references"])
             assert answer[role]["value"]["summary"] in runs.logs(found[role].id)["log"]
-        told: Any = request_run.result
-        assert told["value"] == answer
+        stored_result: Any = request_run.result
+        assert stored_result["value"] == answer
 
 
 async def test_what_roles_read_is_charged_to_their_meters_and_to_the_tree(project: Path) -> None:
@@ -172,15 +172,15 @@ async def test_failing_role_ends_its_run_with_the_code_of_its_error(project: Pat
     assert found["research"].status is RunStatus.SUCCESS
 
 
-@pytest.mark.parametrize("whom", ["research", "locator"])
-async def test_cancel_ends_the_roles_and_their_threads(project: Path, whom: str) -> None:
+@pytest.mark.parametrize("agent", ["research", "locator"])
+async def test_cancel_ends_the_roles_and_their_threads(project: Path, agent: str) -> None:
     """Canceling the request cancels its roles; canceling a role cancels that role alone."""
     hanging = Hanging()
     async with up(project) as (_, runs):
         asking = asyncio.create_task(answer_in_run(runs, investigation_with(project, hanging)))
         assert await anyio.to_thread.run_sync(hanging.begun.wait, 5)
-        await runs.cancel_and_wait(by_agent(runs)[whom].id)
-        if whom == "research":
+        await runs.cancel_and_wait(by_agent(runs)[agent].id)
+        if agent == "research":
             with pytest.raises(Canceled):
                 await asking
         else:
@@ -189,7 +189,7 @@ async def test_cancel_ends_the_roles_and_their_threads(project: Path, whom: str)
         assert hanging.ended.is_set()
         found = by_agent(runs)
     assert found["locator"].status is RunStatus.CANCELED
-    assert found["research"].status is (RunStatus.CANCELED if whom == "research" else RunStatus.SUCCESS)
+    assert found["research"].status is (RunStatus.CANCELED if agent == "research" else RunStatus.SUCCESS)
 
 
 async def test_slow_answer_becomes_a_handle_that_can_be_waited_for(project: Path) -> None:
