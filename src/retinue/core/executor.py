@@ -106,6 +106,8 @@ class Outcome:
     """Processes that the task started and nothing could end."""
     notes: tuple[str, ...] = ()
     """What a reader of the output should know of it: what was missing, cut or found untrue."""
+    result: Any = None
+    """The typed result, for the caller in this process. Never stored."""
 
     @property
     def status(self) -> OutcomeStatus:

@@ -31,10 +31,10 @@ async def create_handoff(
     summary: str = "",
     report: ReportIdArgument = None,
 ) -> dict[str, Any]:
-    from retinue.service import Draft, create_handoff
+    from retinue.service import HandoffDraft, create_handoff
 
     lists = {"found": found, "decided": decided, "changed": changed, "open": still_open}
-    draft = Draft(
+    draft = HandoffDraft(
         question=question,
         summary=summary,
         lists={name: items for name, items in lists.items() if items},

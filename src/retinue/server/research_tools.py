@@ -19,7 +19,7 @@ from retinue.server.request import RequestService
 from retinue.service import Service
 
 if TYPE_CHECKING:
-    from retinue.service import ResearchRequest, Verb
+    from retinue.service import ResearchRequest, ResearchVerb
 
 
 Roots = Annotated[list[str] | None, Field(description="Roots or folders inside them; default: all roots.")]
@@ -35,7 +35,7 @@ Artifact = Annotated[bool, Field(description="Also write a Markdown memo.")]
 
 def register(server: MCPServer[Service], calls: StartedCalls) -> None:
     async def answer(
-        ctx: Context[Service, Any], verb: Verb, service: Service, ask: ResearchRequest
+        ctx: Context[Service, Any], verb: ResearchVerb, service: Service, ask: ResearchRequest
     ) -> dict[str, object]:
         """With a sign of life while it takes long; a host's cancel finds the run behind it."""
         async with signs_of_life(ctx, "research"):

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from retinue.service.adoption import adopt_workflows as adopt_workflows
     from retinue.service.agents import AgentService as AgentService, AgentState as AgentState
     from retinue.service.handoff_documents import (
-        Draft as Draft,
+        HandoffDraft as HandoffDraft,
         create_handoff as create_handoff,
         resume_handoff as resume_handoff,
     )
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     )
     from retinue.service.research import (
         ResearchRequest as ResearchRequest,
-        Verb as Verb,
+        ResearchVerb as ResearchVerb,
         analyze_component as analyze_component,
         find_patterns as find_patterns,
         locate_in_codebase as locate_in_codebase,
-        policy_of as policy_of,
+        reading_policy as reading_policy,
         research_codebase as research_codebase,
     )
     from retinue.service.run_views import clip_to_tokens as clip_to_tokens
@@ -57,12 +57,12 @@ else:
         {
             "adoption": "adopt_workflows",
             "agents": "AgentService AgentState",
-            "handoff_documents": "Draft create_handoff resume_handoff",
+            "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
             "overview": "answer_run run_news run_overview runs_overview",
             "research": (
-                "ResearchRequest Verb analyze_component find_patterns locate_in_codebase policy_of "
-                "research_codebase"
+                "ResearchRequest ResearchVerb analyze_component find_patterns locate_in_codebase "
+                "reading_policy research_codebase"
             ),
             "run_views": "clip_to_tokens",
             "runs": "RunService",

@@ -170,13 +170,13 @@ def _local_executor(
 ) -> Executor:
     from retinue.codebase import Codebase
     from retinue.executors import LocalExecutor
-    from retinue.service import policy_of
+    from retinue.service import reading_policy
 
     model = models.named(agent.model or "default")
     return LocalExecutor(
         agent=agent,
         model=model,
-        codebase=Codebase(roots, policy_of(settings)),
+        codebase=Codebase(roots, reading_policy(settings)),
         redactor=clean,
         estimator=model.tokens,
         environment=os.environ,

@@ -1,4 +1,4 @@
-"""What the four phases of the design demand and no other test is named after."""
+"""What the four phases of the design demand of tools, settings, schemas and caching."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from retinue.service import (
     research_codebase,
 )
 from tests.research.conftest import limited, service_for, write
-from tests.research.test_surfaces import QUESTION, cli, connected
+from tests.research.test_pipeline_surfaces import QUESTION, cli, connected
 
 TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
@@ -103,7 +103,7 @@ def problems(schema: dict[str, Any], answer: Any) -> list[str]:
 
 
 @pytest.mark.anyio
-async def test_server_boots_with_nothing_configured_and_has_its_tools() -> None:
+async def test_server_starts_without_configuration_and_has_its_tools() -> None:
     """Phase 1: the server boots with minimal config and registers the expected tool names."""
     async with connected(Path.cwd()) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -119,7 +119,7 @@ async def test_list_roots_names_the_configured_roots_and_nothing_else(project: P
     assert listed == {"roots": [str(project)]}
 
 
-def test_settings_have_the_defaults_of_the_design_take_overrides_and_refuse_nonsense(tmp_path: Path) -> None:
+def test_settings_have_defaults_accept_overrides_and_refuse_invalid_values(tmp_path: Path) -> None:
     """Phase 1, config parsing and merging; phase 2, the default budgets."""
     defaults = Settings()
     assert (defaults.limits.max_files_read, defaults.limits.max_bytes_read) == (50, 1_048_576)
@@ -134,7 +134,7 @@ def test_settings_have_the_defaults_of_the_design_take_overrides_and_refuse_nons
 
 
 @pytest.mark.anyio
-async def test_log_level_changes_what_is_logged_and_no_answer(service: Service) -> None:
+async def test_log_level_changes_the_log_but_no_answer(service: Service) -> None:
     """Phase 1, logging: the level changes behaviour without affecting the outputs of tools."""
     root = logging.getLogger()
     before, handlers = root.level, list(root.handlers)
@@ -162,15 +162,15 @@ async def test_every_answer_conforms_to_its_schema(
     service: Service, question: str, limits: dict[str, int]
 ) -> None:
     """Phase 3, schema validation: no extra and no missing fields, whatever happens to the roles."""
-    ask = ResearchRequest(question=question)
-    asked = limited(service, **limits)
-    assert problems(REPORT, await research_codebase(asked, ask)) == []
+    request = ResearchRequest(question=question)
+    with_limits = limited(service, **limits)
+    assert problems(REPORT, await research_codebase(with_limits, request)) == []
     for verb in (locate_in_codebase, analyze_component, find_patterns):
-        assert problems(SINGLE, await verb(asked, ask)) == []
+        assert problems(SINGLE, await verb(with_limits, request)) == []
 
 
 @pytest.mark.anyio
-async def test_answer_with_everything_in_it_conforms_too(
+async def test_answer_with_all_optional_fields_conforms_to_its_schema(
     project: Path, tmp_path: Path, own_folders: Path
 ) -> None:
     """Phase 3, schema validation: several roots, historical documents, a memo, a follow-up, a cut."""
@@ -190,7 +190,7 @@ async def test_answer_with_everything_in_it_conforms_too(
 
 
 @pytest.mark.anyio
-async def test_references_are_lines_where_known_and_never_dumps(service: Service) -> None:
+async def test_references_have_lines_and_findings_stay_short(service: Service) -> None:
     """Phase 3, reference formatting."""
     report: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question="how does with_retry work?")
@@ -204,11 +204,11 @@ async def test_references_are_lines_where_known_and_never_dumps(service: Service
         assert not [one for one in report[role]["value"]["key_findings"] if "\n" in one]
 
 
-def test_index_can_be_bypassed_and_changes_no_answer(project: Path, own_folders: Path) -> None:
+def test_index_can_be_bypassed_and_does_not_change_answers(project: Path, own_folders: Path) -> None:
     """Phase 4, caching: the key is stable, bypass works, and a hit changes no answer."""
 
     def asked(*options: str) -> dict[str, Any]:
-        """The answer, and whether the index was used for it."""
+        """Return the answer and whether the index was used."""
         [index] = (own_folders / "index").glob("*.sqlite3")
         os.utime(index, (0, 0))
         answer = json.loads(cli("locate", QUESTION, "--root", str(project), *options, "--json").stdout)

@@ -1,4 +1,4 @@
-"""What may be asked, of which roots, at what cost; and what is refused (P6, P7)."""
+"""What a request may ask, where it may look and what it may cost; everything else is refused (P6, P7)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from retinue.core import (
     estimate_tokens,
 )
 from retinue.research import ResearchConstraints
-from retinue.research.constraints import MOST_TOKENS
+from retinue.research.request import MAX_TOKENS
 from retinue.service import (
     ResearchRequest,
     Service,
     analyze_component,
     find_patterns,
     locate_in_codebase,
-    policy_of,
+    reading_policy,
     research_codebase,
 )
 from tests.research.conftest import limited, service_for, write
@@ -41,13 +41,13 @@ VERBS = pytest.mark.parametrize(
 
 @VERBS
 @pytest.mark.parametrize("question", ["", "   \n", "?!", "\0\0", "\x1b[31m"[:1], "x" * 1_000_000])
-async def test_question_that_is_none_is_refused(service: Service, verb: Any, question: str) -> None:
+async def test_empty_or_endless_question_is_refused(service: Service, verb: Any, question: str) -> None:
     with pytest.raises(InvalidInput, match="question"):
         await verb(service, ResearchRequest(question=question))
 
 
 @pytest.mark.parametrize("noise", ["\0", "\x1b]8;;http://evil\x1b\\", "\ud800", "\r", "\x07"])
-async def test_control_characters_are_taken_out_of_the_question(service: Service, noise: str) -> None:
+async def test_control_characters_are_removed_from_the_question(service: Service, noise: str) -> None:
     answer: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question=f"where is{noise} with_retry?")
     )
@@ -63,7 +63,7 @@ async def test_control_characters_are_taken_out_of_the_question(service: Service
 async def test_root_outside_the_allowlist_is_unknown(
     service: Service, project: Path, tmp_path: Path, verb: Any, root: str
 ) -> None:
-    """P6: and the refusal tells nothing of what is there."""
+    """P6: the refusal reveals nothing about the path."""
     (project / "out").symlink_to(tmp_path)
     with pytest.raises(RootUnknown) as caught:
         await verb(service, ResearchRequest(question="with_retry", roots=["src", root]))
@@ -72,7 +72,7 @@ async def test_root_outside_the_allowlist_is_unknown(
 
 @pytest.mark.parametrize("hidden", [".ssh", "private"])
 async def test_hidden_folder_cannot_be_made_a_root(project: Path, own_folders: Path, hidden: str) -> None:
-    """P6: a rule that speaks of a path from its root holds although a search begins below it."""
+    """P6: a rule with a path from the root also applies to a search that starts below it."""
     write(project, {f"{hidden}/id.py": "def with_retry(): ...\n", "src/private/a.py": "with_retry = 1\n"})
     policy = PolicySettings(deny=("/private", "src/private"))
     service = service_for(project, data_dir=own_folders, policy=policy)
@@ -88,7 +88,7 @@ async def test_hidden_folder_cannot_be_made_a_root(project: Path, own_folders: P
 async def test_folders_inside_roots_may_be_named_in_several_ways(
     service: Service, project: Path, named: str
 ) -> None:
-    """Phase 2, orchestration: roots are propagated as they were asked for."""
+    """Phase 2, orchestration: the requested roots are searched."""
     roots = {
         "absolute": [str(project / "src" / "shop")],
         "relative": ["src/shop"],
@@ -104,7 +104,7 @@ async def test_folders_inside_roots_may_be_named_in_several_ways(
     assert found == project / "src" / "shop" / "retry.py:18"
 
 
-async def test_several_roots_say_where_each_reference_belongs(
+async def test_answer_from_several_roots_says_where_each_reference_belongs(
     project: Path, tmp_path: Path, own_folders: Path
 ) -> None:
     other = write(tmp_path / "other", {"again.py": "def with_retry():\n    pass\n"}).resolve()
@@ -116,7 +116,7 @@ async def test_several_roots_say_where_each_reference_belongs(
     assert answer["rootOf"] == {"again.py:1": 1}
 
 
-async def test_without_roots_the_answer_tells_how_to_add_one(own_folders: Path) -> None:
+async def test_without_roots_the_error_says_how_to_add_one(own_folders: Path) -> None:
     with pytest.raises(RootUnknown) as caught:
         await research_codebase(service_for(data_dir=own_folders), ResearchRequest(question="with_retry"))
     assert "--root DIR" in str(caught.value.hint)
@@ -132,7 +132,7 @@ async def test_impossible_limit_is_refused(service: Service, limit: int) -> None
     ("constraints", "complaint"),
     [
         ({"token": 500}, "did you mean tokens"),
-        ({"speed": 1}, "there are: tokens, deadlineMs"),
+        ({"speed": 1}, "use one of: tokens, deadlineMs"),
         ({"tokens": 399}, "at least 400"),
         ({"tokens": -1}, "at least 400"),
         ({"deadlineMs": 0}, "at least 1"),
@@ -147,17 +147,17 @@ async def test_impossible_constraint_is_refused(
     assert complaint in f"{caught.value} {caught.value.hint}"
 
 
-def test_caller_may_ask_for_less_than_the_settings_allow_and_not_for_more() -> None:
-    """P2: limits of the settings are hard; how long an answer may be is the caller's choice."""
+def test_caller_may_ask_for_less_than_the_settings_allow_but_not_for_more() -> None:
+    """P2: the limits of the settings are hard; only the length of the answer is the caller's choice."""
     allowed = ResearchConstraints()
     wanted = {"tokens": 10**9, "deadlineMs": 10**9, "max_files_read": 10**9, "maxBytesRead": 10**9}
-    assert allowed.narrowed(wanted) == ResearchConstraints(tokens=MOST_TOKENS)
-    assert allowed.narrowed({"maxFilesRead": 3, "deadline_ms": 4}) == ResearchConstraints(
+    assert allowed.narrow(wanted) == ResearchConstraints(tokens=MAX_TOKENS)
+    assert allowed.narrow({"maxFilesRead": 3, "deadline_ms": 4}) == ResearchConstraints(
         max_files_read=3, deadline_ms=4
     )
 
 
-async def test_deadline_ends_a_report_in_time_with_what_there_is(service: Service) -> None:
+async def test_deadline_ends_a_report_in_time_with_partial_results(service: Service) -> None:
     answer: dict[str, Any] = await research_codebase(
         limited(service, deadline_ms=1), ResearchRequest(question="how does with_retry work?")
     )
@@ -182,7 +182,7 @@ async def test_follow_up_refines_an_earlier_report(service: Service) -> None:
 
 
 async def test_what_was_cut_is_fetched_by_the_report_id(service: Service, project: Path) -> None:
-    """P4: the whole is fetchable by its handle."""
+    """P4: the whole report can be fetched by its id."""
     write(project, {f"src/many/module_{n}.py": f"def use_{n}():\n    with_retry({n})\n" for n in range(30)})
     question = "where is with_retry used?"
     small: dict[str, Any] = await research_codebase(
@@ -204,7 +204,7 @@ async def test_unknown_report_is_refused(service: Service, previous: str) -> Non
         await research_codebase(service, ResearchRequest(question="with_retry", previous=previous))
 
 
-async def test_report_that_cannot_be_kept_is_still_an_answer(service: Service, own_folders: Path) -> None:
+async def test_report_that_cannot_be_stored_is_still_an_answer(service: Service, own_folders: Path) -> None:
     write(own_folders, {"reports": "in the way"})
     answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question="with_retry"))
     assert answer["locator"]["status"] == "ok"
@@ -217,7 +217,7 @@ async def test_missing_thoughts_folder_is_a_wrong_setting(project: Path, own_fol
         await research_codebase(service, ResearchRequest(question="with_retry"))
 
 
-async def test_root_that_vanished_is_told_as_an_error_of_ours(project: Path, service: Service) -> None:
+async def test_vanished_root_is_reported_as_a_structured_error(project: Path, service: Service) -> None:
     project.rename(project.with_name("moved"))  # noqa: ASYNC240 - nothing else runs here
     try:
         answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question="with_retry"))
@@ -230,7 +230,7 @@ async def test_root_that_vanished_is_told_as_an_error_of_ours(project: Path, ser
 async def test_same_path_in_two_roots_is_two_references(
     project: Path, tmp_path: Path, own_folders: Path
 ) -> None:
-    """P3: whoever resolves a reference finds the file it speaks of, never its namesake."""
+    """P3: a reference leads to the file it means, never to one with the same path."""
     other = write(tmp_path / "other", {"src/shop/retry.py": "# again\n\ndef with_retry():\n    pass\n"})
     service = service_for(project, other.resolve(), data_dir=own_folders)
     answer: dict[str, Any] = await research_codebase(
@@ -249,7 +249,7 @@ async def test_same_path_in_two_roots_is_two_references(
     assert again["locator"]["value"]["references"] == found
 
 
-async def test_historical_document_with_the_path_of_a_file_of_the_code_is_told_apart(
+async def test_historical_document_with_the_path_of_a_source_file_gets_another_name(
     project: Path, tmp_path: Path, own_folders: Path
 ) -> None:
     thoughts = write(tmp_path / "thoughts", {"docs/retry.md": "# with_retry\n\nWhy we retry.\n"}).resolve()
@@ -262,7 +262,7 @@ async def test_historical_document_with_the_path_of_a_file_of_the_code_is_told_a
 
 @pytest.mark.parametrize("index", [True, False])
 async def test_data_folder_inside_a_root_is_never_searched(project: Path, index: bool) -> None:
-    """P6: its logs and reports quote what was asked, and would be found again. With an index and without."""
+    """P6: its logs and reports quote earlier questions. With an index and without."""
     own = project / "var"
     write(own, {"logs/with_retry.py": "def with_retry(): ...\n", "artifacts/with_retry.md": "# with_retry\n"})
 
@@ -279,4 +279,6 @@ async def test_data_folder_inside_a_root_is_never_searched(project: Path, index:
             service, ResearchRequest(question="where is with_retry?", roots=["var/artifacts"])
         )
     with pytest.raises(PathDenied):
-        CodebaseView(service.roots, policy_of(service.settings)).read("var/artifacts/with_retry.md", Stop())
+        CodebaseView(service.roots, reading_policy(service.settings)).read(
+            "var/artifacts/with_retry.md", Stop()
+        )

@@ -1,4 +1,4 @@
-"""The five acceptance scenarios of compaction quality, asked of the whole service."""
+"""The five acceptance scenarios for report quality, with the whole service."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_not_found(service: Service, question: str) -> None:
 
 
 async def test_scope_restriction(service: Service, project: Path) -> None:
-    """Acceptance, scope restriction: only the named roots are searched, nothing outside is told (P6)."""
+    """Acceptance, scope restriction: only the named roots are searched, nothing outside is revealed (P6)."""
     report = await ask(service, "Where is with_retry implemented?", roots=[str(project / "docs")])
     assert report["rootsSearched"] == [str(project / "docs")]
     assert {reference.path for reference in references(report)} == {"retry.md"}
@@ -115,8 +115,8 @@ async def test_redaction(tmp_path: Path, own_folders: Path, question: str) -> No
         assert TOKEN[4:20] not in text
 
 
-async def test_a_secret_in_the_question_is_kept_nowhere(service: Service, own_folders: Path) -> None:
-    """Phase 3, redaction: what was asked is told again, and kept (P6)."""
+async def test_secret_in_the_question_is_stored_nowhere(service: Service, own_folders: Path) -> None:
+    """Phase 3, redaction: the report and the memo repeat the question (P6)."""
     report = await ask(service, f"Where is with_retry given {TOKEN}?", artifact=True)
     assert report["locator"]["value"]["references"]
     assert len(kept := texts_below(own_folders)) == 2

@@ -1,4 +1,4 @@
-"""A follow-up narrows the earlier answer: its files first, and what it says about where to look."""
+"""A follow-up narrows an earlier answer to where it says to look; earlier files come first."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import pytest
 
 from retinue.codebase import stem
 from retinue.core import RootUnknown
-from retinue.research import check_question
-from retinue.research.followup import Narrowing, subject
-from retinue.service import Draft, ResearchRequest, Service, create_handoff, research_codebase
+from retinue.research.question import Narrowing, parse_follow_up, remove_narrowing
+from retinue.service import HandoffDraft, ResearchRequest, Service, create_handoff, research_codebase
 from tests.research.conftest import service_for, write
 
 HERE = Path(__file__).parent.parent.parent
-"""This project itself: a codebase nobody wrote for these tests."""
+"""This project itself: a codebase that was not written for these tests."""
 
 
 async def first_and_then(service: Service, first: str, then: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -37,25 +36,25 @@ def itself(own_folders: Path) -> Service:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("then", "inside", "told"),
+    ("then", "inside", "note"),
     [
         ("only the tests", "tests/", "Narrowed down: only test."),
         ("just in src/retinue/redaction", "src/retinue/redaction/", "in src/retinue/redaction"),
         ("in the redaction folder", "redaction/", "in redaction"),
     ],
 )
-async def test_follow_up_keeps_to_what_it_narrows_down_to(
-    itself: Service, then: str, inside: str, told: str
+async def test_follow_up_finds_only_what_it_narrows_down_to(
+    itself: Service, then: str, inside: str, note: str
 ) -> None:
     _, after = await first_and_then(itself, "where are secrets redacted?", then)
     assert references(after)
     assert [one for one in references(after) if inside not in one] == []
-    assert told in after["locator"]["value"]["notes"]
+    assert note in after["locator"]["value"]["notes"]
     assert after["locator"]["value"]["confidence"] != "high"
 
 
 @pytest.mark.anyio
-async def test_files_of_the_earlier_report_come_first_say_so_and_are_not_the_only_ones(
+async def test_files_of_the_earlier_report_come_first_but_not_alone(
     itself: Service,
 ) -> None:
     before, after = await first_and_then(
@@ -69,7 +68,7 @@ async def test_files_of_the_earlier_report_come_first_say_so_and_are_not_the_onl
 
 
 @pytest.mark.anyio
-async def test_unwanted_kind_is_left_out_and_an_asked_one_comes_first(itself: Service) -> None:
+async def test_unwanted_kind_is_left_out_and_a_wanted_kind_comes_first(itself: Service) -> None:
     _, without = await first_and_then(itself, "how are runs canceled?", "not the tests, please")
     assert not [one for one in references(without) if one.startswith("tests/")]
     _, docs = await first_and_then(itself, "where are secrets redacted?", "and the docs?")
@@ -77,18 +76,18 @@ async def test_unwanted_kind_is_left_out_and_an_asked_one_comes_first(itself: Se
 
 
 @pytest.mark.anyio
-async def test_narrowing_that_leaves_nothing_is_not_followed(service: Service) -> None:
-    """An answer beside the wish is better than none: and it does not claim to be narrowed."""
+async def test_narrowing_that_would_leave_nothing_is_ignored(service: Service) -> None:
+    """A broader answer is better than none, and it does not claim to be narrowed."""
     _, after = await first_and_then(service, "where is fetchPage?", "only the tests")
     assert references(after) == ["src/web/client.ts:1"]
     assert "Narrowed" not in str(after["locator"]["value"]["notes"])
 
 
 @pytest.mark.anyio
-async def test_earlier_files_are_known_by_their_root_too(
+async def test_earlier_files_are_recognised_by_their_root_too(
     project: Path, tmp_path: Path, own_folders: Path
 ) -> None:
-    """The same path in two roots: only the file that the earlier report named is favoured."""
+    """With the same path in two roots, only the file of the earlier report ranks higher."""
     other = write(tmp_path / "other", {"src/shop/retry.py": "def unrelated():\n    with_retry()\n"})
     only_one = service_for(project, data_dir=own_folders)
     before: dict[str, Any] = await research_codebase(
@@ -98,9 +97,9 @@ async def test_earlier_files_are_known_by_their_root_too(
     after: dict[str, Any] = await research_codebase(
         both, ResearchRequest(question="where is with_retry called?", previous=before["id"])
     )
-    told = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
-    assert told
-    assert not [one for one in told if one.startswith("../other")]
+    known = [one for one in after["locator"]["value"]["key_findings"] if "in the earlier report" in one]
+    assert known
+    assert not [one for one in known if one.startswith("../other")]
 
 
 @pytest.mark.parametrize(
@@ -118,23 +117,23 @@ async def test_earlier_files_are_known_by_their_root_too(
 def test_words_that_narrow_are_understood(
     question: str, wanted: set[str], unwanted: set[str], areas: tuple[str, ...], only: bool, alone: bool
 ) -> None:
-    found = Narrowing.of(question)
+    found = Narrowing.parse(question)
     assert (found.wanted, found.unwanted, found.areas) == (wanted, unwanted, areas)
     assert (found.only, found.alone) == (only, alone)
 
 
-def test_earlier_question_counts_half_and_narrowing_words_not_at_all() -> None:
-    both = check_question("only the tests of the delay", follows="how does with_retry work?").parsed
+def test_earlier_question_weighs_half_and_narrowing_words_nothing() -> None:
+    both = parse_follow_up("only the tests of the delay", "how does with_retry work?")
     assert both.terms[stem("delay")] > both.terms[stem("retry")] > 0
     assert "test" not in both.terms
     assert not both.is_report
-    assert subject("only the tests") == "the"
-    assert check_question("only the tests", follows="how does with_retry work?").parsed.terms
+    assert remove_narrowing("only the tests") == "the"
+    assert parse_follow_up("only the tests", "how does with_retry work?").terms
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("question", ["", "only the tests"])
-async def test_report_about_other_roots_is_neither_shown_nor_refined(
+async def test_report_about_other_roots_can_be_neither_read_nor_refined(
     project: Path, tmp_path: Path, own_folders: Path, question: str
 ) -> None:
     """P6: servers with other roots share the data folder."""
@@ -143,14 +142,14 @@ async def test_report_about_other_roots_is_neither_shown_nor_refined(
     before: dict[str, Any] = await research_codebase(
         whole, ResearchRequest(question="with_retry", roots=["src"])
     )
-    ask = ResearchRequest(question=question, previous=before["id"])
-    assert await research_codebase(whole, ask)
+    request = ResearchRequest(question=question, previous=before["id"])
+    assert await research_codebase(whole, request)
     for narrower in (
         service_for(project / "docs", data_dir=own_folders, thoughts_dir=thoughts),
         service_for(project, data_dir=own_folders),
     ):
         with pytest.raises(RootUnknown) as refused:
-            await research_codebase(narrower, ask)
+            await research_codebase(narrower, request)
         assert "src" not in refused.value.message
         with pytest.raises(RootUnknown):
-            await create_handoff(narrower, Draft(report=before["id"]))
+            await create_handoff(narrower, HandoffDraft(report=before["id"]))

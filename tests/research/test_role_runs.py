@@ -1,4 +1,4 @@
-"""Every question is a run, with a child run for each role: recorded, metered, ended (P2, P5, P8, P9)."""
+"""Every question is a run with a child run for each role: recorded, metered, ended (P2, P5, P8, P9)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,20 +16,19 @@ import anyio.to_thread
 import pytest
 from anyio import CapacityLimiter
 
+from retinue.codebase import Located, Locator, ParsedQuestion
 from retinue.core import (
     Canceled,
-    Charge,
     InvalidInput,
     PathMissing,
-    RoleOutcome,
     RoleResult,
     Run,
     RunId,
     RunStatus,
+    Spending,
     Stop,
 )
-from retinue.research import Consult, InThread, PerformRole
-from retinue.research.perform import RoleWork
+from retinue.research import InThread, Investigation
 from retinue.service import (
     ResearchRequest,
     RunService,
@@ -38,10 +37,10 @@ from retinue.service import (
     locate_in_codebase,
     research_codebase,
 )
-from retinue.service.research_runs import ResearchAnswer, Study, answer_in_a_run
+from retinue.service.research import answer_in_run
 from retinue.store import Store, recover_dead_owners
 from retinue.wiring import build_service, read_settings, recording
-from tests.research.test_pipeline import request
+from tests.research.test_pipeline import investigation_of
 
 pytestmark = pytest.mark.anyio
 QUESTION = "how does with_retry work?"
@@ -65,7 +64,7 @@ class Hanging:
     def __init__(self) -> None:
         self.begun, self.ended = threading.Event(), threading.Event()
 
-    def __call__(self, stop: Stop, charge: Charge) -> RoleResult:
+    def __call__(self, stop: Stop, spending: Spending | None = None) -> RoleResult:
         self.begun.set()
         try:
             while True:
@@ -75,23 +74,21 @@ class Hanging:
             self.ended.set()
 
 
-def study_of(project: Path, *roles: tuple[str, RoleWork]) -> Study:
-    """A study whose roles are given, all at once."""
+def investigation_with(project: Path, before_search: Callable[[Stop], object]) -> Investigation:
+    """An investigation whose locator calls a function before it searches."""
 
-    async def answer(perform: PerformRole, consult: Consult | None) -> ResearchAnswer:
-        async with asyncio.TaskGroup() as tasks:
-            performed = [tasks.create_task(_perform(perform, role, work)) for role, work in roles]
-        statuses = [task.result().status for task in performed]
-        return ResearchAnswer({"statuses": statuses}, "done")
+    class Prepared(Locator):
+        def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+            before_search(stop)
+            return super().locate(question, limit, stop)
 
-    return Study("research", request(project, QUESTION), answer)
-
-
-async def _perform(perform: PerformRole, role: str, work: RoleWork) -> RoleOutcome:
-    return await perform(role, work, 60.0)
+    investigation = investigation_of(project, QUESTION)
+    scope = investigation.scope
+    investigation.scope = replace(scope, locator=Prepared(scope.codebase))
+    return investigation
 
 
-async def test_each_role_is_a_run_below_that_of_the_question(project: Path) -> None:
+async def test_each_role_is_a_child_run_of_the_question(project: Path) -> None:
     async with up(project) as (service, runs):
         answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question=QUESTION))
         found = by_agent(runs)
@@ -106,12 +103,12 @@ async def test_each_role_is_a_run_below_that_of_the_question(project: Path) -> N
             assert stored["value"] == answer[role]["value"] | {"references": stored["value"]["references"]}
             assert set(answer[role]["value"]["references"]) <= set(stored["value"]["references"])
             assert answer[role]["value"]["summary"] in runs.logs(found[role].id)["log"]
-        told: Any = request_run.result
-        assert told["value"] == answer
+        stored_result: Any = request_run.result
+        assert stored_result["value"] == answer
 
 
-async def test_what_the_roles_read_is_on_their_meters_and_on_the_tree(project: Path) -> None:
-    """P2: reserved before it is spent, within the budget of the whole tree."""
+async def test_what_roles_read_is_charged_to_their_meters_and_to_the_tree(project: Path) -> None:
+    """P2: reads are reserved within the budget of the whole tree."""
     async with up(project) as (service, runs):
         answer: dict[str, Any] = await research_codebase(
             service, ResearchRequest(question=QUESTION, constraints={"maxFilesRead": 5})
@@ -128,7 +125,7 @@ async def test_what_the_roles_read_is_on_their_meters_and_on_the_tree(project: P
     }
 
 
-async def test_locator_alone_is_one_run_with_what_it_read(project: Path) -> None:
+async def test_locator_alone_is_one_run_with_its_usage(project: Path) -> None:
     async with up(project) as (service, runs):
         answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=QUESTION))
         [run] = runs.store.runs.list()
@@ -145,7 +142,7 @@ async def test_answers_are_the_same_with_and_without_runs(project: Path) -> None
     assert recorded | {"timing": 0} == plain | {"timing": 0}
 
 
-async def test_wrong_question_leaves_no_run(project: Path) -> None:
+async def test_invalid_question_leaves_no_run(project: Path) -> None:
     async with up(project) as (service, runs):
         with pytest.raises(InvalidInput):
             await research_codebase(service, ResearchRequest(question="?"))
@@ -153,7 +150,7 @@ async def test_wrong_question_leaves_no_run(project: Path) -> None:
 
 
 async def test_late_locator_is_a_run_that_timed_out(project: Path) -> None:
-    """P8: the answer and the run say the same."""
+    """P8: the answer and the run report the same."""
     async with up(project) as (service, runs):
         answer: dict[str, Any] = await locate_in_codebase(
             service, ResearchRequest(question=QUESTION, constraints={"deadlineMs": 1})
@@ -163,61 +160,60 @@ async def test_late_locator_is_a_run_that_timed_out(project: Path) -> None:
     assert run.error == {"code": "deadline_exceeded", "message": answer["error"]["message"]}
 
 
-async def test_role_that_fails_ends_its_run_with_its_own_code(project: Path) -> None:
-    def fails(stop: Stop, charge: Charge) -> RoleResult:
+async def test_failing_role_ends_its_run_with_the_code_of_its_error(project: Path) -> None:
+    def fail(_: Stop) -> None:
         raise PathMissing("gone: a.py")
 
     async with up(project) as (_, runs):
-        answer = await answer_in_a_run(runs, study_of(project, ("locator", fails)), lambda _: None)
+        answer: Any = await answer_in_run(runs, investigation_with(project, fail))
         found = by_agent(runs)
-    assert answer == {"statuses": ["error"]}
+    assert answer["locator"]["status"] == "error"
     assert found["locator"].error == {"code": "path_missing", "message": "gone: a.py"}
     assert found["research"].status is RunStatus.SUCCESS
 
 
-@pytest.mark.parametrize("whom", ["research", "locator"])
-async def test_cancel_ends_the_roles_and_their_threads(project: Path, whom: str) -> None:
-    """The request's run takes all of its roles with it; a role's run that role alone."""
+@pytest.mark.parametrize("agent", ["research", "locator"])
+async def test_cancel_ends_the_roles_and_their_threads(project: Path, agent: str) -> None:
+    """Canceling the request cancels its roles; canceling a role cancels that role alone."""
     hanging = Hanging()
     async with up(project) as (_, runs):
-        study = study_of(project, ("locator", hanging))
-        asking = asyncio.create_task(answer_in_a_run(runs, study, lambda _: None))
+        asking = asyncio.create_task(answer_in_run(runs, investigation_with(project, hanging)))
         assert await anyio.to_thread.run_sync(hanging.begun.wait, 5)
-        await runs.cancel_and_wait(by_agent(runs)[whom].id)
-        if whom == "research":
+        await runs.cancel_and_wait(by_agent(runs)[agent].id)
+        if agent == "research":
             with pytest.raises(Canceled):
                 await asking
         else:
-            assert await asking == {"statuses": ["canceled"]}
+            answer: Any = await asking
+            assert answer["locator"]["status"] == "canceled"
         assert hanging.ended.is_set()
         found = by_agent(runs)
     assert found["locator"].status is RunStatus.CANCELED
-    assert found["research"].status is (RunStatus.CANCELED if whom == "research" else RunStatus.SUCCESS)
+    assert found["research"].status is (RunStatus.CANCELED if agent == "research" else RunStatus.SUCCESS)
 
 
 async def test_slow_answer_becomes_a_handle_that_can_be_waited_for(project: Path) -> None:
-    """P9: nothing is lost when a host's patience ends first."""
+    """P9: nothing is lost if the host stops waiting first."""
     go_on = threading.Event()
 
-    def waits(stop: Stop, charge: Charge) -> RoleResult:
+    def wait(_: Stop) -> None:
         assert go_on.wait(5)
-        return RoleResult(summary="late but here")
 
     async with up(project) as (_, runs):
         impatient = replace(runs, patience_s=0.01)
-        handle: Any = await answer_in_a_run(impatient, study_of(project, ("locator", waits)), lambda _: None)
+        handle: Any = await answer_in_run(impatient, investigation_with(project, wait))
         assert handle["status"] == "running"
         assert "wait_for_runs" in handle["next"]
         go_on.set()
         done = await runs.wait([handle["run_id"]], "all", 5)
-    assert done["runs"][0]["result"] == {"statuses": ["ok"]}
+    assert done["runs"][0]["result"]["locator"]["status"] == "ok"
 
 
-async def test_no_more_roles_work_at_once_than_the_settings_say(project: Path) -> None:
-    """Phase 2: the workers enforce `max_concurrent_tasks`; the others wait, and each gets its turn."""
+async def test_no_more_roles_work_at_once_than_the_settings_allow(project: Path) -> None:
+    """Phase 2: the workers enforce `max_concurrent_tasks`; the other roles wait, and each gets its turn."""
     lock, at_work, most = threading.Lock(), 0, 0
 
-    def work(stop: Stop, charge: Charge) -> RoleResult:
+    def work(_: Stop) -> None:
         nonlocal at_work, most
         with lock:
             at_work += 1
@@ -225,18 +221,17 @@ async def test_no_more_roles_work_at_once_than_the_settings_say(project: Path) -
         threading.Event().wait(0.01)
         with lock:
             at_work -= 1
-        return RoleResult(summary="done")
 
     async with up(project) as (_, runs):
         bounded = replace(runs, workers=CapacityLimiter(2))
-        roles = [("locator", work)] * 8
-        answer = await answer_in_a_run(bounded, study_of(project, *roles), lambda _: None)
-    assert answer == {"statuses": ["ok"] * 8}
+        asking = [answer_in_run(bounded, investigation_with(project, work)) for _ in range(8)]
+        answers: list[Any] = await asyncio.gather(*asking)
+    assert [answer["locator"]["status"] for answer in answers] == ["ok"] * 8
     assert most == 2
 
 
-async def test_role_that_finds_no_worker_in_time_has_timed_out() -> None:
-    """Phase 2: saturated workers end a wait predictably, and give no worker away that was not theirs."""
+async def test_role_without_a_free_worker_times_out() -> None:
+    """Phase 2: a role that waits in vain does not release a worker that it never had."""
     hanging, workers = Hanging(), CapacityLimiter(1)
     threads = InThread(workers)
     first = asyncio.create_task(threads("locator", hanging, 60.0))
@@ -251,9 +246,9 @@ async def test_role_that_finds_no_worker_in_time_has_timed_out() -> None:
 
 
 def test_killed_server_leaves_no_role_running(project: Path, own_folders: Path) -> None:
-    """P5: the next one finds the question's run and its role's interrupted, with what they said."""
+    """P5: the next server marks the run of the question and of its role as interrupted."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.research.slow_server", str(project)],
+        [sys.executable, "-m", "tests.research.hanging_server", str(project)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=PROJECT,

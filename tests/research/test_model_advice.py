@@ -1,4 +1,4 @@
-"""A model may order and explain what was found, and add nothing to it (P3)."""
+"""A model may order and explain what was found, but cannot add to it (P3)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from retinue.core import ModelFailed
 from retinue.models.scripted import FACTS, Line, Scripted, says
-from retinue.research.advice import MOST_SHOWN, SENTENCE_CHARS, Advice, advise
+from retinue.research.model_advice import MAX_SENTENCE_CHARS, MAX_SHOWN, Advice, ask_for_advice
 
 pytestmark = pytest.mark.anyio
 
 QUESTION = "where is retry handled?"
-FINDS = [
+CANDIDATES = [
     "src/shop/settings.py:1 configuration; MAX_ATTEMPTS = 3",
     "src/shop/retry.py:8 implementation; class RetryPolicy:",
     "src/shop/client.py:4 implementation; def fetch(url):",
@@ -27,11 +27,11 @@ def said(order: object, *sentences: tuple[str, object]) -> str:
     return json.dumps({"order": order, "explanation": explanation})
 
 
-async def advice(line: Line, finds: Sequence[str] = FINDS) -> Advice:
-    return await advise(Scripted([line]), QUESTION, finds)
+async def advice(line: Line, candidates: Sequence[str] = CANDIDATES) -> Advice:
+    return await ask_for_advice(Scripted([line]), QUESTION, candidates)
 
 
-async def test_the_models_picks_come_first_and_the_rest_keeps_its_order() -> None:
+async def test_candidates_that_the_model_picks_come_first_and_the_others_keep_their_order() -> None:
     given = await advice(said([2], ("It is in `RetryPolicy`.", [2])))
     assert given.order(3) == [1, 0, 2]
     assert given.explanation == ("It is in `RetryPolicy`.",)
@@ -39,7 +39,7 @@ async def test_the_models_picks_come_first_and_the_rest_keeps_its_order() -> Non
 
 
 @pytest.mark.parametrize("order", [[2, 9, -1, 0, 2, "1", True, 1.5, None], [2]])
-async def test_numbers_that_mean_nothing_are_passed_over(order: object) -> None:
+async def test_invalid_numbers_are_ignored(order: object) -> None:
     assert (await advice(said(order))).first == (1,)
 
 
@@ -53,21 +53,21 @@ async def test_numbers_that_mean_nothing_are_passed_over(order: object) -> None:
         "Look into _hidden too.",
     ],
 )
-async def test_a_sentence_that_names_what_was_not_shown_is_left_out_P3(text: str) -> None:
+async def test_sentence_that_names_what_was_not_shown_is_dropped_P3(text: str) -> None:
     given = await advice(said([2], (text, [2]), ("RetryPolicy in src/shop/retry.py does it.", [2])))
     assert given.explanation == ("RetryPolicy in src/shop/retry.py does it.",)
-    assert given.left_out == 1
+    assert given.dropped == 1
 
 
 @pytest.mark.parametrize("cites", [[], [7], "2", None, [[2]]])
-async def test_a_sentence_that_rests_on_nothing_is_left_out_P3(cites: object) -> None:
+async def test_sentence_without_a_valid_citation_is_dropped_P3(cites: object) -> None:
     given = await advice(said([2], ("Retries are done somewhere.", cites)))
     assert given.explanation == ()
 
 
-async def test_plain_words_are_not_taken_for_names() -> None:
+async def test_plain_words_are_not_mistaken_for_names() -> None:
     text = "A read-only, well-tested class, e.g. for HTTP, decides and/or waits."
-    # `and/or` reads like a path: better one sentence too few than one invented place.
+    # `and/or` looks like a path. Dropping a good sentence is better than keeping an invented place.
     assert (await advice(said([2], (text, [2])))).explanation == ()
     text = "A read-only, well-tested class, e.g. for HTTP, decides."
     assert (await advice(said([2], (text, [2])))).explanation == (text,)
@@ -86,7 +86,7 @@ async def test_plain_words_are_not_taken_for_names() -> None:
         says('{"order": {"2": 1}, "explanation": "yes"}'),
     ],
 )
-async def test_nonsense_is_said_to_be_nonsense(reply: Line) -> None:
+async def test_unusable_reply_fails(reply: Line) -> None:
     with pytest.raises(ModelFailed):
         await advice(reply)
 
@@ -94,7 +94,7 @@ async def test_nonsense_is_said_to_be_nonsense(reply: Line) -> None:
 @pytest.mark.parametrize(
     "wrapped", ["<think>hm, [1]</think>{}", "```json\n{}\n```", "<think>a\nb</think>\n```\n{}\n```"]
 )
-async def test_thoughts_and_fences_around_the_answer_are_taken_off(wrapped: str) -> None:
+async def test_thoughts_and_fences_around_the_answer_are_removed(wrapped: str) -> None:
     assert (await advice(wrapped.replace("{}", said([2])))).first == (1,)
 
 
@@ -104,27 +104,27 @@ async def test_an_answer_in_the_reasoning_field_is_read() -> None:
 
 async def test_long_sentences_are_cut() -> None:
     given = await advice(said([2], ("words and " * 200, [2])))
-    assert [len(sentence) for sentence in given.explanation] == [SENTENCE_CHARS]
+    assert [len(sentence) for sentence in given.explanation] == [MAX_SENTENCE_CHARS]
 
 
 async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> None:
-    finds = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
+    candidates = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
     small = Scripted([said([1])], replace(FACTS, context=2_048))
     large = Scripted([said([1])], replace(FACTS, context=131_072))
-    await advise(small, QUESTION, finds)
-    await advise(large, QUESTION, finds)
+    await ask_for_advice(small, QUESTION, candidates)
+    await ask_for_advice(large, QUESTION, candidates)
     few, many = (len(model.prompts[0].turns[1].text.splitlines()) - 3 for model in (small, large))
-    assert 2 <= few < many == MOST_SHOWN
+    assert 2 <= few < many == MAX_SHOWN
 
 
-async def test_a_context_too_small_for_the_question_is_said_to_be() -> None:
+async def test_context_too_small_for_the_question_fails() -> None:
     with pytest.raises(ModelFailed, match="loaded with 256 tokens"):
-        await advise(Scripted([said([1])], replace(FACTS, context=256)), QUESTION, FINDS)
+        await ask_for_advice(Scripted([said([1])], replace(FACTS, context=256)), QUESTION, CANDIDATES)
 
 
-async def test_the_system_prompt_never_changes_so_that_the_servers_cache_holds() -> None:
+async def test_system_prompt_never_changes_so_that_the_server_can_cache_it() -> None:
     model = Scripted([said([1]), said([1])])
-    await advise(model, QUESTION, FINDS)
-    await advise(model, "another question", FINDS[:2])
+    await ask_for_advice(model, QUESTION, CANDIDATES)
+    await ask_for_advice(model, "another question", CANDIDATES[:2])
     first, second = (prompt.turns[0] for prompt in model.prompts)
     assert first == second

@@ -43,8 +43,10 @@ def cli(*arguments: str) -> Result:
 
 
 @pytest.mark.anyio
-async def test_tools_are_there_by_default_with_flat_schemas_and_short_words(project: Path) -> None:
-    """Phase 1: the server registers the expected tools. Schemas hold no reference to elsewhere."""
+async def test_tools_are_registered_by_default_with_flat_schemas_and_short_descriptions(
+    project: Path,
+) -> None:
+    """Phase 1: the server registers the expected tools. Their schemas contain no `$ref`."""
     async with connected(project) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(TOOLS) <= set(tools)
@@ -101,8 +103,8 @@ async def test_wrong_arguments_get_a_structured_error(
 
 
 @pytest.mark.anyio
-async def test_server_makes_the_index_behind_the_first_answer(project: Path, own_folders: Path) -> None:
-    """Phase 4, caching: the same answer with and without an index; the project is left as it was."""
+async def test_server_builds_the_index_after_the_first_answer(project: Path, own_folders: Path) -> None:
+    """Phase 4, caching: the same answer with and without an index; the project is unchanged."""
     before = names_below(project)
     async with connected(project) as client:
         answers = [await client.call_tool("locate_in_codebase", {"question": QUESTION}) for _ in range(2)]
@@ -113,7 +115,7 @@ async def test_server_makes_the_index_behind_the_first_answer(project: Path, own
 
 
 @pytest.mark.anyio
-async def test_roles_show_up_among_the_runs_of_a_host(project: Path) -> None:
+async def test_roles_are_listed_as_runs(project: Path) -> None:
     async with connected(project) as client:
         await client.call_tool("research_codebase", {"question": QUESTION})
         listed = (await client.call_tool("list_runs", {})).structured_content
@@ -127,16 +129,16 @@ async def test_roles_show_up_among_the_runs_of_a_host(project: Path) -> None:
     assert status.structured_content["result"]["value"]["confidence"] in ("low", "med", "high")
 
 
-def test_command_records_its_runs_for_the_list_of_runs(project: Path) -> None:
+def test_command_records_its_runs(project: Path) -> None:
     cli("locate", QUESTION, "--root", str(project))
     runs = json.loads(cli("runs", "--json").stdout)["runs"]
     assert [(run["agent"], run["status"], run["task"]) for run in runs] == [("locator", "success", QUESTION)]
 
 
-def test_command_answers_although_its_run_cannot_be_recorded(
+def test_command_answers_even_if_its_run_cannot_be_recorded(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P10: a folder that cannot be used costs the record, not the answer."""
+    """P10: without a usable data folder there is no record, but an answer."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("RETINUE_DATA_DIR", str(tmp_path / "file" / "data"))
     done = cli("locate", QUESTION, "--root", str(project), "--json")
@@ -170,14 +172,14 @@ def test_current_folder_is_the_root_of_a_command_without_one(
 
 
 @pytest.mark.parametrize("command", ["research", "locate", "analyze", "patterns"])
-def test_readable_report_has_no_escape_codes_off_a_terminal(project: Path, command: str) -> None:
+def test_report_has_no_escape_codes_outside_a_terminal(project: Path, command: str) -> None:
     done = cli(command, QUESTION, "--root", str(project))
     assert done.exit_code == 0, done.output
     assert "src/shop/" in done.output
     assert "\x1b" not in done.output
 
 
-def test_links_lead_to_the_file_of_the_right_root_only_on_a_terminal(tmp_path: Path) -> None:
+def test_links_lead_to_the_right_root_and_only_on_a_terminal(tmp_path: Path) -> None:
     answer = {"rootsSearched": [str(tmp_path / "a"), str(tmp_path / "b c")], "rootOf": {"x.py:3": 1}}
     links = ReferenceLinks(answer, enabled=True)
     assert f"{(tmp_path / 'b c' / 'x.py').as_uri()}#3\x1b" in links.link("x.py:3")
@@ -186,7 +188,7 @@ def test_links_lead_to_the_file_of_the_right_root_only_on_a_terminal(tmp_path: P
     assert ReferenceLinks(answer, enabled=False).link("x.py:3") == "x.py:3"
 
 
-def test_every_reference_of_a_finding_is_a_link_and_none_is_listed_twice(project: Path) -> None:
+def test_references_in_findings_are_links_and_not_listed_again(project: Path) -> None:
     done = CliRunner().invoke(
         main, ["analyze", "charge_card", "--root", str(project)], env={"FORCE_HYPERLINK": "1"}
     )
@@ -199,9 +201,9 @@ def test_every_reference_of_a_finding_is_a_link_and_none_is_listed_twice(project
 
 
 def test_nothing_found_leaves_no_empty_heading(project: Path) -> None:
-    told = cli("research", "where is frob_nicate?", "--root", str(project)).output
-    assert told.startswith("Not found")
-    assert "Where to look" not in told
+    output = cli("research", "where is frob_nicate?", "--root", str(project)).output
+    assert output.startswith("Not found")
+    assert "Where to look" not in output
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_nothing_found_leaves_no_empty_heading(project: Path) -> None:
         (("locate", "where is frob_nicate?"), 0),
     ],
 )
-def test_exit_code_tells_what_happened(
+def test_exit_code_reflects_the_outcome(
     project: Path, arguments: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P8: 0 with an answer (also "not found"), 2 for a wrong call, 3 for work that was ended."""
@@ -234,7 +236,7 @@ def test_memo_and_follow_up_work_from_the_command_line(project: Path) -> None:
     assert json.loads(again.stdout)["id"] == first["id"]
 
 
-def test_failed_role_is_shown_to_people_too(project: Path) -> None:
+def test_failed_role_is_shown_on_the_terminal(project: Path) -> None:
     done = cli("research", QUESTION, "--root", str(project), "--deadline-ms", "1")
     assert done.exit_code == 3
     assert "timeout: the deadline passed" in done.output

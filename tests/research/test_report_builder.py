@@ -1,4 +1,4 @@
-"""Role outcomes become one report: merged, ordered, bounded, and cut to its budget (P4)."""
+"""Outcomes of roles become one report: merged, ordered, bounded and cut to its budget (P4)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from dataclasses import replace
 import pytest
 
 from retinue.core import Reference, Report, ReportId, RoleError, RoleOutcome, RoleResult, estimate_tokens
-from retinue.research import FEWEST_TOKENS, fit_report
-from retinue.research.fitting import tokens_of
-from retinue.research.synthesis import FINDING_CHARS, FINDINGS, SNIPPET_CHARS, answer, merge
+from retinue.research.report_builder import (
+    MAX_FINDING_CHARS,
+    MAX_FINDINGS,
+    MAX_SNIPPET_CHARS,
+    MIN_TOKENS,
+    estimate_report_tokens,
+    fit_report,
+    merge_outcomes,
+    summarize,
+)
 
 REST = "See all: ask again."
 
@@ -34,13 +41,13 @@ def failed(status: str) -> RoleOutcome:
 
 
 def report(roles: dict[str, RoleOutcome], question: str = "q") -> Report:
-    merged = merge(roles)
+    merged = merge_outcomes(roles)
     return Report(
         id=ReportId("1k09mhp54ymrz78"),
         question=question,
         roots_searched=("/home/ann/shop",),
         roles=merged,
-        summary=answer(merged),
+        summary=summarize(merged),
     )
 
 
@@ -68,7 +75,7 @@ def test_same_outcomes_give_the_same_report_in_the_same_order() -> None:
 
 def test_identical_references_are_merged_and_findings_stay_with_their_role() -> None:
     """Phase 4, dedupe correctness."""
-    merged = merge(
+    merged = merge_outcomes(
         {
             "locator": outcome("l", ["a.py:1", "b.py:2", "a.py:1"], ["a.py:1: defines f"]),
             "analyzer": outcome("a", ["b.py:2", "c.py:3"], ["b.py:2: f uses g"]),
@@ -82,20 +89,21 @@ def test_identical_references_are_merged_and_findings_stay_with_their_role() -> 
 
 
 def test_lists_and_texts_are_bounded() -> None:
-    """Phase 3, compaction budget: most bullets, longest bullets and snippets."""
-    value = merge({"locator": outcome("x" * 9_999, (), [f"{n} " + "y" * 9_999 for n in range(99)])})
+    """Phase 3, compaction budget: number of bullets, length of bullets and snippets."""
+    value = merge_outcomes({"locator": outcome("x" * 9_999, (), [f"{n} " + "y" * 9_999 for n in range(99)])})
     (locator,) = (one.value for one in value.values() if one.value)
     assert len(locator.summary) <= 400
-    assert len(locator.key_findings) == FINDINGS
-    assert all(len(finding) <= FINDING_CHARS for finding in locator.key_findings)
+    assert len(locator.key_findings) == MAX_FINDINGS
+    assert all(len(finding) <= MAX_FINDING_CHARS for finding in locator.key_findings)
     (snippet,) = (
-        merge({"locator": outcome("", (), ["a\n" * 9_999])})["locator"].value or RoleResult(summary="")
+        merge_outcomes({"locator": outcome("", (), ["a\n" * 9_999])})["locator"].value
+        or RoleResult(summary="")
     ).key_findings
-    assert len(snippet) <= SNIPPET_CHARS
+    assert len(snippet) <= MAX_SNIPPET_CHARS
 
 
 @pytest.mark.parametrize("status", ["timeout", "error", "canceled"])
-def test_a_role_that_fails_leaves_a_report_that_says_so(status: str) -> None:
+def test_report_says_which_role_failed(status: str) -> None:
     """Phase 4, partial results."""
     partial = report({"locator": outcome("Found it.", ["a.py:1"]), "analyzer": failed(status)})
     assert "Found it." in partial.summary
@@ -103,7 +111,7 @@ def test_a_role_that_fails_leaves_a_report_that_says_so(status: str) -> None:
     assert partial.as_dict()["analyzer"] == failed(status).as_dict()
 
 
-def test_answer_begins_with_what_was_traced_and_ends_with_history() -> None:
+def test_summary_begins_with_what_was_traced_and_ends_with_history() -> None:
     """The order of the five priorities."""
     summary = report(
         {
@@ -116,11 +124,11 @@ def test_answer_begins_with_what_was_traced_and_ends_with_history() -> None:
     assert summary == "Traced. Places. Two examples. Old notes."
 
 
-def test_nothing_found_is_the_whole_answer() -> None:
+def test_summary_is_the_locators_if_nothing_was_found() -> None:
     assert report({"locator": outcome("Not found: x.")}).summary == "Not found: x."
 
 
-@pytest.mark.parametrize("tokens", [FEWEST_TOKENS, 500, 700, 1_000, 1_500, 2_000])
+@pytest.mark.parametrize("tokens", [MIN_TOKENS, 500, 700, 1_000, 1_500, 2_000])
 def test_report_fits_its_budget_and_says_what_was_cut(tokens: int) -> None:
     """Phase 3, compaction budget: truncated with explicit notes."""
     fitted = fit_report(large(), tokens, REST)
@@ -132,21 +140,23 @@ def test_report_fits_its_budget_and_says_what_was_cut(tokens: int) -> None:
     assert str(value.references[0]) == "src/package/module_0.py:1"
 
 
-def test_what_is_cut_depends_on_neither_time_nor_id() -> None:
-    """Phase 3, determinism: the same findings give the same answer, whenever they are asked for."""
+def test_what_is_cut_depends_on_neither_times_nor_ids() -> None:
+    """Phase 3, determinism: the same findings give the same answer, whatever the time."""
 
     def kept(identity: str, elapsed_ms: int, tokens: int) -> list[RoleResult | None]:
         whole = large()
         roles = {role: replace(one, elapsed_ms=elapsed_ms) for role, one in whole.roles.items()}
-        told = replace(whole, id=ReportId(identity), roles=roles)
-        return [one.value for one in fit_report(told, tokens, f"previous={identity}").roles.values()]
+        fitted = replace(whole, id=ReportId(identity), roles=roles)
+        return [one.value for one in fit_report(fitted, tokens, f"previous={identity}").roles.values()]
 
-    for tokens in range(FEWEST_TOKENS, 2_000, 25):
+    for tokens in range(MIN_TOKENS, 2_000, 25):
         assert kept("1k09mhp54ymrz78", 12_345, tokens) == kept("1kkkkkkkkkkkkkk", 7, tokens)
 
 
-def test_budget_is_used_and_more_of_it_shows_more() -> None:
-    sizes = [tokens_of(fit_report(large(), tokens, REST)) for tokens in (500, 1_000, 2_000, 3_000)]
+def test_budget_is_used_and_a_larger_one_shows_more() -> None:
+    sizes = [
+        estimate_report_tokens(fit_report(large(), tokens, REST)) for tokens in (500, 1_000, 2_000, 3_000)
+    ]
     assert sizes == sorted(sizes)
     assert sizes[2] > 1_600
 
@@ -159,22 +169,22 @@ def test_what_matters_most_survives_a_small_budget() -> None:
     assert fitted.roles["thoughtsLocator"].value.references == ()
 
 
-def test_small_report_is_left_as_it_is() -> None:
+def test_small_report_is_unchanged() -> None:
     small = report({"locator": outcome("Found.", ["a.py:1"])})
     assert fit_report(small, 2_000, REST) == small
 
 
-def test_long_question_does_not_eat_the_answer() -> None:
+def test_long_question_leaves_room_for_the_answer() -> None:
     long = report({"locator": outcome("Found.", ["a.py:1"])}, question="why " * 20_000)
     fitted = fit_report(long, 2_000, REST)
-    assert tokens_of(fitted) <= 2_000
+    assert estimate_report_tokens(fitted) <= 2_000
     assert fitted.question.endswith("…")
     assert fitted.roles["locator"].value is not None
     assert fitted.roles["locator"].value.references
 
 
 def test_cut_counts_add_up() -> None:
-    """P8: the note tells exactly what is missing."""
+    """P8: the note says exactly how much is missing."""
     whole, fitted = large(), fit_report(large(), 1_000, REST)
     missing = {"references": 0, "key_findings": 0}
     for role, outcome_ in whole.roles.items():

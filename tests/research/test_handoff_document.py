@@ -1,7 +1,4 @@
-"""Handoffs: written only on request and never over another file; taken up with references looked at again.
-
-P3, P4, P6.
-"""
+"""Handoffs are written without replacing a file, and read back with their references checked (P3, P4, P6)."""
 
 from __future__ import annotations
 
@@ -14,18 +11,25 @@ from click.testing import CliRunner
 
 from retinue.cli.main import main
 from retinue.core import InvalidInput, Reference, RootUnknown, estimate_tokens
-from retinue.research import HandoffDocument, KeptReference
-from retinue.service import Draft, ResearchRequest, Service, create_handoff, research_codebase, resume_handoff
-from retinue.service.handoff_documents import LONGEST_ITEM, MOST_ITEMS
+from retinue.research import HandoffDocument, HandoffReference
+from retinue.service import (
+    HandoffDraft,
+    ResearchRequest,
+    Service,
+    create_handoff,
+    research_codebase,
+    resume_handoff,
+)
+from retinue.service.handoff_documents import MAX_ITEM_CHARS, MAX_ITEMS
 from tests.research.conftest import service_for, write
 from tests.research.test_artifact import SECRET, headings
-from tests.research.test_surfaces import connected
+from tests.research.test_pipeline_surfaces import connected
 
 HEADINGS = [
     *("# Research Handoff", "## Question", "## Summary", "## Key Findings", "## Decisions", "## Changes"),
     *("## Open", "## References", "## Constraints / Budgets"),
 ]
-DRAFT = Draft(
+DRAFT = HandoffDraft(
     question="how are retries done?",
     summary="Half of it\nis understood.",
     lists={
@@ -37,7 +41,7 @@ DRAFT = Draft(
 )
 
 
-async def create(service: Service, draft: Draft = DRAFT) -> dict[str, Any]:
+async def create(service: Service, draft: HandoffDraft = DRAFT) -> dict[str, Any]:
     return await create_handoff(service, draft)
 
 
@@ -65,7 +69,7 @@ async def test_handoff_has_the_headings_and_checked_references_with_their_lines(
 
 
 @pytest.mark.anyio
-async def test_nothing_is_overwritten_and_the_newest_is_taken_up(service: Service) -> None:
+async def test_nothing_is_overwritten_and_the_newest_is_resumed(service: Service) -> None:
     first = await create(service)
     second = await create(service)
     assert first["name"] != second["name"]
@@ -75,7 +79,7 @@ async def test_nothing_is_overwritten_and_the_newest_is_taken_up(service: Servic
 
 
 @pytest.mark.anyio
-async def test_taken_up_it_says_what_was_written(service: Service) -> None:
+async def test_resumed_handoff_says_what_was_written(service: Service) -> None:
     await create(service)
     view = await resume(service)
     assert view["question"] == DRAFT.question
@@ -86,24 +90,24 @@ async def test_taken_up_it_says_what_was_written(service: Service) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_handoff_without_references_says_that_it_has_none(service: Service) -> None:
-    """P8: nothing was looked at, so nothing "holds"."""
-    await create(service, Draft(question="what is left?", summary="All of it."))
+async def test_handoff_without_references_says_so(service: Service) -> None:
+    """P8: no reference was checked, so none is said to hold."""
+    await create(service, HandoffDraft(question="what is left?", summary="All of it."))
     assert (await resume(service))["note"] == "It names no places, so nothing was looked up."
 
 
 @pytest.mark.anyio
-async def test_a_handoff_without_a_summary_has_none_when_it_is_taken_up(service: Service) -> None:
-    """And not the word that stands for it in the file."""
-    await create(service, Draft(question="what is left?"))
+async def test_handoff_without_a_summary_has_none_when_it_is_resumed(service: Service) -> None:
+    """The file says `None.`; the answer does not."""
+    await create(service, HandoffDraft(question="what is left?"))
     assert (await resume(service))["summary"] == ""
 
 
 @pytest.mark.anyio
-async def test_references_are_looked_at_again(service: Service, project: Path) -> None:
+async def test_references_are_checked_again(service: Service, project: Path) -> None:
     """P3: unchanged, moved within the file, moved to another file, or gone."""
     marks = ["src/shop/retry.py:18", "src/shop/settings.py:4", "src/shop/cli.py:4", "src/shop/stock.py:4"]
-    await create(service, Draft(question="what moves?", references=[*marks, "config/shop.toml:1"]))
+    await create(service, HandoffDraft(question="what moves?", references=[*marks, "config/shop.toml:1"]))
     retry, cli = project / "src/shop/retry.py", project / "src/shop/cli.py"
     retry.write_text("# new\n# lines\n" + retry.read_text())
     write(project, {"src/shop/command.py": cli.read_text().replace("main()", "begin()")})
@@ -123,11 +127,11 @@ async def test_references_are_looked_at_again(service: Service, project: Path) -
 
 
 @pytest.mark.anyio
-async def test_report_is_taken_in_with_findings_and_references(service: Service) -> None:
+async def test_findings_and_references_of_a_report_are_added(service: Service) -> None:
     report: dict[str, Any] = await research_codebase(
         service, ResearchRequest(question="how does with_retry work?")
     )
-    await create(service, Draft(report=report["id"], lists={"open": ["the delay"]}))
+    await create(service, HandoffDraft(report=report["id"], lists={"open": ["the delay"]}))
     view = await resume(service)
     assert view["question"] == "how does with_retry work?"
     assert "src/shop/retry.py:18" in statuses(view)
@@ -135,13 +139,11 @@ async def test_report_is_taken_in_with_findings_and_references(service: Service)
 
 
 @pytest.mark.anyio
-async def test_same_path_in_two_roots_stays_two_places(
-    project: Path, tmp_path: Path, own_folders: Path
-) -> None:
+async def test_same_path_in_two_roots_is_two_places(project: Path, tmp_path: Path, own_folders: Path) -> None:
     other = write(tmp_path / "other", {"src/shop/retry.py": "x = 1\n", "own.py": "y = 2\n"}).resolve()
     service = service_for(project, other, data_dir=own_folders)
     named = [str(project / "src/shop/retry.py:18"), str(other / "src/shop/retry.py:1"), "own.py:1"]
-    made = await create(service, Draft(question="two roots", references=named))
+    made = await create(service, HandoffDraft(question="two roots", references=named))
     assert "dropped" not in made
     (other / "src/shop/retry.py").write_text("z = 0\nx = 1\n")
     assert statuses(await resume(service)) == {
@@ -152,10 +154,10 @@ async def test_same_path_in_two_roots_stays_two_places(
 
 
 @pytest.mark.anyio
-async def test_handoff_of_another_machine_is_read_where_the_code_is_now(
+async def test_handoff_from_another_machine_is_read_in_the_root_with_the_same_files(
     service: Service, project: Path, own_folders: Path
 ) -> None:
-    await create(service, Draft(question="moved", references=["src/shop/settings.py:1"]))
+    await create(service, HandoffDraft(question="moved", references=["src/shop/settings.py:1"]))
     elsewhere = project.rename(project.with_name("clone"))  # noqa: ASYNC240 - as above
     view = await resume(service_for(elsewhere, data_dir=own_folders))
     assert statuses(view) == {"src/shop/settings.py:1": "unchanged"}
@@ -163,11 +165,11 @@ async def test_handoff_of_another_machine_is_read_where_the_code_is_now(
 
 @pytest.mark.anyio
 async def test_secrets_reach_neither_the_file_nor_its_name(service: Service, project: Path) -> None:
-    """P6: and a line that held one is still recognised."""
+    """P6: a line with a secret is still recognised."""
     write(project, {"src/key.py": f'KEY = "{SECRET}"\n'})
     made = await create(
         service,
-        Draft(question=f"who has {SECRET}?", lists={"found": [SECRET]}, references=["src/key.py:1"]),
+        HandoffDraft(question=f"who has {SECRET}?", lists={"found": [SECRET]}, references=["src/key.py:1"]),
     )
     path = Path(made["path"])
     assert SECRET not in path.read_text() + path.name.upper()  # noqa: ASYNC240 - nothing else runs here
@@ -178,10 +180,10 @@ async def test_secrets_reach_neither_the_file_nor_its_name(service: Service, pro
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["../x.md", "/etc/passwd", "", "a\0b", "link.md", "nope", ".draft-1"])
-async def test_nothing_but_a_handoff_in_the_folder_is_taken_up(
+async def test_only_handoffs_in_the_folder_can_be_resumed(
     service: Service, own_folders: Path, name: str
 ) -> None:
-    """P6: no path leads out of the folder, through links neither."""
+    """P6: no path leads out of the folder, not even through links."""
     await create(service)
     (own_folders / "x.md").write_text("# Research Handoff\n\n## References\n")
     (own_folders / "artifacts" / "link.md").symlink_to(own_folders / "x.md")
@@ -190,10 +192,10 @@ async def test_nothing_but_a_handoff_in_the_folder_is_taken_up(
 
 
 @pytest.mark.anyio
-async def test_file_that_is_no_handoff_is_refused(service: Service, own_folders: Path) -> None:
+async def test_file_that_is_not_a_handoff_is_refused(service: Service, own_folders: Path) -> None:
     await create(service)
     (own_folders / "artifacts" / "other.md").write_text("# Something else\n")
-    with pytest.raises(InvalidInput, match="no handoff"):
+    with pytest.raises(InvalidInput, match="not a handoff"):
         await resume(service, "other.md")
 
 
@@ -201,16 +203,16 @@ async def test_file_that_is_no_handoff_is_refused(service: Service, own_folders:
 @pytest.mark.parametrize(
     "draft",
     [
-        Draft(),
-        Draft(question="q", lists={"found": ["x"] * (MOST_ITEMS + 1)}),
-        Draft(question="q", lists={"found": ["x" * (LONGEST_ITEM + 1)]}),
-        Draft(question="q" * 5_000),
-        Draft(question="q", lists={"guessed": ["x"]}),
-        Draft(question="q", report="zzz"),
+        HandoffDraft(),
+        HandoffDraft(question="q", lists={"found": ["x"] * (MAX_ITEMS + 1)}),
+        HandoffDraft(question="q", lists={"found": ["x" * (MAX_ITEM_CHARS + 1)]}),
+        HandoffDraft(question="q" * 5_000),
+        HandoffDraft(question="q", lists={"guessed": ["x"]}),
+        HandoffDraft(question="q", report="zzz"),
     ],
 )
-async def test_impossible_handoff_is_refused_and_nothing_written(
-    service: Service, own_folders: Path, draft: Draft
+async def test_invalid_handoff_is_refused_and_nothing_is_written(
+    service: Service, own_folders: Path, draft: HandoffDraft
 ) -> None:
     with pytest.raises(InvalidInput):
         await create(service, draft)
@@ -218,9 +220,7 @@ async def test_impossible_handoff_is_refused_and_nothing_written(
 
 
 @pytest.mark.anyio
-async def test_without_handoffs_or_roots_the_answer_tells_what_to_do(
-    service: Service, own_folders: Path
-) -> None:
+async def test_missing_handoffs_and_roots_are_reported(service: Service, own_folders: Path) -> None:
     with pytest.raises(InvalidInput, match="no handoff yet"):
         await resume(service)
     with pytest.raises(RootUnknown):
@@ -228,10 +228,10 @@ async def test_without_handoffs_or_roots_the_answer_tells_what_to_do(
 
 
 @pytest.mark.anyio
-async def test_long_handoff_is_cut_to_the_answer_and_says_so(service: Service) -> None:
-    """P4."""
-    many = [f"finding number {number} " + "of many words " * 20 for number in range(MOST_ITEMS)]
-    await create(service, Draft(question="much", lists={"found": many, "decided": ["one"]}))
+async def test_long_handoff_is_cut_to_fit_and_says_so(service: Service) -> None:
+    """P4: the answer fits its token budget."""
+    many = [f"finding number {number} " + "of many words " * 20 for number in range(MAX_ITEMS)]
+    await create(service, HandoffDraft(question="much", lists={"found": many, "decided": ["one"]}))
     view = await resume(service)
     assert estimate_tokens(json.dumps(view)) <= 2_000
     assert view["decided"] == ["one"]
@@ -244,14 +244,14 @@ def test_what_is_written_is_read_back(text: str) -> None:
         question="# not a heading\n```\n## References\n",
         summary="s",
         lists={"found": ("a\n## Open\n- x", "b"), "decided": (), "changed": (), "open": ("o",), "notes": ()},
-        references=(KeptReference(Reference("a b.py", 3), 1, text), KeptReference(Reference("c.py"))),
+        references=(HandoffReference(Reference("a b.py", 3), 1, text), HandoffReference(Reference("c.py"))),
         roots=("/one", "/two words"),
     )
-    assert HandoffDocument.parse(handoff.markdown(["tokens: 3"])) == handoff
+    assert HandoffDocument.parse(handoff.to_markdown()) == handoff
 
 
 @pytest.mark.anyio
-async def test_tools_write_and_take_up_a_handoff(project: Path) -> None:
+async def test_tools_create_and_resume_a_handoff(project: Path) -> None:
     async with connected(project) as client:
         made = await client.call_tool(
             "create_handoff", {"question": "q", "still_open": ["x"], "references": ["src/shop/retry.py:18"]}
@@ -263,7 +263,7 @@ async def test_tools_write_and_take_up_a_handoff(project: Path) -> None:
     assert statuses(view.structured_content) == {"src/shop/retry.py:18": "unchanged"}
 
 
-def test_commands_write_and_take_up_a_handoff(project: Path) -> None:
+def test_commands_create_and_resume_a_handoff(project: Path) -> None:
     root = ("--root", str(project))
     done = CliRunner().invoke(
         main, ["handoff", "create", "q", "--open", "x", "--reference", "src/shop/retry.py:18", *root]

@@ -1,4 +1,4 @@
-"""Phase 3, goldens: representative prompts get answers of high signal and few tokens."""
+"""Phase 3, goldens: typical prompts get relevant answers in few tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize(
-    ("question", "first", "told"),
+    ("question", "first", "expected"),
     [
         ("Where is with_retry implemented?", "src/shop/retry.py:18", ["`with_retry` is defined"]),
         (
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
     ],
 )
 async def test_prompt_gets_its_answer_in_few_tokens(
-    service: Service, question: str, first: str, told: list[str]
+    service: Service, question: str, first: str, expected: list[str]
 ) -> None:
     report: dict[str, Any] = await research_codebase(service, ResearchRequest(question=question))
     assert report["locator"]["value"]["references"][0].startswith(first)
@@ -38,7 +38,7 @@ async def test_prompt_gets_its_answer_in_few_tokens(
         for role in ("analyzer", "patterns")
         for finding in report.get(role, {}).get("value", {}).get("key_findings", ())
     ]
-    for part in told:
+    for part in expected:
         assert any(part in finding for finding in findings), findings
     assert estimate_tokens(json.dumps(report, indent=2)) < 1_800
     assert "\n" not in "".join(report["locator"]["value"]["key_findings"])
