@@ -41,8 +41,8 @@ from retinue.core import (
     Spending,
     Stop,
     Task,
+    wait_shielded,
 )
-from retinue.runtime import wait_shielded
 
 log = logging.getLogger(__name__)
 
