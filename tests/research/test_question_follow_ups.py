@@ -58,7 +58,7 @@ async def test_files_of_the_earlier_report_come_first_but_not_alone(
     itself: Service,
 ) -> None:
     before, after = await first_and_then(
-        itself, "how are runs canceled?", "and where is the deadline of the pool kept?"
+        itself, "how does the pool give slots to runs?", "and where is the deadline of the pool kept?"
     )
     known = {one.rpartition(":")[0] for one in references(before)}
     found = [one.rpartition(":")[0] for one in references(after)]
