@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from retinue.redaction.ordinary import (
+from retinue.redaction.secret_rule import (
     ABOUT_A_SECRET,
     ADDRESS,
+    ANNOTATION,
+    BARE,
     CODE,
+    EQUALS,
     NO_DIGIT,
     NUMBERED_WORDS,
     PLACEHOLDER,
+    QUOTE,
+    QUOTED,
     WORDS,
+    Allowlist,
+    SecretRule,
 )
-from retinue.redaction.rule import Allowlist, SecretRule
-from retinue.redaction.syntax import ANNOTATION, BARE, EQUALS, QUOTE, QUOTED
 
 LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
 """Names of what people choose: anything but a word may be one."""

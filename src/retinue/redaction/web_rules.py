@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from retinue.redaction.ordinary import ADDRESS, CODE, NO_DIGIT, NUMBERED_WORDS, PLACEHOLDER, WORDS
-from retinue.redaction.rule import Allowlist, SecretRule
-from retinue.redaction.syntax import EQUALS, QUOTE
+from retinue.redaction.secret_rule import (
+    ADDRESS,
+    CODE,
+    EQUALS,
+    NO_DIGIT,
+    NUMBERED_WORDS,
+    PLACEHOLDER,
+    QUOTE,
+    WORDS,
+    Allowlist,
+    SecretRule,
+)
 
 SCHEME = r"(?:bearer|basic|token|apikey|api-key|negotiate|key|oauth|bot)(?:[ \t]{1,4}|%20)"
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-from retinue.redaction.ordinary import ABOUT_A_SECRET, CODE, NUMBERED_WORDS
-from retinue.redaction.rule import Allowlist, SecretRule, either
+from retinue.redaction.secret_rule import ABOUT_A_SECRET, CODE, NUMBERED_WORDS, Allowlist, SecretRule, either
 
 SUPERSEDED = frozenset(
     {

@@ -12,9 +12,8 @@ from importlib.resources import files
 import pytest
 
 from retinue.redaction import SecretRedactor
-from retinue.redaction.engine import Re2Engine, ReEngine, present
-from retinue.redaction.finder import Finder
-from retinue.redaction.go_syntax import to_python
+from retinue.redaction.regex_engine import Re2Engine, ReEngine, found_keywords, to_python_regex
+from retinue.redaction.secret_finder import SecretFinder
 
 SIZE = 100_000
 KEY_BEGIN = "-----BEGIN RSA PRIVATE" + " KEY-----"
@@ -61,13 +60,13 @@ HOSTILE = (
 )
 def test_expressions_mean_the_same_in_python(go: str, text: str, found: str | None) -> None:
     """P6: the fallback reads the rules as RE2 does."""
-    match = re.search(to_python(go), text)
+    match = re.search(to_python_regex(go), text)
     assert (match and match[0]) == found
     spans = [pattern.search(text.encode()) for pattern in (Re2Engine().compile(go), ReEngine().compile(go))]
     assert (spans[0] and spans[0].span()) == (spans[1] and spans[1].span())
 
 
-def test_every_rule_compiles_without_a_warning(finder: Finder) -> None:
+def test_every_rule_compiles_without_a_warning(finder: SecretFinder) -> None:
     """P6: a rule that cannot be read would be a secret let through."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -77,9 +76,9 @@ def test_every_rule_compiles_without_a_warning(finder: Finder) -> None:
 
 def test_a_keyword_finder_that_fails_asks_for_every_rule() -> None:
     """P6: RE2 reports nothing found when it runs out of memory; that must not open the door."""
-    assert list(present(None, 3)) == [0, 1, 2]
-    assert list(present([1], 3)) == [0, 1, 2]
-    assert list(present([1, 3], 3)) == [1]
+    assert list(found_keywords(None, 3)) == [0, 1, 2]
+    assert list(found_keywords([1], 3)) == [0, 1, 2]
+    assert list(found_keywords([1, 3], 3)) == [1]
 
 
 def run_python(program: str) -> str:
@@ -102,7 +101,7 @@ def test_without_re2_secrets_are_hidden_all_the_same() -> None:
     """P6, P10: a platform without the wheel falls back to `re`."""
     program = (
         "import sys; sys.modules['re2'] = None;"
-        "from retinue.redaction import SecretRedactor; from retinue.redaction.engine import best_engine;"
+        "from retinue.redaction import SecretRedactor; from retinue.redaction.regex_engine import best_engine;"
         "print(type(best_engine()).__name__, SecretRedactor().redact('password = \"hunter2\"'))"
     )
     assert run_python(program) == 'ReEngine password = "[redacted:password]"'

@@ -11,7 +11,7 @@ from benchmarks.redaction_generated import generated
 from benchmarks.redaction_ordinary import ordinary
 from benchmarks.redaction_secrets import Planted, planted
 from retinue.redaction import SecretRedactor
-from retinue.redaction.finder import Finder
+from retinue.redaction.secret_finder import SecretFinder
 
 
 @cache
@@ -44,7 +44,7 @@ def test_ordinary_strings_come_through(redactor: SecretRedactor) -> None:
     assert len(mistaken(redactor, strings)) / len(strings) <= 0.02
 
 
-def test_a_marker_names_a_known_kind_and_nothing_else(finder: Finder) -> None:
+def test_a_marker_names_a_known_kind_and_nothing_else(finder: SecretFinder) -> None:
     """P6: kinds are known before any text is, so a marker cannot hold a part of the secret."""
     redactor = SecretRedactor(finder=finder)
     kinds = {kind for secret in planted(seed=5) for kind in MARKER.findall(redactor.redact(secret.text))}
@@ -52,7 +52,7 @@ def test_a_marker_names_a_known_kind_and_nothing_else(finder: Finder) -> None:
     assert kinds <= finder.kinds
 
 
-def test_both_engines_find_the_same(finders: dict[str, Finder]) -> None:
+def test_both_engines_find_the_same(finders: dict[str, SecretFinder]) -> None:
     """P6: without RE2 nothing more leaks and nothing more is hidden."""
     texts = [each.text for each in (*planted(seed=2), *ordinary(seed=2), *from_rules())]
     by_engine = [

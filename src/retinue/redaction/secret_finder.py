@@ -2,26 +2,92 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from math import log2
 
-from retinue.redaction import gitleaks
+from retinue.redaction import gitleaks_rules
 from retinue.redaction.assignment_rules import ASSIGNMENT_RULES
-from retinue.redaction.candidate import Candidate, entropy
-from retinue.redaction.engine import RegexEngine, RegexMatch, RegexPattern, best_engine
-from retinue.redaction.key_rules import KEY_RULES
-from retinue.redaction.provider_rules import PROVIDER_RULES
-from retinue.redaction.rule import Allowlist, SecretRule
-from retinue.redaction.spans import Span
+from retinue.redaction.redactor import Span
+from retinue.redaction.regex_engine import RegexEngine, RegexMatch, RegexPattern, best_engine
+from retinue.redaction.secret_rule import Allowlist, SecretRule, Target
+from retinue.redaction.token_rules import KEY_RULES, PROVIDER_RULES
 from retinue.redaction.web_rules import WEB_RULES
 
+# MERGED candidate: What a rule matched, and what stands around it: all that tells a secret from something else.
 
-class Finder:
+TOKEN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+IDENTIFIER_BYTES = TOKEN_BYTES | frozenset(b".")
+NAME_BYTES = IDENTIFIER_BYTES | frozenset(b":*")
+LONGEST_NAME = 50
+MAX_LINE_DISTANCE = 400
+"""A minified file is one line, and it would be copied for each match."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    rule: SecretRule
+    text: bytes
+    matched: tuple[int, int]
+    start: int
+    end: int
+
+    @property
+    def secret(self) -> bytes:
+        return self.text[self.start : self.end]
+
+    @property
+    def end_of_token(self) -> int:
+        """Where the secret's last word ends, if it goes on after what the rule saw of it."""
+        end = self.end
+        while end < len(self.text) and self.text[end - 1] in TOKEN_BYTES and self.text[end] in TOKEN_BYTES:
+            end += 1
+        return end
+
+    def seen_as(self, target: Target) -> bytes:
+        """What an allowlist with this target looks at."""
+        start, end = self.matched
+        if target == "secret":
+            return self.secret
+        if target == "line":
+            return self._line()
+        if target == "name":
+            start = self._start_of(NAME_BYTES)
+        elif self.rule.after_identifier:
+            start = self._start_of(IDENTIFIER_BYTES)
+        return self.text[start:end]
+
+    def _start_of(self, letters: frozenset[int]) -> int:
+        start = self.matched[0]
+        furthest = max(0, start - LONGEST_NAME)
+        while start > furthest and self.text[start - 1] in letters:
+            start -= 1
+        return start
+
+    def _line(self) -> bytes:
+        first, last = (
+            max(0, self.start - MAX_LINE_DISTANCE),
+            min(len(self.text), self.end + MAX_LINE_DISTANCE),
+        )
+        line_start = self.text.rfind(b"\n", first, self.start) + 1
+        line_end = self.text.find(b"\n", self.end, last)
+        return self.text[line_start or first : line_end if line_end >= 0 else last]
+
+
+def entropy(secret: bytes) -> float:
+    """Shannon's, in bits per byte."""
+    shares = [count / len(secret) for count in Counter(secret).values()]
+    return -sum(share * log2(share) for share in shares)
+
+
+class SecretFinder:
     """The rules on one engine. An expression is compiled when a text first has one of its keywords."""
 
     def __init__(self, engine: RegexEngine) -> None:
         self._engine = engine
-        self._rules = rules_in_order()
+        self._rules = load_rules()
         self.kinds = frozenset(rule.id for rule in self._rules)
         words = sorted({keyword for rule in self._rules for keyword in rule.keywords})
         self.keywords = [word.encode() for word in words]
@@ -79,16 +145,16 @@ class Finder:
         return pattern
 
 
-def rules_in_order() -> tuple[SecretRule, ...]:
+def load_rules() -> tuple[SecretRule, ...]:
     """The most telling first: of two that find the same, the first names its kind."""
-    *by_form, generic = sorted(gitleaks.load(), key=lambda rule: rule.id == gitleaks.GENERIC)
+    *by_form, generic = sorted(gitleaks_rules.load(), key=lambda rule: rule.id == gitleaks_rules.GENERIC)
     return (*KEY_RULES, *by_form, *PROVIDER_RULES, *WEB_RULES, *ASSIGNMENT_RULES, generic)
 
 
 @cache
-def default_finder() -> Finder:
+def default_finder() -> SecretFinder:
     """One for the whole process: what it compiled serves every redactor."""
-    return Finder(best_engine())
+    return SecretFinder(best_engine())
 
 
 def secret_span(rule: SecretRule, pattern: RegexPattern, match: RegexMatch) -> tuple[int, int]:
