@@ -43,7 +43,7 @@ from retinue.core import (
     Task,
 )
 from retinue.executors import LocalExecutor
-from retinue.models import EndpointPlan, ModelPlan, Models, wire
+from retinue.models import EndpointPlan, ModelPlan, Models, chat_completions
 from retinue.models.client import Client
 from retinue.redaction import SecretRedactor
 
@@ -62,7 +62,7 @@ class Recording:
         return await self._client.facts()
 
     async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
-        self.bodies.append(wire.request(prompt, "scripted"))
+        self.bodies.append(chat_completions.request(prompt, "scripted"))
         return await self._client.reply(prompt, on_text)
 
 

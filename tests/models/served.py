@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from retinue.core import Prompt, Turn
 from retinue.models import EndpointPlan, ModelPlan, Models
 from retinue.models.client import Client
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, FakeServerState
-from retinue.models.scripted import Line, Scripted
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
+from tests.models.scripted_model import ScriptedModel, ScriptLine
 
-KINDS = sorted(PROFILES)
+KINDS = sorted(SERVER_BEHAVIOURS)
 
 
 @dataclass(slots=True)
 class Served:
     client: Client
-    endpoint: FakeEndpoint
-    scripted: Scripted
+    endpoint: FakeModelServer
+    scripted: ScriptedModel
     url: str
     models: Models = field(repr=False)
 
@@ -32,7 +32,7 @@ def ask(text: str = "hello", max_tokens: int = 100) -> Prompt:
 @asynccontextmanager
 async def served(
     kind: str,
-    script: Iterable[Line] = (),
+    script: Iterable[ScriptLine] = (),
     state: FakeServerState | None = None,
     *,
     model: str = "scripted",
@@ -40,9 +40,9 @@ async def served(
     environment: Mapping[str, str] | None = None,
     plan: EndpointPlan | None = None,
 ) -> AsyncGenerator[Served]:
-    scripted = Scripted(script)
-    endpoint = FakeEndpoint(scripted, PROFILES[kind], state)
-    async with serving(endpoint) as url:
+    scripted = ScriptedModel(script)
+    endpoint = FakeModelServer(scripted, SERVER_BEHAVIOURS[kind], state)
+    async with serve_fake(endpoint) as url:
         there = replace(plan or EndpointPlan(""), url=url)
         whole = ModelPlan(endpoint="it", model=model, endpoints={"it": there}, patience_s=patience_s)
         async with Models(whole, environment or {}) as models:

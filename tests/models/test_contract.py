@@ -22,13 +22,13 @@ from retinue.core import (
     Turn,
     Unavailable,
 )
-from retinue.models.scripted import Line, Scripted, calls, says, together
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls, says, together
 from tests.models.served import KINDS, ask, served
 
 pytestmark = pytest.mark.anyio
 
-Opened = AbstractAsyncContextManager[tuple[Model, Scripted]]
-Open = Callable[[Iterable[Line]], Opened]
+Opened = AbstractAsyncContextManager[tuple[Model, ScriptedModel]]
+Open = Callable[[Iterable[ScriptLine]], Opened]
 
 READ = ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 
@@ -38,9 +38,9 @@ def opened(request: pytest.FixtureRequest) -> Open:
     kind: str = request.param
 
     @asynccontextmanager
-    async def open_(script: Iterable[Line]) -> AsyncGenerator[tuple[Model, Scripted]]:
+    async def open_(script: Iterable[ScriptLine]) -> AsyncGenerator[tuple[Model, ScriptedModel]]:
         if kind == "scripted":
-            model = Scripted(script)
+            model = ScriptedModel(script)
             yield model, model
             return
         async with served(kind, script) as here:

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from retinue.core import ContextOverflow, EmptyReply, Prompt, ToolSpec, ToolsUnsupported, Turn, Unavailable
-from retinue.models.fake_profiles import FakeServerState, OverflowShape
-from retinue.models.scripted import calls, says
+from tests.models.fake_server_kinds import FakeServerState, OverflowShape
+from tests.models.scripted_model import calls, says
 from tests.models.served import KINDS, Served, ask, served
 
 pytestmark = pytest.mark.anyio

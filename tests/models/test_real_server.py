@@ -11,10 +11,9 @@ from collections.abc import AsyncGenerator, Iterator
 import anyio
 import pytest
 
-from retinue.core import ContextOverflow, Prompt, Reply, ToolSpec, Turn
+from retinue.core import ContextOverflow, Prompt, Reply, ToolSpec, Turn, as_rows
 from retinue.models import ModelPlan, Models
 from retinue.models.client import Client
-from retinue.models.json_reading import tables
 from tests.models.served import ask
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -54,7 +53,7 @@ def client(models: Models) -> Client:
 
 async def busy_slots(client: Client) -> int:
     """By the server's own word."""
-    return sum(bool(slot.get("is_processing")) for slot in tables(await client.server.line.ask("/slots")))
+    return sum(bool(slot.get("is_processing")) for slot in as_rows(await client.server.line.ask("/slots")))
 
 
 async def test_the_server_is_recognised_with_the_context_of_one_slot(client: Client) -> None:

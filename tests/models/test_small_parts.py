@@ -6,8 +6,8 @@ import pytest
 
 from retinue.core import ConfigInvalid
 from retinue.models import EndpointAddress, display_name
-from retinue.models.names import same_model
-from retinue.models.tokens import MAX_FACTOR, MIN_FACTOR, Calibrated
+from retinue.models.client import MAX_FACTOR, MIN_FACTOR, TokenEstimator
+from retinue.models.server_info import same_model
 from tests.models.served import ask
 
 
@@ -79,7 +79,7 @@ def test_of_a_file_only_its_name_is_shown() -> None:
 
 
 def test_the_estimate_follows_what_the_server_counts() -> None:
-    tokens, prompt = Calibrated(), ask("some words of a prompt " * 100)
+    tokens, prompt = TokenEstimator(), ask("some words of a prompt " * 100)
     truth = round(tokens.estimate(prompt) * 1.4)
     for _ in range(8):
         tokens.learn(prompt, truth)
@@ -89,14 +89,14 @@ def test_the_estimate_follows_what_the_server_counts() -> None:
 def test_no_count_of_a_server_pushes_the_estimate_out_of_bounds() -> None:
     prompt = ask("some words of a prompt " * 100)
     for wrong in (1, 10_000_000):
-        tokens = Calibrated()
+        tokens = TokenEstimator()
         for _ in range(50):
             tokens.learn(prompt, wrong)
         assert MIN_FACTOR <= tokens.factor <= MAX_FACTOR
 
 
 def test_short_prompts_and_counts_of_nothing_teach_nothing() -> None:
-    tokens = Calibrated()
+    tokens = TokenEstimator()
     tokens.learn(ask("hello"), 300)
     tokens.learn(ask("some words of a prompt " * 100), 0)
     assert tokens.factor == 1.0

@@ -9,11 +9,11 @@ import pytest
 from retinue.config import load_settings
 from retinue.core import ConfigInvalid, Unavailable
 from retinue.models import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import OLLAMA, VLLM, FakeServerState
-from retinue.models.scripted import Scripted
 from retinue.service import plan_models
 from retinue.wiring import open_models, redactor
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import OLLAMA, VLLM, FakeServerState
+from tests.models.scripted_model import ScriptedModel
 from tests.models.served import ask
 
 HERE, THERE = "http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1"
@@ -106,9 +106,9 @@ model = "big"
 
 @pytest.mark.anyio
 async def test_settings_lead_each_tier_to_its_server(tmp_path: Path) -> None:
-    small = FakeEndpoint(Scripted(["from small"]), OLLAMA, FakeServerState(model="small"))
-    big = FakeEndpoint(Scripted(["from big"]), VLLM, FakeServerState(model="big"))
-    async with serving(small) as one, serving(big) as other:
+    small = FakeModelServer(ScriptedModel(["from small"]), OLLAMA, FakeServerState(model="small"))
+    big = FakeModelServer(ScriptedModel(["from big"]), VLLM, FakeServerState(model="big"))
+    async with serve_fake(small) as one, serve_fake(big) as other:
         file = tmp_path / "retinue.toml"
         file.write_text(SETTINGS.format(ollama=one, vllm=other))
         settings = load_settings(directory=tmp_path / "x", user=file, environment={}).settings
@@ -136,7 +136,7 @@ def test_the_keys_of_models_are_hidden_from_everything_that_leaves(
 
 @pytest.mark.anyio
 async def test_wiring_opens_the_models_of_the_settings(tmp_path: Path) -> None:
-    async with serving(FakeEndpoint(Scripted(["hi"]), VLLM)) as url:
+    async with serve_fake(FakeModelServer(ScriptedModel(["hi"]), VLLM)) as url:
         loaded = load_settings(directory=tmp_path, environment={"RETINUE_MODELS__ENDPOINT": url})
         async with open_models(loaded) as models:
             assert (await models.named("fast").reply(ask())).text == "hi"

@@ -14,10 +14,9 @@ import pytest
 
 from retinue.core import ConfigInvalid, EmptyReply, ModelFailed, RetinueError, Unavailable
 from retinue.models import EndpointPlan, ModelPlan, Models
-from retinue.models.client import Client, Patience
-from retinue.models.fake_profiles import FakeServerState, Trouble
-from retinue.models.scripted import calls
-from retinue.models.tokens import Calibrated
+from retinue.models.client import Client, Patience, TokenEstimator
+from tests.models.fake_server_kinds import FakeServerState, StreamFault
+from tests.models.scripted_model import calls
 from tests.models.served import KINDS, ask, served
 
 pytestmark = pytest.mark.anyio
@@ -61,7 +60,7 @@ async def answering(
         async with Models(plan, {}) as models:
             client = models.named()
             if patience is not None:
-                client = Client(client.server, None, Calibrated(), patience)
+                client = Client(client.server, None, TokenEstimator(), patience)
             yield client
 
 
@@ -71,7 +70,7 @@ async def answering(
     [("cut", "broke off"), ("garble", "not JSON"), ("error", "the GPU is on fire")],
 )
 async def test_a_reply_that_breaks_in_the_middle_is_a_failure(
-    kind: str, trouble: Trouble, words: str
+    kind: str, trouble: StreamFault, words: str
 ) -> None:
     async with served(kind, ["one two three four", "fine"], FakeServerState(trouble=trouble)) as here:
         with pytest.raises(ModelFailed, match=words):
@@ -81,7 +80,7 @@ async def test_a_reply_that_breaks_in_the_middle_is_a_failure(
 
 
 @pytest.mark.parametrize("trouble", ["no_done", "whole"])
-async def test_a_reply_in_an_unusual_shape_is_understood(trouble: Trouble) -> None:
+async def test_a_reply_in_an_unusual_shape_is_understood(trouble: StreamFault) -> None:
     script = ["one two", calls("f", a=1)]
     async with served("vllm", script, FakeServerState(trouble=trouble)) as here:
         assert (await here.client.reply(ask())).text == "one two"
@@ -90,7 +89,7 @@ async def test_a_reply_in_an_unusual_shape_is_understood(trouble: Trouble) -> No
 
 async def test_a_server_that_falls_silent_within_a_reply_is_given_up() -> None:
     async with served("vllm", ["one two three"], FakeServerState(trouble="stall")) as here:
-        client = Client(here.client.server, "scripted", Calibrated(), Patience(idle_s=0.2))
+        client = Client(here.client.server, "scripted", TokenEstimator(), Patience(idle_s=0.2))
         with pytest.raises(ModelFailed, match="said nothing for"):
             await client.reply(ask())
         with anyio.fail_after(5):
@@ -102,7 +101,7 @@ async def test_a_listener_may_take_longer_than_the_server_may_be_silent() -> Non
         await anyio.sleep(0.6)
 
     async with served("vllm", ["one"]) as here:
-        client = Client(here.client.server, "scripted", Calibrated(), Patience(idle_s=0.5))
+        client = Client(here.client.server, "scripted", TokenEstimator(), Patience(idle_s=0.5))
         assert (await client.reply(ask(), slow)).text == "one"
 
 

@@ -19,9 +19,8 @@ from retinue.core import (
     Turn,
     Unavailable,
 )
-from retinue.models.failures import failure
-from retinue.models.sse import EventReader
-from retinue.models.wire import Assembly, request
+from retinue.models.chat_completions import Assembly, EventReader, request
+from retinue.models.server_errors import failure
 
 Piece = dict[str, object]
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from retinue.core import ModelFailed
-from retinue.models.scripted import FACTS, Line, Scripted, says
 from retinue.research.advice import MOST_SHOWN, SENTENCE_CHARS, Advice, advise
+from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says
 
 pytestmark = pytest.mark.anyio
 
@@ -27,8 +27,8 @@ def said(order: object, *sentences: tuple[str, object]) -> str:
     return json.dumps({"order": order, "explanation": explanation})
 
 
-async def advice(line: Line, finds: Sequence[str] = FINDS) -> Advice:
-    return await advise(Scripted([line]), QUESTION, finds)
+async def advice(line: ScriptLine, finds: Sequence[str] = FINDS) -> Advice:
+    return await advise(ScriptedModel([line]), QUESTION, finds)
 
 
 async def test_the_models_picks_come_first_and_the_rest_keeps_its_order() -> None:
@@ -86,7 +86,7 @@ async def test_plain_words_are_not_taken_for_names() -> None:
         says('{"order": {"2": 1}, "explanation": "yes"}'),
     ],
 )
-async def test_nonsense_is_said_to_be_nonsense(reply: Line) -> None:
+async def test_nonsense_is_said_to_be_nonsense(reply: ScriptLine) -> None:
     with pytest.raises(ModelFailed):
         await advice(reply)
 
@@ -109,8 +109,8 @@ async def test_long_sentences_are_cut() -> None:
 
 async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> None:
     finds = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
-    small = Scripted([said([1])], replace(FACTS, context=2_048))
-    large = Scripted([said([1])], replace(FACTS, context=131_072))
+    small = ScriptedModel([said([1])], replace(FACTS, context=2_048))
+    large = ScriptedModel([said([1])], replace(FACTS, context=131_072))
     await advise(small, QUESTION, finds)
     await advise(large, QUESTION, finds)
     few, many = (len(model.prompts[0].turns[1].text.splitlines()) - 3 for model in (small, large))
@@ -119,11 +119,11 @@ async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> Non
 
 async def test_a_context_too_small_for_the_question_is_said_to_be() -> None:
     with pytest.raises(ModelFailed, match="loaded with 256 tokens"):
-        await advise(Scripted([said([1])], replace(FACTS, context=256)), QUESTION, FINDS)
+        await advise(ScriptedModel([said([1])], replace(FACTS, context=256)), QUESTION, FINDS)
 
 
 async def test_the_system_prompt_never_changes_so_that_the_servers_cache_holds() -> None:
-    model = Scripted([said([1]), said([1])])
+    model = ScriptedModel([said([1]), said([1])])
     await advise(model, QUESTION, FINDS)
     await advise(model, "another question", FINDS[:2])
     first, second = (prompt.turns[0] for prompt in model.prompts)

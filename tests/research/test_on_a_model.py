@@ -12,9 +12,6 @@ import anyio
 import pytest
 
 from retinue.core import BudgetKind, ContextOverflow, RunStatus
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES
-from retinue.models.scripted import Line, Scripted, says
 from retinue.service import (
     ResearchRequest,
     Service,
@@ -24,6 +21,9 @@ from retinue.service import (
     research_codebase,
 )
 from retinue.wiring import build_service, read_settings, recording
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
+from tests.models.scripted_model import ScriptedModel, ScriptLine, says
 
 pytestmark = pytest.mark.anyio
 
@@ -39,10 +39,10 @@ def word(order: list[int], *sentences: str) -> str:
 
 @asynccontextmanager
 async def with_model(
-    project: Path, script: Iterable[Line], **flags: Any
-) -> AsyncGenerator[tuple[Service, Scripted]]:
-    scripted = Scripted(script)
-    async with serving(FakeEndpoint(scripted, PROFILES["llamacpp"])) as url:
+    project: Path, script: Iterable[ScriptLine], **flags: Any
+) -> AsyncGenerator[tuple[Service, ScriptedModel]]:
+    scripted = ScriptedModel(script)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["llamacpp"])) as url:
         loaded = read_settings({"roots": (str(project),), "models.endpoint": url, **flags})
         async with recording(loaded, build_service(loaded)) as service:
             yield service, scripted
@@ -84,7 +84,7 @@ async def test_what_the_search_is_sure_of_stays_first(project: Path) -> None:
     ],
 )
 async def test_nonsense_leaves_the_answer_as_it_was_and_is_told_P8(
-    project: Path, line: Line, why: str
+    project: Path, line: ScriptLine, why: str
 ) -> None:
     before = await without_model(project, VAGUE)
     async with with_model(project, [line]) as (service, _):
@@ -108,7 +108,7 @@ async def test_a_server_that_is_not_there_leaves_a_whole_report_that_says_so_P10
 
 
 async def test_a_slow_model_is_not_waited_for_beyond_its_share_P2(project: Path) -> None:
-    async def never(_: object) -> Line:
+    async def never(_: object) -> ScriptLine:
         await anyio.sleep_forever()
         raise AssertionError
 

@@ -15,12 +15,12 @@ import anyio.to_thread
 import pytest
 
 from retinue.models import EndpointPlan, ModelPlan, TierPlan
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, FakeServerState
-from retinue.models.scripted import Scripted
 from retinue.setup import DoctorCheck
 from retinue.setup.checks import endpoints as module
 from retinue.setup.checks.endpoints import endpoints
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
+from tests.models.scripted_model import ScriptedModel
 
 
 class Models(BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ def endpoint(url: str, seconds: float = 30, model: str = "") -> DoctorCheck:
 async def examined(
     kind: str, state: FakeServerState, plan: ModelPlan, url_of: str = "it"
 ) -> list[DoctorCheck]:
-    async with serving(FakeEndpoint(Scripted([]), PROFILES[kind], state)) as url:
+    async with serve_fake(FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS[kind], state)) as url:
         whole = ModelPlan(endpoint=url_of, model=plan.model, endpoints={url_of: EndpointPlan(url)})
         checks = await anyio.to_thread.run_sync(partial(endpoints, whole, {}, 30))
     return [

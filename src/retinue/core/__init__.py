@@ -73,8 +73,13 @@ if TYPE_CHECKING:
         MAX_JSON_CHARS as MAX_JSON_CHARS,
         NotJson as NotJson,
         any_value as any_value,
+        as_positive_int as as_positive_int,
+        as_rows as as_rows,
+        as_table as as_table,
+        as_text as as_text,
         embedded_values as embedded_values,
         first_value as first_value,
+        json_or_none as json_or_none,
         objects_in as objects_in,
         parse_lenient as parse_lenient,
         parse_lenient_object as parse_lenient_object,
@@ -198,7 +203,8 @@ else:
             "ids": "MessageId OwnerId RunId",
             "json_value": "Json",
             "lenient_json": (
-                "MAX_JSON_CHARS NotJson any_value embedded_values first_value objects_in parse_lenient "
+                "MAX_JSON_CHARS NotJson any_value as_positive_int as_rows as_table as_text "
+                "embedded_values first_value json_or_none objects_in parse_lenient "
                 "parse_lenient_object stated_values unfenced"
             ),
             "message": "NO_ANSWER TAKEN_BACK Message MessageStatus PermissionWanted",

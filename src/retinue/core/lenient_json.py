@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
-from typing import NamedTuple, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
 
 from retinue.core.json_value import Json
 
@@ -177,3 +177,39 @@ def _kind(value: Json) -> str:
     if isinstance(value, list):
         return "a list"
     return "a text" if isinstance(value, str) else "a single value"
+
+
+JsonTable = Mapping[str, Any]
+
+
+def as_table(value: object) -> JsonTable:
+    """Return `value` if it is a JSON object, otherwise an empty one."""
+    return cast("JsonTable", value) if isinstance(value, Mapping) else {}
+
+
+def as_rows(value: object) -> list[JsonTable]:
+    """Return the items of a JSON list as objects; an empty list if `value` is not a list."""
+    return [as_table(row) for row in cast("list[object]", value)] if isinstance(value, list) else []
+
+
+def as_text(value: object) -> str:
+    """Return `value` if it is a string, otherwise an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_number(value: object) -> int:
+    """Return `value` as an integer if it is a number, otherwise 0."""
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def as_positive_int(value: object) -> int | None:
+    """Return `value` if it is an integer above zero, otherwise None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def json_or_none(text: bytes | str) -> object:
+    """Parse strict JSON. Returns None if `text` is not JSON."""
+    try:
+        return json.loads(text if isinstance(text, str) else text.decode())
+    except (ValueError, RecursionError):
+        return None

@@ -1,14 +1,15 @@
 """A model behind an OpenAI-compatible server. Always streams: to cancel a reply is to close its stream.
 
-Knows nothing of what the conversation is about; how servers differ stands in `models/endpoints.py`.
-"""
+Knows nothing of what the conversation is about; how servers differ stands in `models/endpoints.py`."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from retinue.core import (
     EmptyReply,
@@ -19,14 +20,65 @@ from retinue.core import (
     ReplyPiece,
     ToolsUnsupported,
     Unavailable,
+    as_table,
+    estimate_tokens,
+    json_or_none,
 )
-from retinue.models import names, wire
-from retinue.models.failures import is_error, is_loading, overflow
-from retinue.models.json_reading import parse, table
-from retinue.models.line import ConnectionLost, Loading, ServerRefused
-from retinue.models.server import ModelServer, Served
-from retinue.models.sse import DONE, SseEvent, TooLong, reader_for
-from retinue.models.tokens import Calibrated
+from retinue.models import chat_completions, server_info
+from retinue.models.chat_completions import DONE, SseEvent, TooLong, reader_for
+from retinue.models.connection import ConnectionLost, Loading, ServerRefused
+from retinue.models.server_errors import is_error, is_loading, overflow
+from retinue.models.server_info import ModelServer, Served
+
+# MERGED tokens: How many tokens a prompt will have for one model, better with each reply. Knows nothing of servers.
+#
+# Vocabularies differ, and so do the words that a server's template puts around a turn. Each reply tells what
+# the last prompt really took; the estimate follows at half the distance, within bounds that no odd count of
+# a server can push it out of.
+
+PER_TURN = 5
+"""Tokens that a template puts around each turn."""
+MIN_FACTOR, MAX_FACTOR = 0.7, 2.0
+"""Some servers do not count what they had in their cache; to expect too much is the safer error."""
+MIN_TOKENS = 64
+"""Shorter prompts are mostly template and teach nothing."""
+
+
+class TokenEstimator:
+    """Of one model at one endpoint."""
+
+    def __init__(self) -> None:
+        self._factor = 1.0
+
+    @property
+    def factor(self) -> float:
+        return self._factor
+
+    def estimate(self, prompt: Prompt) -> int:
+        return round(plain_estimate(prompt) * self._factor)
+
+    def learn(self, prompt: Prompt, prompt_tokens: int) -> None:
+        """What the server counted for this prompt."""
+        plain = plain_estimate(prompt)
+        if plain < MIN_TOKENS or prompt_tokens <= 0:
+            return
+        seen = min(max(prompt_tokens / plain, MIN_FACTOR), MAX_FACTOR)
+        self._factor += (seen - self._factor) / 2
+
+
+@lru_cache(maxsize=2_048)
+def _tokens_of(text: str) -> int:
+    """Remembered: each step of an agent sends again what the step before it sent."""
+    return estimate_tokens(text)
+
+
+def plain_estimate(prompt: Prompt) -> int:
+    """By the text alone."""
+    texts = [turn.text for turn in prompt.turns]
+    texts += [f"{call.name} {call.arguments}" for turn in prompt.turns for call in turn.calls]
+    texts += [f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}" for tool in prompt.tools]
+    return sum(map(_tokens_of, texts)) + PER_TURN * (len(prompt.turns) + len(prompt.tools))
+
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +105,7 @@ class Client:
     """One model at one server; several may share the server."""
 
     def __init__(
-        self, server: ModelServer, model: str | None, tokens: Calibrated, patience: Patience
+        self, server: ModelServer, model: str | None, tokens: TokenEstimator, patience: Patience
     ) -> None:
         self.server = server
         self._model = model
@@ -70,8 +122,8 @@ class Client:
         if served.kind.cuts_front and served.certain and estimate > served.facts.context:
             raise overflow(self._where, estimate, served.facts.context)
         try:
-            assembly = wire.Assembly(most=prompt.max_tokens * LONGEST_TOKEN)
-            await self._hear(wire.request(prompt, served.wire_name), assembly, on_text)
+            assembly = chat_completions.Assembly(most=prompt.max_tokens * LONGEST_TOKEN)
+            await self._hear(chat_completions.request(prompt, served.wire_name), assembly, on_text)
             reply = assembly.reply(served.wire_name)
         except Unavailable:
             self.server.forget()
@@ -105,7 +157,9 @@ class Client:
         except TimeoutError:
             raise self._silence(begun=False) from None
 
-    async def _hear(self, body: wire.Body, assembly: wire.Assembly, on_text: ReplyPiece | None) -> None:
+    async def _hear(
+        self, body: chat_completions.Body, assembly: chat_completions.Assembly, on_text: ReplyPiece | None
+    ) -> None:
         clock = asyncio.timeout(self._patience.first_s)
         try:
             async with clock:
@@ -120,7 +174,11 @@ class Client:
             raise self._broken_off()
 
     async def _listen(
-        self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: ReplyPiece | None
+        self,
+        body: chat_completions.Body,
+        assembly: chat_completions.Assembly,
+        clock: asyncio.Timeout,
+        on_text: ReplyPiece | None,
     ) -> bool:
         """One request to its end. False if the server asks to come again, as it still loads the model."""
 
@@ -156,13 +214,13 @@ class Client:
             raise self._broken_off() from None
         return True
 
-    def _add(self, event: SseEvent, assembly: wire.Assembly) -> str:
+    def _add(self, event: SseEvent, assembly: chat_completions.Assembly) -> str:
         name, data = event
         if assembly.done or data == DONE:
             assembly.done = True
             return ""
-        parsed = parse(data)
-        piece = table(parsed)
+        parsed = json_or_none(data)
+        piece = as_table(parsed)
         if name == "error" or is_error(piece):
             raise self.server.line.failure(200, data)
         if not isinstance(parsed, dict):
@@ -193,12 +251,12 @@ class Client:
 
     def _identified(self, served: Served, reply: Reply) -> Reply:
         """The reply with the model that gave it, and word of it if that is not the one asked for."""
-        answered = names.display_name(reply.model)
-        other = self._model is not None and not names.same_model(self._model, answered)
+        answered = server_info.display_name(reply.model)
+        other = self._model is not None and not server_info.same_model(self._model, answered)
         if other and (served.facts.model, answered) not in self.server.substitutes:
             self.server.substitutes.add((served.facts.model, answered))
             log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
-        if not names.same_model(served.wire_name, reply.model):
+        if not server_info.same_model(served.wire_name, reply.model):
             self.server.forget()
         return replace(reply, model=answered, substituted=other)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from retinue.models.json_reading import count, table, tables, text
+from retinue.core import as_positive_int, as_rows, as_table, as_text
 
 CAUTIOUS_CONTEXT = 4_096
 CAUTIOUS_SLOTS = 1
@@ -58,32 +58,33 @@ def listed(listing: Json) -> list[Offer]:
     """The list of models alone, which every server has: some of them tell the context there."""
     return [
         Offer(
-            name=text(entry.get("id")),
+            name=as_text(entry.get("id")),
             loaded=True,
-            context=count(table(entry.get("meta")).get("n_ctx")) or count(entry.get("max_model_len")),
+            context=as_positive_int(as_table(entry.get("meta")).get("n_ctx"))
+            or as_positive_int(entry.get("max_model_len")),
         )
-        for entry in tables(listing.get("data"))
-        if text(entry.get("id"))
+        for entry in as_rows(listing.get("data"))
+        if as_text(entry.get("id"))
     ]
 
 
 def _llama_cpp(props: Json, listing: Json) -> list[Offer] | None:
-    settings = table(props.get("default_generation_settings"))
+    settings = as_table(props.get("default_generation_settings"))
     if not settings:
         return None
-    caps = table(props.get("chat_template_caps"))
-    template = text(props.get("chat_template"))
+    caps = as_table(props.get("chat_template_caps"))
+    template = as_text(props.get("chat_template"))
     takes = caps.get("supports_tools", "tools" in template if template else None)
     states = {
-        text(entry.get("id")): text(table(entry.get("status")).get("value")) or "loaded"
-        for entry in tables(listing.get("data"))
+        as_text(entry.get("id")): as_text(as_table(entry.get("status")).get("value")) or "loaded"
+        for entry in as_rows(listing.get("data"))
     }
     return [
         Offer(
             name=offer.name,
             loaded=states[offer.name] == "loaded",  # a router lists what it could load
-            context=offer.context or count(settings.get("n_ctx")),
-            slots=count(props.get("total_slots")),
+            context=offer.context or as_positive_int(settings.get("n_ctx")),
+            slots=as_positive_int(props.get("total_slots")),
             tools=takes if isinstance(takes, bool) else None,
         )
         for offer in listed(listing)
@@ -95,11 +96,11 @@ def _ollama(running: Json, listing: Json) -> list[Offer] | None:
         return None
     loaded = [
         Offer(
-            name=text(entry.get("model")) or text(entry.get("name")),
+            name=as_text(entry.get("model")) or as_text(entry.get("name")),
             loaded=True,
-            context=count(entry.get("context_length")),
+            context=as_positive_int(entry.get("context_length")),
         )
-        for entry in tables(running["models"])
+        for entry in as_rows(running["models"])
     ]
     names = {offer.name for offer in loaded}
     rest = [Offer(name=offer.name, loaded=False) for offer in listed(listing) if offer.name not in names]
@@ -110,26 +111,26 @@ def _lm_studio(native: Json, listing: Json) -> list[Offer] | None:
     if not isinstance(native.get("models"), list):
         return None
     offers: list[Offer] = []
-    for entry in tables(native["models"]):
-        if text(entry.get("type")) == "embedding" or not text(entry.get("key")):
+    for entry in as_rows(native["models"]):
+        if as_text(entry.get("type")) == "embedding" or not as_text(entry.get("key")):
             continue
-        instances = tables(entry.get("loaded_instances"))
+        instances = as_rows(entry.get("loaded_instances"))
         offers += [
             Offer(
-                name=text(instance.get("id")) or text(entry["key"]),
+                name=as_text(instance.get("id")) or as_text(entry["key"]),
                 loaded=True,
-                context=count(table(instance.get("config")).get("context_length")),
-                slots=count(table(instance.get("config")).get("parallel")),
+                context=as_positive_int(as_table(instance.get("config")).get("context_length")),
+                slots=as_positive_int(as_table(instance.get("config")).get("parallel")),
             )
             for instance in instances
         ]
         if not instances:
-            offers.append(Offer(name=text(entry["key"]), loaded=False))
+            offers.append(Offer(name=as_text(entry["key"]), loaded=False))
     return sorted(offers, key=lambda offer: not offer.loaded)
 
 
 def _vllm(_: Json, listing: Json) -> list[Offer] | None:
-    entries = tables(listing.get("data"))
+    entries = as_rows(listing.get("data"))
     return listed(listing) if any(entry.get("owned_by") == "vllm" for entry in entries) else None
 
 
@@ -199,5 +200,5 @@ KINDS = (LLAMA_CPP, OLLAMA, LM_STUDIO, VLLM)
 
 def in_order_of_likelihood(listing: Json) -> list[ServerKind]:
     """Those whom the list of models speaks for first: most servers are known after one more question."""
-    owners = {text(entry.get("owned_by")) for entry in tables(listing.get("data"))}
+    owners = {as_text(entry.get("owned_by")) for entry in as_rows(listing.get("data"))}
     return sorted(KINDS, key=lambda kind: kind.owner not in owners)

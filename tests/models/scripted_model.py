@@ -30,7 +30,7 @@ from retinue.core import (
 NAME = "scripted"
 FACTS = ModelFacts(endpoint=NAME, kind="unknown", model=NAME, context=32_768, slots=1, tools=True)
 
-Line: TypeAlias = "str | Reply | Exception | Callable[[Prompt], Line | Awaitable[Line]]"
+ScriptLine: TypeAlias = "str | Reply | Exception | Callable[[Prompt], ScriptLine | Awaitable[ScriptLine]]"
 """What to say, what to raise, or a function that is shown the prompt and decides."""
 
 
@@ -49,10 +49,10 @@ def together(*tool_calls: ToolCall, text: str = "") -> Reply:
     return Reply(text=text, calls=tool_calls, finish="tool_calls", model=NAME)
 
 
-class Scripted:
+class ScriptedModel:
     """Takes a line of the script for each request; a script may be endless."""
 
-    def __init__(self, script: Iterable[Line], facts: ModelFacts = FACTS) -> None:
+    def __init__(self, script: Iterable[ScriptLine], facts: ModelFacts = FACTS) -> None:
         self._lines = iter(script)
         self._facts = facts
         self.prompts: list[Prompt] = []

@@ -12,12 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from retinue.core import ConfigInvalid, Endpoint, RetinueError, Unavailable
-from retinue.models.address import EndpointAddress
+from retinue.models.endpoint_address import EndpointAddress
 
 if TYPE_CHECKING:
-    from retinue.models.client import Client
-    from retinue.models.server import ModelServer
-    from retinue.models.tokens import Calibrated
+    from retinue.models.client import Client, TokenEstimator
+    from retinue.models.server_info import ModelServer
 
 SURVEY_S = 2.0
 """For asking a server how many requests it serves: a run must not wait longer to be recorded."""
@@ -102,7 +101,7 @@ class Models:
         self.plan = plan
         self._environment = environment
         self._servers: dict[EndpointPlan, ModelServer] = {}
-        self._tokens: dict[tuple[str, str | None], Calibrated] = {}
+        self._tokens: dict[tuple[str, str | None], TokenEstimator] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -120,12 +119,11 @@ class Models:
         Raises `Unavailable` if none is configured, `ConfigInvalid` if what is configured cannot be.
         """
         # Imported here because most commands start without a model, and httpx2 takes a seventh of a second.
-        from retinue.models.client import Client, Patience
-        from retinue.models.tokens import Calibrated
+        from retinue.models.client import Client, Patience, TokenEstimator
 
         endpoint, model = self.plan.choose(name)
         server = self._server(endpoint)
-        tokens = self._tokens.setdefault((server.line.address.key, model), Calibrated())
+        tokens = self._tokens.setdefault((server.line.address.key, model), TokenEstimator())
         return Client(server, model, tokens, Patience(first_s=self.plan.patience_s))
 
     def endpoint(self, name: str = "default") -> Endpoint:
@@ -141,8 +139,8 @@ class Models:
             await self.named(name).facts()
 
     def _server(self, endpoint: EndpointPlan) -> ModelServer:
-        from retinue.models.line import ServerConnection
-        from retinue.models.server import ModelServer
+        from retinue.models.connection import ServerConnection
+        from retinue.models.server_info import ModelServer
 
         if endpoint not in self._servers:
             line = ServerConnection(

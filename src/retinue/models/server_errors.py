@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 
-from retinue.core import ContextOverflow, ModelFailed, RetinueError, ToolsUnsupported, Unavailable
-from retinue.models.endpoints import KINDS
-from retinue.models.json_reading import count, parse, table, text
+from retinue.core import (
+    ContextOverflow,
+    ModelFailed,
+    RetinueError,
+    ToolsUnsupported,
+    Unavailable,
+    as_positive_int,
+    as_table,
+    as_text,
+    json_or_none,
+)
+from retinue.models.server_kinds import KINDS
 
 MAX_WORDS = 300
 
@@ -21,40 +30,40 @@ def said(answer: object) -> str:
     """The server's words, out of any of the shapes that errors come in."""
     if isinstance(answer, str):
         return answer
-    body = table(answer)
+    body = as_table(answer)
     error = body.get("error")
     if isinstance(error, str):
         return error
-    for place in (table(error), body):
+    for place in (as_table(error), body):
         for key in ("message", "detail", "title"):
-            if words := text(place.get(key)):
+            if words := as_text(place.get(key)):
                 return words
     return ""
 
 
 def is_error(answer: object) -> bool:
     """Whether a body says that something went wrong, whatever its status."""
-    body = table(answer)
+    body = as_table(answer)
     return bool(body.get("error")) or body.get("object") == "error"
 
 
 def is_loading(status: int, body: bytes) -> bool:
     """Whether the server asks to come again when the model is loaded."""
-    return status == 503 and bool(_LOADING.search(said(parse(body))))
+    return status == 503 and bool(_LOADING.search(said(json_or_none(body))))
 
 
 def failure(where: str, status: int, body: bytes, secret: str = "") -> RetinueError:
     """The error for a refusal. `secret` is taken out of what the server said: some repeat the key."""
-    answer = parse(body)
-    error = table(table(answer).get("error"))
+    answer = json_or_none(body)
+    error = as_table(as_table(answer).get("error"))
     words = said(answer) or body[:MAX_WORDS].decode("utf-8", "replace")
-    whole = f"{words} {text(error.get('type'))} {text(error.get('code'))}"
+    whole = f"{words} {as_text(error.get('type'))} {as_text(error.get('code'))}"
     told = _one_line(words.replace(secret, "[key]") if secret else words)
     for pattern in _OVERFLOW:
         if found := pattern.search(whole):
             counts = found.groupdict()
-            prompt = count(error.get("n_prompt_tokens")) or int(counts.get("prompt") or 0)
-            context = count(error.get("n_ctx")) or int(counts.get("context") or 0)
+            prompt = as_positive_int(error.get("n_prompt_tokens")) or int(counts.get("prompt") or 0)
+            context = as_positive_int(error.get("n_ctx")) or int(counts.get("context") or 0)
             return overflow(where, prompt or None, context or None)
     if _NO_TOOLS.search(whole):
         return ToolsUnsupported(

@@ -1,17 +1,39 @@
 """What is known of one server: its kind, and what it has loaded. Asked when needed, forgotten when doubtful.
 
-Knows nothing of conversations.
-"""
+Knows nothing of conversations."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from retinue.core import ModelFacts, Unavailable
-from retinue.models import names
-from retinue.models.endpoints import CAUTIOUS_CONTEXT, UNKNOWN, Offer, ServerKind, in_order_of_likelihood
-from retinue.models.json_reading import table
-from retinue.models.line import ServerConnection
+from retinue.core import ModelFacts, Unavailable, as_table
+from retinue.models.connection import ServerConnection
+from retinue.models.server_kinds import CAUTIOUS_CONTEXT, UNKNOWN, Offer, ServerKind, in_order_of_likelihood
+
+# MERGED names: Names of models: what is shown of one, and whether two mean the same. Knows nothing of servers.
+
+_FILE = re.compile(r"^(?:/|[A-Za-z]:[\\/]|\\\\)")
+_INSTANCE = re.compile(r":(?:latest|\d+)$")
+MAX_LENGTH = 200
+
+
+def display_name(name: str) -> str:
+    """As it may be told to others: llama.cpp names a model by the path of its file."""
+    if _FILE.match(name):
+        name = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
+    return "".join(char for char in name if char.isprintable())[:MAX_LENGTH]
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether they name the same model: servers add an owner, a file's ending, `:latest` or an instance."""
+    return _core(one) == _core(other)
+
+
+def _core(name: str) -> str:
+    last = re.split(r"[\\/]", name.strip().lower())[-1]
+    return _INSTANCE.sub("", last.removesuffix(".gguf"))
+
 
 MAX_NAMES = 5
 
@@ -22,14 +44,14 @@ class Survey:
     offers: tuple[Offer, ...]
 
     def has(self, wanted: str) -> bool:
-        return any(names.same_model(offer.name, wanted) for offer in self.offers)
+        return any(same_model(offer.name, wanted) for offer in self.offers)
 
     def find(self, wanted: str | None) -> Offer:
         """The model that a name means; without one, what is loaded."""
         if wanted is None:
             return self._only()
         exact = [offer for offer in self.offers if offer.name == wanted]
-        alike = [offer for offer in self.offers if names.same_model(offer.name, wanted)]
+        alike = [offer for offer in self.offers if same_model(offer.name, wanted)]
         loaded = [offer for offer in self.offers if offer.loaded]
         if exact or alike:
             return max(exact or alike, key=lambda offer: offer.loaded)
@@ -45,7 +67,7 @@ class Survey:
             return self.offers[0]
         hint = "load or download a model there"
         if self.offers:
-            some = ", ".join(names.display_name(offer.name) for offer in self.offers[:MAX_NAMES])
+            some = ", ".join(display_name(offer.name) for offer in self.offers[:MAX_NAMES])
             hint = f"load one, or name one in `models.model`: {some}"
         raise Unavailable("no model is loaded there and none is named", hint=hint)
 
@@ -107,7 +129,7 @@ class ModelServer:
         facts = ModelFacts(
             endpoint=self.line.address.key,
             kind=kind.name,
-            model=names.display_name(wanted or offer.name),
+            model=display_name(wanted or offer.name),
             context=told or CAUTIOUS_CONTEXT,
             slots=self._slots or offer.slots or slots,
             tools=tools,
@@ -119,9 +141,9 @@ class ModelServer:
 
     async def survey(self) -> Survey:
         """Ask the server anew what it is and what it has."""
-        listing = table(await self.line.ask("/v1/models"))
+        listing = as_table(await self.line.ask("/v1/models"))
         for kind in in_order_of_likelihood(listing):
-            native = table(await self.line.ask(kind.native)) if kind.native else {}
+            native = as_table(await self.line.ask(kind.native)) if kind.native else {}
             offers = kind.read(native, listing)
             if offers is not None:
                 return Survey(kind, tuple(offers))
@@ -137,5 +159,5 @@ class ModelServer:
             return False
         if kind.show is None:
             return offer.tools is not False
-        capabilities = table(await self.line.ask(kind.show, {"model": offer.name})).get("capabilities")
+        capabilities = as_table(await self.line.ask(kind.show, {"model": offer.name})).get("capabilities")
         return not isinstance(capabilities, list) or "tools" in capabilities

@@ -13,10 +13,9 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
-from retinue.core import ConfigInvalid, Json, ModelFailed, RetinueError, Unavailable
-from retinue.models.address import EndpointAddress
-from retinue.models.failures import failure, is_loading
-from retinue.models.json_reading import parse
+from retinue.core import ConfigInvalid, Json, ModelFailed, RetinueError, Unavailable, json_or_none
+from retinue.models.endpoint_address import EndpointAddress
+from retinue.models.server_errors import failure, is_loading
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 2.0
@@ -92,7 +91,7 @@ class ServerConnection:
             raise self.gone(error) from None
         except httpx2.HTTPError:
             return None
-        return parse(whole) if response.status_code == 200 else None
+        return json_or_none(whole) if response.status_code == 200 else None
 
     @asynccontextmanager
     async def stream(self, path: str, body: Json) -> AsyncGenerator[httpx2.Response]:

@@ -1,17 +1,17 @@
 """A server for a model of ours that looks like LM Studio, Ollama, llama.cpp or vLLM, faults and all.
 
 An ASGI app: `async with serving(FakeEndpoint(model, OLLAMA)) as url` has it answer on a port of this machine.
-Knows nothing of our client. For tests, and for trying agents without a server.
-"""
+Knows nothing of our client. For tests, and for trying agents without a server."""
 
 from __future__ import annotations
 
 import json
+import re
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import anyio
 
@@ -23,33 +23,154 @@ from retinue.core import (
     Prompt,
     Reply,
     RetinueError,
+    ToolCall,
+    ToolSpec,
     ToolsUnsupported,
+    Turn,
+    TurnRole,
     Unavailable,
+    as_rows,
+    as_table,
+    as_text,
     estimate_tokens,
 )
-from retinue.models.fake_profiles import FakeAnswer, FakeServerState, ServerBehaviour, needs_jinja, refusal
-from retinue.models.fake_wire import (
-    Receive,
-    Send,
-    body_of,
-    deltas_of,
-    message_of,
-    prompt_of,
-    prompt_size,
-    send_answer,
-    send_event,
-    start,
-    usage_of,
-    without_front,
-)
-from retinue.models.json_reading import table, text
+from tests.models.fake_server_kinds import FakeAnswer, FakeServerState, ServerBehaviour, needs_jinja, refusal
+
+# MERGED fake_wire: What the fake endpoint reads from a request and writes into a response. Knows nothing of when to.
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+def prompt_of(body: dict[str, object]) -> Prompt:
+    """The prompt that a request carries."""
+    roles: dict[str, TurnRole] = {"system": "system", "assistant": "assistant", "tool": "tool"}
+    turns = [
+        Turn(
+            roles.get(as_text(message.get("role")), "user"),
+            as_text(message.get("content")),
+            tuple(_call_of(call) for call in as_rows(message.get("tool_calls"))),
+            as_text(message.get("tool_call_id")) or None,
+        )
+        for message in as_rows(body.get("messages"))
+    ]
+    functions = [as_table(tool.get("function")) for tool in as_rows(body.get("tools"))]
+    wanted = as_table(as_table(body.get("response_format")).get("json_schema")).get("schema")
+    limit = body.get("max_tokens")
+    return Prompt(
+        turns=tuple(turns),
+        tools=tuple(
+            ToolSpec(
+                as_text(each.get("name")), as_text(each.get("description")), _json(each.get("parameters"))
+            )
+            for each in functions
+        ),
+        schema=_json(wanted) if wanted is not None else None,
+        max_tokens=limit if isinstance(limit, int) else 1_000_000,
+    )
+
+
+def prompt_size(prompt: Prompt) -> int:
+    """In tokens, by the same estimate as everything here."""
+    tools = json.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in prompt.tools])
+    return sum(estimate_tokens(turn.text) for turn in prompt.turns) + estimate_tokens(tools)
+
+
+def without_front(prompt: Prompt, context: int) -> Prompt:
+    """As Ollama cuts it: the oldest turns go, and the front of the last one if it alone is too long."""
+    turns = list(prompt.turns)
+    while len(turns) > 1 and prompt_size(replace(prompt, turns=tuple(turns))) > context:
+        del turns[0]
+    size = prompt_size(replace(prompt, turns=tuple(turns)))
+    if size > context:
+        last = turns[0]
+        turns = [replace(last, text=last.text[len(last.text) * (size - context) // size :])]
+    return replace(prompt, turns=tuple(turns))
+
+
+def _json(value: object) -> dict[str, Json]:
+    parsed: dict[str, Json] = json.loads(json.dumps(value or {}))
+    return parsed
+
+
+def _call_of(call: dict[str, object]) -> ToolCall:
+    function = as_table(call.get("function"))
+    return ToolCall(
+        as_text(call.get("id")), as_text(function.get("name")), as_text(function.get("arguments"))
+    )
+
+
+def _call_json(call: ToolCall, index: int) -> Json:
+    function: Json = {"name": call.name, "arguments": call.arguments}
+    return {"index": index, "id": call.id, "type": "function", "function": function}
+
+
+def usage_of(reply: Reply) -> Json:
+    usage: dict[str, Json] = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.reply_tokens}
+    if reply.cached_tokens is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": reply.cached_tokens}
+    return usage
+
+
+def _split(words: str) -> list[str]:
+    return re.findall(r"\s*\S+\s*", words) or ([words] if words else [])
+
+
+async def body_of(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    more = True
+    while more:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        more = bool(message.get("more_body"))
+    return b"".join(parts)
+
+
+async def start(send: Send, status: int, kind: str) -> None:
+    headers = [(b"content-type", kind.encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+async def send_answer(send: Send, answer: FakeAnswer) -> None:
+    await start(send, answer.status, "application/json")
+    await send({"type": "http.response.body", "body": json.dumps(answer.body).encode()})
+
+
+async def send_event(send: Send, data: Json) -> None:
+    body = b"data: " + json.dumps(data).encode() + b"\n\n"
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def message_of(reply: Reply, profile: ServerBehaviour) -> dict[str, Json]:
+    message: dict[str, Json] = {"role": "assistant", "content": reply.text}
+    if reply.reasoning:
+        message[profile.reasoning] = reply.reasoning
+    if reply.calls:
+        message["tool_calls"] = [_call_json(call, place) for place, call in enumerate(reply.calls)]
+    return message
+
+
+def deltas_of(reply: Reply, profile: ServerBehaviour) -> Iterator[dict[str, Json]]:
+    yield {"role": "assistant", "content": None if profile.kind == "llamacpp" else ""}
+    for piece in _split(reply.reasoning):
+        yield {profile.reasoning: piece}
+    for piece in _split(reply.text):
+        yield {"content": piece}
+    for place, call in enumerate(reply.calls):
+        if profile.whole_calls:
+            yield {"tool_calls": [_call_json(call, 0)]}
+            continue
+        yield {"tool_calls": [_call_json(replace(call, arguments=""), place)]}
+        for piece in _split(call.arguments):
+            yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
 
 
 class _CutOff(Exception):
     """Ends a response where it stands."""
 
 
-class FakeEndpoint:
+class FakeModelServer:
     def __init__(self, model: Model, profile: ServerBehaviour, state: FakeServerState | None = None) -> None:
         self.model = model
         self.profile = profile
@@ -64,7 +185,7 @@ class FakeEndpoint:
         self.most_busy = 0
         self._changed = anyio.Event()
 
-    async def until(self, holds: Callable[[FakeEndpoint], bool]) -> None:
+    async def until(self, holds: Callable[[FakeModelServer], bool]) -> None:
         """Wait for the server to be in some state."""
         while not holds(self):
             await self._changed.wait()
@@ -78,7 +199,7 @@ class FakeEndpoint:
         if self.state.key and given != f"Bearer {self.state.key}":
             await send_answer(send, refusal(401, f"Incorrect API key provided: {given}"))
         elif path == "/v1/chat/completions":
-            await self._until_gone(receive, send, table(json.loads(body)))
+            await self._until_gone(receive, send, as_table(json.loads(body)))
         elif path == "/v1/models":
             await send_answer(send, self._listing())
         else:
@@ -128,13 +249,13 @@ class FakeEndpoint:
 
     def _refused(self, body: dict[str, object]) -> FakeAnswer | None:
         profile, state = self.profile, self.state
-        wanted = text(body.get("model"))
+        wanted = as_text(body.get("model"))
         if not state.loaded and profile.busy_while_loading and not self.load.is_set():
             return refusal(503, "Loading model")
         missing = wanted != state.model or not (state.loaded or state.jit)
         if profile.no_model is not None and missing:
             return profile.no_model(wanted)
-        if profile.refuses_json_object and table(body.get("response_format")).get("type") == "json_object":
+        if profile.refuses_json_object and as_table(body.get("response_format")).get("type") == "json_object":
             return FakeAnswer(400, {"error": "'response_format.type' must be 'json_schema' or 'text'"})
         if profile.refuses_chosen_tool and isinstance(body.get("tool_choice"), dict):
             return FakeAnswer(400, {"error": "Invalid tool_choice type: 'object'"})
@@ -216,7 +337,7 @@ class FakeEndpoint:
             await send_event(send, {**frame, "choices": [choice]})
         finish = reply.finish if reply is not None else "stop"
         await send_event(send, {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-        if reply is not None and table(body.get("stream_options")).get("include_usage"):
+        if reply is not None and as_table(body.get("stream_options")).get("include_usage"):
             await send_event(send, {**frame, "choices": [], "usage": usage_of(reply)})
         if self.state.trouble != "no_done":
             await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": True})
@@ -248,7 +369,7 @@ class FakeEndpoint:
 
 
 @asynccontextmanager
-async def serving(app: FakeEndpoint) -> AsyncGenerator[str]:
+async def serve_fake(app: FakeModelServer) -> AsyncGenerator[str]:
     """Its URL, while the block runs."""
     import uvicorn  # imported here because only this needs it
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from retinue.core import ContextOverflow, EmptyReply, Model, ModelFailed, Prompt, ToolCall, Turn
-from retinue.models.scripted import Scripted, calls, says, together
+from tests.models.scripted_model import ScriptedModel, calls, says, together
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ def prompt(text: str = "hello") -> Prompt:
 
 
 async def test_lines_are_said_in_order_and_prompts_are_remembered() -> None:
-    model = Scripted(["one", says("two", reasoning="hm"), lambda asked: f"echo {asked.turns[0].text}"])
+    model = ScriptedModel(["one", says("two", reasoning="hm"), lambda asked: f"echo {asked.turns[0].text}"])
     replies = [await model.reply(prompt(text)) for text in "abc"]
     assert [reply.text for reply in replies] == ["one", "two", "echo c"]
     assert [asked.turns[0].text for asked in model.prompts] == ["a", "b", "c"]
@@ -26,11 +26,11 @@ async def test_lines_are_said_in_order_and_prompts_are_remembered() -> None:
 
 async def test_a_script_that_ended_is_a_failure_not_a_hang() -> None:
     with pytest.raises(ModelFailed, match="no more replies"):
-        await Scripted([]).reply(prompt())
+        await ScriptedModel([]).reply(prompt())
 
 
 async def test_errors_are_raised_and_the_script_goes_on() -> None:
-    model = Scripted([ContextOverflow("too long"), "fine"])
+    model = ScriptedModel([ContextOverflow("too long"), "fine"])
     with pytest.raises(ContextOverflow):
         await model.reply(prompt())
     assert (await model.reply(prompt())).text == "fine"
@@ -38,12 +38,12 @@ async def test_errors_are_raised_and_the_script_goes_on() -> None:
 
 async def test_nothing_said_is_an_empty_reply() -> None:
     with pytest.raises(EmptyReply):
-        await Scripted([""]).reply(prompt())
+        await ScriptedModel([""]).reply(prompt())
 
 
 async def test_every_call_has_an_id_of_its_own() -> None:
     twice = together(ToolCall("", "a", "{}"), ToolCall("", "b", "{}"))
-    model = Scripted([twice, calls("a", path="x")])
+    model = ScriptedModel([twice, calls("a", path="x")])
     ids = [call.id for _ in range(2) for call in (await model.reply(prompt())).calls]
     assert len(set(ids)) == 3 and all(ids)
 
@@ -54,12 +54,12 @@ async def test_the_text_is_streamed_before_the_reply_is_there() -> None:
     async def hear(piece: str) -> None:
         heard.append(piece)
 
-    await Scripted(["hello"]).reply(prompt(), hear)
+    await ScriptedModel(["hello"]).reply(prompt(), hear)
     assert "".join(heard) == "hello"
 
 
 async def test_a_longer_prompt_counts_more_tokens() -> None:
-    model: Model = Scripted(itertools.repeat("yes"))
+    model: Model = ScriptedModel(itertools.repeat("yes"))
     short, long = [(await model.reply(prompt(text))).prompt_tokens for text in ("a word", "a word " * 50)]
     assert short and long and long > 20 * short
 
@@ -69,7 +69,7 @@ async def test_cancelling_a_request_ends_it_and_is_seen() -> None:
         await anyio.sleep_forever()
         return ""
 
-    model = Scripted([never])
+    model = ScriptedModel([never])
     with anyio.move_on_after(0.01) as scope:
         await model.reply(prompt())
     assert scope.cancelled_caught

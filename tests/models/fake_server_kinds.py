@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from retinue.core import Json
 
 OverflowShape = Literal["400", "error", "empty"]
-Trouble = Literal["stall", "cut", "garble", "error", "no_done", "whole"]
+StreamFault = Literal["stall", "cut", "garble", "error", "no_done", "whole"]
 """In the middle of a reply: say no more, close, send what is no JSON, send an error. Or leave out the last
 event, or send the reply in one piece although a stream was asked for."""
 
@@ -41,7 +41,7 @@ class FakeServerState:
     key: str = ""
     overflow: OverflowShape = "400"
     """Which of LM Studio's ways to refuse what is too long."""
-    trouble: Trouble | None = None
+    trouble: StreamFault | None = None
     answers_as: str | None = None
     """Another model's name, which the replies then bear."""
     calls_as_text: bool = False
@@ -217,4 +217,4 @@ VLLM = ServerBehaviour(
     no_model=lambda name: _error(404, f"The model `{name}` does not exist.", type="NotFoundError", code=404),
     unknown_path=FakeAnswer(404, {"detail": "Not Found"}),
 )
-PROFILES = {profile.kind: profile for profile in (LM_STUDIO, OLLAMA, LLAMA_CPP, VLLM)}
+SERVER_BEHAVIOURS = {profile.kind: profile for profile in (LM_STUDIO, OLLAMA, LLAMA_CPP, VLLM)}
