@@ -9,11 +9,17 @@ from hypothesis import given, strategies as st
 
 from retinue.core import Agent, Budget, McpServer, Permissions
 from retinue.definitions import AgentDefinition
-from retinue.definitions.agents import read_definition
-from retinue.definitions.definition import Origin
-from retinue.definitions.fields import BY_KEY
-from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, AgentFormat
-from retinue.definitions.profiles import BUILT_IN, READING
+from retinue.definitions.agent_fields import FIELDS_BY_KEY
+from retinue.definitions.agent_files import FileOrigin, read_definition
+from retinue.definitions.definition_files import (
+    CLAUDE,
+    FOLDER_PER_AGENT,
+    NATIVE,
+    OPENCODE,
+    SMALLCODE,
+    AgentFormat,
+)
+from retinue.definitions.profiles import BUILTIN_PROFILES, DEFAULT_LOCAL_TOOLS
 
 SEED_001 = """
 name: web-search
@@ -34,19 +40,19 @@ mcp_servers:
 
 
 def read(
-    header: str, body: str = "Do it.", form: AgentFormat = OURS, name: str = "file-name"
+    header: str, body: str = "Do it.", form: AgentFormat = NATIVE, name: str = "file-name"
 ) -> AgentDefinition:
     text = f"---\n{header.strip()}\n---\n{body}"
-    return read_definition(text.encode(), Origin(name, "a.md", form, "project"))
+    return read_definition(text.encode(), FileOrigin(name, "a.md", form, "project"))
 
 
-def agent(header: str, form: AgentFormat = OURS) -> Agent:
+def agent(header: str, form: AgentFormat = NATIVE) -> Agent:
     found = read(header, form=form)
     assert found.agent is not None, found.problems
     return found.agent
 
 
-def errors(header: str, form: AgentFormat = OURS) -> list[tuple[int, str]]:
+def errors(header: str, form: AgentFormat = NATIVE) -> list[tuple[int, str]]:
     return [(each.line, str(each)) for each in read(header, form=form).problems if each.fatal]
 
 
@@ -55,7 +61,7 @@ def warnings(header: str, form: AgentFormat) -> list[str]:
 
 
 def test_file_of_the_first_design_means_what_it_says() -> None:
-    found = read(SEED_001, form=FOLDERS)
+    found = read(SEED_001, form=FOLDER_PER_AGENT)
     assert found.agent == Agent(
         name="web-search",
         description="Searches the web and returns summarized results",
@@ -204,15 +210,15 @@ def test_all_mistakes_within_one_key_are_told(header: str, lines: list[int]) -> 
     ("header", "form", "says"),
     [
         ("tools: Read, Serch", SMALLCODE, ["there is no tool 'Serch'; did you mean search?"]),
-        ("tools: Read, Bash", OURS, ["Bash: agents of the executor local cannot do this; left out"]),
-        ("disallowed_tools: Bash", OURS, []),
-        ("tools: Read, mcp__web__get", OURS, ["mcp__web__get: there is no server 'web' here; name it in"]),
-        ("tools: mcp__wbe__get\nmcp_servers: [{name: web, url: u}]", OURS, ["did you mean web?"]),
-        ("tools: mcp__web__get, mcp__web__*\nmcp_servers: [{name: web, url: u}]", OURS, []),
-        ("tools: 'read_file, GREP, Glob, LS, outline, ask_parent'", OURS, []),
+        ("tools: Read, Bash", NATIVE, ["Bash: agents of the executor local cannot do this; left out"]),
+        ("disallowed_tools: Bash", NATIVE, []),
+        ("tools: Read, mcp__web__get", NATIVE, ["mcp__web__get: there is no server 'web' here; name it in"]),
+        ("tools: mcp__wbe__get\nmcp_servers: [{name: web, url: u}]", NATIVE, ["did you mean web?"]),
+        ("tools: mcp__web__get, mcp__web__*\nmcp_servers: [{name: web, url: u}]", NATIVE, []),
+        ("tools: 'read_file, GREP, Glob, LS, outline, ask_parent'", NATIVE, []),
         ("tools: Raed, Bash(git:*), mcp__other__tool, LSP, Monitor", CLAUDE, ["did you mean Read?"]),
         ("tools: {write: false, wrtie: false}", OPENCODE, ["opencode may have no tool 'wrtie'"]),
-        ("executor: gemini\ntools: read_many_files, replace, google_web_search, save_memory", OURS, []),
+        ("executor: gemini\ntools: read_many_files, replace, google_web_search, save_memory", NATIVE, []),
     ],
 )
 def test_doubtful_tool_is_told_where_the_list_of_tools_is_not_ours(
@@ -228,8 +234,8 @@ def test_doubtful_tool_is_told_where_the_list_of_tools_is_not_ours(
 def test_unknown_key_breaks_a_file_of_ours_and_is_only_noted_in_another_programs() -> None:
     """A misspelt restriction of ours must not vanish (P7); what only Claude Code knows may."""
     header = "description: d\nallowed_caller: [main]"
-    assert errors(header, OURS)
-    assert errors(header, FOLDERS)
+    assert errors(header, NATIVE)
+    assert errors(header, FOLDER_PER_AGENT)
     for form in (CLAUDE, OPENCODE, SMALLCODE):
         assert not errors(header, form)
         assert warnings(header, form) == ["there is no key 'allowed_caller'; did you mean allowed_callers?"]
@@ -319,7 +325,7 @@ def test_what_is_no_subagent_is_left_out_and_not_an_error(line: str) -> None:
 
 
 def test_profile_is_the_most_that_tools_can_grant() -> None:
-    assert agent("description: d\nprofile: writer\nexecutor: codex").tools == BUILT_IN["writer"].tools
+    assert agent("description: d\nprofile: writer\nexecutor: codex").tools == BUILTIN_PROFILES["writer"].tools
     narrowed = read(
         "executor: claude\ndescription: d\nprofile: read-only\n"
         "tools: [Read, Bash, read_file, mcp__cclsp__get_hover]"
@@ -344,16 +350,16 @@ def test_full_access_is_everything_the_executor_has_less_the_denials(line: str) 
 def test_local_agent_that_names_no_tools_may_only_read() -> None:
     found = read("description: d")
     assert found.agent is not None
-    assert found.agent.tools == READING
+    assert found.agent.tools == DEFAULT_LOCAL_TOOLS
     assert found.origins["tools"] == "default of the executor local"
     assert agent("description: d\ndisallowed_tools: [Grep]").tools == tuple(
-        tool for tool in READING if tool != "Grep"
+        tool for tool in DEFAULT_LOCAL_TOOLS if tool != "Grep"
     )
 
 
 def test_users_choice_of_executor_counts_for_files_that_name_none() -> None:
     text = b"---\ndescription: d\n---\n"
-    chosen = Origin("a", "a.md", CLAUDE, "project", executor="local")
+    chosen = FileOrigin("a", "a.md", CLAUDE, "project", executor="local")
     found = read_definition(text, chosen)
     assert found.agent is not None
     assert found.agent.executor == "local"
@@ -363,7 +369,7 @@ def test_users_choice_of_executor_counts_for_files_that_name_none() -> None:
     assert named.agent.executor == "codex"
 
 
-KEYS = st.sampled_from([*BY_KEY, "color", "nonsense", "mcpServers", "on"])
+KEYS = st.sampled_from([*FIELDS_BY_KEY, "color", "nonsense", "mcpServers", "on"])
 VALUES = st.one_of(
     st.sampled_from(
         ["1", "-1", "true", "~", "[]", "{}", "[[1]]", "[{a: b}]", "{a: [b]}", "{'*': false}", "1e999999999"]
@@ -376,9 +382,9 @@ HEADERS = st.lists(st.tuples(KEYS, VALUES), max_size=6).map(
 )
 
 
-@given(HEADERS | st.binary(max_size=60), st.sampled_from([OURS, FOLDERS, CLAUDE, OPENCODE]))
+@given(HEADERS | st.binary(max_size=60), st.sampled_from([NATIVE, FOLDER_PER_AGENT, CLAUDE, OPENCODE]))
 def test_whatever_a_file_holds_it_becomes_an_agent_or_an_error(header: bytes, form: AgentFormat) -> None:
-    origin = Origin("file-name", "a.md", form, "project", executor="command")
+    origin = FileOrigin("file-name", "a.md", form, "project", executor="command")
     found = read_definition(b"---\ndescription: d\n" + header + b"\n---\nbody", origin)
     assert (found.agent is None) == (found.error is not None)
 

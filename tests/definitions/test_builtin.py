@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from retinue.core import Agent, estimate_tokens
-from retinue.definitions import AgentSources, Catalog
-from retinue.definitions.profiles import BUILT_IN
+from retinue.definitions import AgentCatalog, AgentSources
+from retinue.definitions.profiles import BUILTIN_PROFILES
 
-FOUND = Catalog(AgentSources()).agents()
+FOUND = AgentCatalog(AgentSources()).agents()
 TEMPLATES = {"researcher", "writer", "validator", "parallel-executor"}
 ROLES = {"locator", "analyzer", "pattern-finder", "thoughts-locator", "thoughts-analyzer"}
 MOST_LETTERS = 1_600
@@ -38,7 +38,7 @@ def test_built_in_agent_is_right_and_small(name: str) -> None:
 
 def test_profiles_hold_the_tools_of_the_design() -> None:
     lookups = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
-    assert {name: profile.tools for name, profile in BUILT_IN.items()} == {
+    assert {name: profile.tools for name, profile in BUILTIN_PROFILES.items()} == {
         "read-only": ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in lookups)),
         "research": ("Read", "Grep", "Glob", "WebFetch", "WebSearch", "mcp__cclsp__*", "mcp__context7__*"),
         "writer": ("Read", "Write", "Edit", "Bash", "Grep", "Glob", "mcp__cclsp__*"),
@@ -55,8 +55,8 @@ def test_validator_can_run_commands_and_change_nothing() -> None:
 def test_built_in_agents_are_read_without_yamls_library() -> None:
     """Every server start reads them: the library would cost more than all of them together."""
     code = (
-        "import sys\nfrom retinue.definitions.catalog import Catalog, Sources\n"
-        "assert 'yaml' not in sys.modules\nassert len(Catalog(Sources()).agents()) == 9\n"
+        "import sys\nfrom retinue.definitions.agent_catalog import AgentCatalog, Sources\n"
+        "assert 'yaml' not in sys.modules\nassert len(AgentCatalog(Sources()).agents()) == 9\n"
         "assert 'yaml' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)

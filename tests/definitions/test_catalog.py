@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retinue.core import Agent
-from retinue.definitions import AgentDefinition, AgentSources, Catalog, places
+from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, definition_files
 
 ALL_PLACES = (
     ".retinue/agents/{}.md",
@@ -44,8 +44,8 @@ def home(tmp_path: Path) -> Path:
 
 def catalog(
     project: Path, home: Path, *, trusted: bool = False, given: tuple[AgentDefinition, ...] = ()
-) -> Catalog:
-    return Catalog(
+) -> AgentCatalog:
+    return AgentCatalog(
         AgentSources(
             projects=(project,),
             config=home / ".config" / "retinue",
@@ -207,7 +207,11 @@ def test_users_profiles_take_the_place_of_ours(project: Path, home: Path) -> Non
 def test_person_works_in_the_folders_up_to_their_repository(tmp_path: Path) -> None:
     inner = tmp_path / "repo" / "a" / "b"
     inner.mkdir(parents=True)
-    assert places.working_folders(inner, tmp_path / "home") == (inner,)
+    assert definition_files.working_folders(inner, tmp_path / "home") == (inner,)
     (tmp_path / "repo" / ".git").mkdir()
-    assert places.working_folders(inner, tmp_path / "home") == (inner, inner.parent, tmp_path / "repo")
-    assert places.working_folders(inner, tmp_path / "repo") == (inner,)
+    assert definition_files.working_folders(inner, tmp_path / "home") == (
+        inner,
+        inner.parent,
+        tmp_path / "repo",
+    )
+    assert definition_files.working_folders(inner, tmp_path / "repo") == (inner,)

@@ -6,19 +6,26 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.definitions import MalformedDefinition
-from retinue.definitions.frontmatter import MAX_BYTES, MAX_HEADER_LETTERS, Document, parse
-from retinue.definitions.nodes import ListNode, ScalarNode, TableNode, plain
+from retinue.definitions.frontmatter import MAX_BYTES, MAX_HEADER_CHARS, MarkdownDocument, parse_markdown
 from retinue.definitions.plain_lines import read_plain
-from retinue.definitions.yaml_tree import MAX_DEPTH, MAX_PARTS, read_yaml
+from retinue.definitions.yaml_tree import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    ListNode,
+    ScalarNode,
+    TableNode,
+    read_yaml,
+    to_json,
+)
 
 
-def document(*lines: str, lenient: bool = False) -> Document:
-    return parse("\n".join(lines).encode(), lenient=lenient)
+def document(*lines: str, lenient: bool = False) -> MarkdownDocument:
+    return parse_markdown("\n".join(lines).encode(), lenient=lenient)
 
 
 def malformed(data: bytes, *, lenient: bool = False) -> tuple[int, str]:
     with pytest.raises(MalformedDefinition) as raised:
-        parse(data, lenient=lenient)
+        parse_markdown(data, lenient=lenient)
     return raised.value.problem.line, str(raised.value.problem)
 
 
@@ -26,8 +33,8 @@ def malformed(data: bytes, *, lenient: bool = False) -> tuple[int, str]:
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "BOM"])
 def test_header_and_body_come_apart_whatever_wrote_the_file(newline: str, mark: bytes) -> None:
     text = newline.join(["---", "name: a", "list: [x, y]", "---", "", "One.", "Two.", ""])
-    found = parse(mark + text.encode())
-    assert plain(found.header) == {"name": "a", "list": ["x", "y"]}
+    found = parse_markdown(mark + text.encode())
+    assert to_json(found.header) == {"name": "a", "list": ["x", "y"]}
     assert found.body == "One.\nTwo."
     assert found.body_line == 5
     assert found.header.entries["list"].line == 3
@@ -64,8 +71,8 @@ def test_bombs_are_refused_before_they_grow() -> None:
     laughs = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 9))
     assert "an alias" in malformed(f"---\nl0: &l0 [ha]\n{laughs}\n---\n".encode())[1]
     assert f"more than {MAX_DEPTH} deep" in malformed(b"---\na: " + b"[" * 20_000 + b"\n---\n")[1]
-    assert f"more than {MAX_PARTS} values" in malformed(b"---\na: [" + b"1," * 6_000 + b"]\n---\n")[1]
-    assert "thousand characters" in malformed(b"---\na: " + b"x" * (MAX_HEADER_LETTERS + 1) + b"\n---\n")[1]
+    assert f"more than {MAX_VALUES} values" in malformed(b"---\na: [" + b"1," * 6_000 + b"]\n---\n")[1]
+    assert "thousand characters" in malformed(b"---\na: " + b"x" * (MAX_HEADER_CHARS + 1) + b"\n---\n")[1]
     assert "larger than" in malformed(b"---\nname: a\n---\n" + b"x" * MAX_BYTES)[1]
 
 
@@ -81,7 +88,7 @@ def test_words_that_yaml_takes_for_values_stay_words() -> None:
         "12:30",
         "~",
     ]
-    assert plain(values) == [False, "007", "1e3", "12:30", None]
+    assert to_json(values) == [False, "007", "1e3", "12:30", None]
 
 
 def test_header_may_be_empty() -> None:
@@ -92,7 +99,7 @@ def test_header_may_be_empty() -> None:
 def test_other_programs_file_that_is_not_quite_yaml_is_read_line_by_line_and_that_is_said() -> None:
     lines = ["---", "name: a", "description: Use when: asked. <example>user: hi</example>", "---"]
     found = document(*lines, lenient=True)
-    assert plain(found.header) == {
+    assert to_json(found.header) == {
         "name": "a",
         "description": "Use when: asked. <example>user: hi</example>",
     }

@@ -9,7 +9,7 @@ import pytest
 
 from retinue.core import EXECUTOR_NAMES, Agent, Budget, BudgetKind, McpServer, Permissions
 from retinue.definitions import unsupported_fields
-from retinue.definitions.supported_fields import ALWAYS, BY_EXECUTOR, asked
+from retinue.definitions.executor_support import ALWAYS, BY_EXECUTOR, requested_fields
 
 PLAIN = Agent(name="a", description="d", executor="nothing", source="s")
 SET: dict[str, Any] = {
@@ -42,7 +42,7 @@ REQUIRED = {"name", "description", "executor", "source"}
 
 
 def test_plain_agent_asks_for_nothing() -> None:
-    assert set(asked(PLAIN)) == REQUIRED
+    assert set(requested_fields(PLAIN)) == REQUIRED
     assert unsupported_fields(PLAIN) == ()
 
 
@@ -56,11 +56,15 @@ def test_field_that_says_something_is_refused_where_nothing_does_it(name: str) -
 
 
 def test_schema_says_enough_about_the_format() -> None:
-    assert "output_format" not in set(asked(replace(PLAIN, output_format="json", output_schema={})))
+    assert "output_format" not in set(
+        requested_fields(replace(PLAIN, output_format="json", output_schema={}))
+    )
 
 
 def test_budget_is_looked_at_kind_by_kind() -> None:
-    budgets = {name for name in asked(replace(PLAIN, budget=SET["budget"])) if name.startswith("budget.")}
+    budgets = {
+        name for name in requested_fields(replace(PLAIN, budget=SET["budget"])) if name.startswith("budget.")
+    }
     assert budgets == {f"budget.{kind.value}" for kind in BudgetKind}
 
 

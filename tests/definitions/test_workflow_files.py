@@ -17,7 +17,7 @@ from retinue.definitions import (
     read_team,
     read_workflow,
 )
-from retinue.definitions.places import BUILTIN
+from retinue.definitions.definition_files import BUILTIN
 from scripts.make_docs import DOCS
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
         invalid_settings as invalid_settings,
         load_settings as load_settings,
         load_settings_file as load_settings_file,
+        setting_values as setting_values,
         user_settings_file as user_settings_file,
     )
-    from retinue.config.schema import setting_values as setting_values
     from retinue.config.settings import Settings as Settings
 else:
     __getattr__ = lazy_exports(
@@ -24,9 +24,8 @@ else:
         {
             "load": (
                 "CHILD_SOCKET CHILD_TOKEN DATA_DIR LoadedSettings SettingProblem invalid_settings "
-                "load_settings load_settings_file user_settings_file"
+                "load_settings load_settings_file setting_values user_settings_file"
             ),
-            "schema": "setting_values",
             "settings": "Settings",
         },
     )

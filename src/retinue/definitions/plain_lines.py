@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from retinue.definitions.nodes import NodeEntry, ScalarKind, ScalarNode, TableNode
+from retinue.definitions.yaml_tree import NodeEntry, ScalarKind, ScalarNode, TableNode
 
 LINE = re.compile(
     r"([A-Za-z][A-Za-z0-9_-]*): ([A-Za-z0-9](?:[A-Za-z0-9 ,.;()/+'_*`-]*[A-Za-z0-9.;()/+'_*`-])?)"

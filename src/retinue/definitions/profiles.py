@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retinue.definitions.frontmatter import parse
-from retinue.definitions.problem import MalformedDefinition, did_you_mean
-from retinue.definitions.values import text, words
+from retinue.definitions.frontmatter import parse_markdown
+from retinue.definitions.problems import MalformedDefinition, did_you_mean
+from retinue.definitions.value_readers import read_text, read_words
 
-LOOKUPS = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
+CODE_LOOKUP_TOOLS = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Profile:
 READ_ONLY = Profile(
     "read-only",
     "Read and search, change nothing",
-    ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in LOOKUPS)),
+    ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in CODE_LOOKUP_TOOLS)),
 )
-READING = ("Read", "Grep", "Glob", "LS", "outline", "ask_parent")
+DEFAULT_LOCAL_TOOLS = ("Read", "Grep", "Glob", "LS", "outline", "ask_parent")
 """Our own tools, which change nothing: what a local agent has that names none."""
 RESEARCH = Profile(
     "research",
@@ -40,25 +40,27 @@ WRITER = Profile(
 )
 FULL_ACCESS = Profile("full-access", "Every tool, starting agents too", ("*", "Task"))
 
-BUILT_IN: Mapping[str, Profile] = {
+BUILTIN_PROFILES: Mapping[str, Profile] = {
     profile.name: profile for profile in (READ_ONLY, RESEARCH, WRITER, FULL_ACCESS)
 }
 
-KEYS = ("name", "description", "tools", "use_cases")
+PROFILE_KEYS = ("name", "description", "tools", "use_cases")
 
 
 def read_profile(data: bytes, name: str, source: str) -> Profile:
     """A profile's file: `name`, `description` and `tools` in its header."""
-    header = parse(data).header
+    header = parse_markdown(data).header
     for key, entry in header.entries.items():
-        if key not in KEYS:
-            raise MalformedDefinition(entry.line, f"a profile has no key {key!r}", did_you_mean(key, KEYS))
+        if key not in PROFILE_KEYS:
+            raise MalformedDefinition(
+                entry.line, f"a profile has no key {key!r}", did_you_mean(key, PROFILE_KEYS)
+            )
     entries = header.entries
     if "tools" not in entries:
         raise MalformedDefinition(1, "a profile needs `tools`")
     return Profile(
-        text(entries["name"].value) if "name" in entries else name,
-        text(entries["description"].value) if "description" in entries else "",
-        words(entries["tools"].value),
+        read_text(entries["name"].value) if "name" in entries else name,
+        read_text(entries["description"].value) if "description" in entries else "",
+        read_words(entries["tools"].value),
         source,
     )

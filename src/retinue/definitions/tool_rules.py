@@ -1,22 +1,21 @@
 """Which tools an agent's file grants and denies, in the words of Claude Code and of opencode.
 
-Knows tools by name alone; which of them exist is the executor's business.
-"""
+Knows tools by name alone; which of them exist is the executor's business."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from retinue.core import MCP_PREFIX
-from retinue.definitions.nodes import Node, NodeEntry, ScalarNode, TableNode
-from retinue.definitions.problem import MalformedDefinition, each
-from retinue.definitions.values import flag, one_of, words
+from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, OWN_TOOLS, TOOL_SYNONYMS
+from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean, read_each
+from retinue.definitions.value_readers import choice, read_flag, read_words
+from retinue.definitions.yaml_tree import ListNode, Node, NodeEntry, ScalarNode, TableNode
 
-EVERYTHING = frozenset({"*", "all", "all tools"})
-WORD = one_of("allow", "deny", "ask")
-SAME = {
+ALL_TOOLS = frozenset({"*", "all", "all tools"})
+read_decision = choice("allow", "deny", "ask")
+TOOL_ALIASES = {
     "read_file": "read",
     "view": "read",
     "list_files": "ls",
@@ -45,85 +44,142 @@ class ToolRules:
     denied: tuple[str, ...] = ()
 
 
-def tools(node: Node) -> ToolRules:
+def read_tools(node: Node) -> ToolRules:
     """A list, or opencode's table of true and false."""
     if not isinstance(node, TableNode):
-        named = words(node)
-        return ToolRules(None if any(name.lower() in EVERYTHING for name in named) else named)
-    switched = dict(each(_switch, node.entries.items()))
+        named = read_words(node)
+        return ToolRules(None if any(name.lower() in ALL_TOOLS for name in named) else named)
+    switched = dict(read_each(_read_switch, node.entries.items()))
     off = tuple(name for name, on in switched.items() if not on and name != "*")
     if switched.get("*") is False:
         return ToolRules(tuple(name for name, on in switched.items() if on))
     return ToolRules(None, off)
 
 
-def _switch(item: tuple[str, NodeEntry]) -> tuple[str, bool]:
+def _read_switch(item: tuple[str, NodeEntry]) -> tuple[str, bool]:
     name, entry = item
-    return name, flag(entry.value)
+    return name, read_flag(entry.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Permission:
+class OpencodePermission:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
 
 
-def permission(node: Node) -> Permission:
+def read_opencode_permission(node: Node) -> OpencodePermission:
     """opencode's table: a word for each tool, or a word for each pattern of a tool's commands.
 
     `ask` is what happens without a rule: a question, and without an answer a denial.
     """
     if isinstance(node, ScalarNode):
-        given = WORD(node)
-        return Permission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
+        given = read_decision(node)
+        return OpencodePermission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
     if not isinstance(node, TableNode):
         raise MalformedDefinition(node.line, "a table of tools with allow, deny or ask is wanted here")
-    said = [(rule, word) for rules in each(_rules, node.entries.items()) for rule, word in rules]
+    said = [(rule, word) for rules in read_each(_read_rules, node.entries.items()) for rule, word in rules]
     denied = [rule for rule, word in said if word == "deny"]
-    return Permission(
+    return OpencodePermission(
         allow=tuple(rule for rule, word in said if word == "allow"),
         deny=tuple(rule for rule in denied if "(" in rule),
         denied_tools=tuple(rule for rule in denied if "(" not in rule),
     )
 
 
-def _rules(item: tuple[str, NodeEntry]) -> list[tuple[str, str]]:
+def _read_rules(item: tuple[str, NodeEntry]) -> list[tuple[str, str]]:
     """The rules of one tool, each with its word."""
     tool, entry = item
     if not isinstance(entry.value, TableNode):
-        return [(tool, WORD(entry.value))]
+        return [(tool, read_decision(entry.value))]
 
     def read(pattern: tuple[str, NodeEntry]) -> tuple[str, str]:
-        return f"{tool}({pattern[0]})", WORD(pattern[1].value)
+        return f"{tool}({pattern[0]})", read_decision(pattern[1].value)
 
-    return each(read, entry.value.entries.items())
+    return read_each(read, entry.value.entries.items())
 
 
-def base(tool: str) -> str:
+def canonical_tool(tool: str) -> str:
     """`Bash(git:*)`, `bash` and `run_command` are one tool."""
     name = tool.partition("(")[0].strip().lower()
-    return SAME.get(name, name)
+    return TOOL_ALIASES.get(name, name)
 
 
-def matches(tool: str, pattern: str) -> bool:
-    return fnmatchcase(base(tool), base(pattern))
+def tool_matches(tool: str, pattern: str) -> bool:
+    return fnmatchcase(canonical_tool(tool), canonical_tool(pattern))
 
 
-def without(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
+def remove_denied(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
     """What is left. A rule of a tool, such as `Bash(rm:*)`, takes nothing away here: it is a permission."""
     whole = [name for name in denied if "(" not in name]
-    return tuple(tool for tool in granted if not any(matches(tool, name) for name in whole))
+    return tuple(tool for tool in granted if not any(tool_matches(tool, name) for name in whole))
 
 
-def of_servers(granted: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
+def drop_missing_servers(granted: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
     """Without the tools of MCP servers that are not there: a profile names more than most agents have."""
     return tuple(
         tool for tool in granted if not tool.startswith(MCP_PREFIX) or tool.split("__")[1] in servers
     )
 
 
-def within(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:
+def restrict_to(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:
     """Those that a profile allows."""
     patterns = list(allowed)
-    return tuple(tool for tool in granted if any(matches(tool, pattern) for pattern in patterns))
+    return tuple(tool for tool in granted if any(tool_matches(tool, pattern) for pattern in patterns))
+
+
+# MERGED tool_names: Whether the tools that an agent's file names exist. Where the list of tools is not ours, only a name that
+# looks like a slip is told: a CLI has tools that we have never heard of.
+
+COMMON_CLI_TOOLS = (
+    "Read",
+    "Write",
+    "Edit",
+    "Bash",
+    "Grep",
+    "Glob",
+    "WebFetch",
+    "WebSearch",
+    "Task",
+    "TodoWrite",
+)
+"""What people give agents on coding CLIs most."""
+
+
+def check_tool_names(
+    node: Node, executor: str, servers: Collection[str], *, grants: bool, ours: bool
+) -> Iterator[DefinitionProblem]:
+    """What is wrong with a list of tools that an agent is given, or denied."""
+    known = {*OWN_TOOLS, *TOOL_SYNONYMS, *FOREIGN_TOOLS}
+    for name, line in _tools_with_lines(node):
+        small = name.lower()
+        if small.startswith(MCP_PREFIX):
+            server = name.split("__")[1]
+            if executor == "local" and grants and server not in servers and "*" not in server:
+                hint = did_you_mean(server, servers) or "name it in `mcp_servers`"
+                yield DefinitionProblem(
+                    line, f"{name}: there is no server {server!r} here", hint, fatal=False
+                )
+        elif executor == "local" and small in FOREIGN_TOOLS and grants:
+            yield DefinitionProblem(
+                line, f"{name}: agents of the executor local cannot do this; left out", fatal=False
+            )
+        elif small in known or "*" in small:
+            continue
+        elif executor == "local":
+            near = did_you_mean(small, (*OWN_TOOLS, *TOOL_SYNONYMS)) or f"there are: {', '.join(OWN_TOOLS)}"
+            yield DefinitionProblem(line, f"there is no tool {name!r}", near, fatal=ours)
+        elif near := did_you_mean(small.capitalize(), COMMON_CLI_TOOLS):
+            yield DefinitionProblem(line, f"{executor} may have no tool {name!r}", near, fatal=False)
+
+
+def _tools_with_lines(node: Node) -> Iterator[tuple[str, int]]:
+    """Each tool without the part in parentheses, and its line."""
+    if isinstance(node, TableNode):
+        named = [(name, entry.line) for name, entry in node.entries.items()]
+    elif isinstance(node, ListNode):
+        named = [(name, item.line) for item in node.items for name in read_words(item)]
+    else:
+        named = [(name, node.line) for name in read_words(node)]
+    for name, line in named:
+        yield name.partition("(")[0].strip(), line

@@ -3,19 +3,74 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from retinue.definitions.nodes import ListNode, Node, NodeEntry, ScalarKind, ScalarNode, TableNode
-from retinue.definitions.problem import MalformedDefinition
+from retinue.core import Json
+from retinue.definitions.problems import MalformedDefinition
+
+# MERGED nodes: A header as a tree that knows the line of each of its parts. Knows nothing of what the keys mean.
+#
+# Scalars keep the text as it was written, so that a name may be `on` or `007` and a key may be `no`.
+
+ScalarKind = Literal["null", "bool", "int", "float", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    text: str
+    kind: ScalarKind
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    items: tuple[Node, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEntry:
+    line: int
+    """Of the key."""
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class TableNode:
+    entries: Mapping[str, NodeEntry]
+    line: int
+
+
+Node: TypeAlias = ScalarNode | ListNode | TableNode
+
+
+def to_json(node: Node) -> Json:
+    """The value without its positions."""
+    match node:
+        case TableNode():
+            return {key: to_json(entry.value) for key, entry in node.entries.items()}
+        case ListNode():
+            return [to_json(item) for item in node.items]
+        case ScalarNode(text, "bool"):
+            return text.lower() in ("true", "yes", "on")
+        case ScalarNode(text, "int"):
+            return int(text)
+        case ScalarNode(text, "float"):
+            return float(text)
+        case ScalarNode(_, "null"):
+            return None
+        case ScalarNode(text):
+            return text
+
 
 MAX_DEPTH = 24
-MAX_PARTS = 5_000
-DECIMAL = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
-FLOAT = re.compile(r"[-+]?\d{1,20}\.\d{1,20}")
-KINDS: dict[str, ScalarKind] = {
+MAX_VALUES = 5_000
+DECIMAL_PATTERN = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
+FLOAT_PATTERN = re.compile(r"[-+]?\d{1,20}\.\d{1,20}")
+KIND_BY_TAG: dict[str, ScalarKind] = {
     "tag:yaml.org,2002:null": "null",
     "tag:yaml.org,2002:bool": "bool",
     "tag:yaml.org,2002:int": "int",
@@ -24,7 +79,7 @@ KINDS: dict[str, ScalarKind] = {
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNode:
     """A list or table whose end has not come yet."""
 
     line: int
@@ -53,7 +108,7 @@ class _Open:
         return TableNode(self.entries, self.line) if self.is_table else ListNode(tuple(self.items), self.line)
 
 
-def read_yaml(text: str, first_line: int, most_parts: int = MAX_PARTS) -> Node | None:
+def read_yaml(text: str, first_line: int, most_parts: int = MAX_VALUES) -> Node | None:
     """The one document in the text, or None for an empty one; `MalformedDefinition` says what is wrong."""
     import yaml  # imported here because most headers are so plain that they need no YAML
 
@@ -64,7 +119,7 @@ def read_yaml(text: str, first_line: int, most_parts: int = MAX_PARTS) -> Node |
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
         reason = error.problem or error.context or "not valid YAML"
-        raise MalformedDefinition(line, f"not valid YAML: {reason}", _advice(reason)) from None
+        raise MalformedDefinition(line, f"not valid YAML: {reason}", _hint_for(reason)) from None
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
         raise MalformedDefinition(line, "a character that YAML does not allow", "remove it") from None
@@ -75,7 +130,7 @@ def read_yaml(text: str, first_line: int, most_parts: int = MAX_PARTS) -> Node |
 def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | None:
     import yaml
 
-    stack: list[_Open] = []
+    stack: list[_OpenNode] = []
     whole: Node | None = None
     parts = 0
     for event in events:
@@ -88,7 +143,7 @@ def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | No
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(stack) >= MAX_DEPTH:
                 raise MalformedDefinition(line, f"nested more than {MAX_DEPTH} deep")
-            stack.append(_Open(line, isinstance(event, yaml.MappingStartEvent)))
+            stack.append(_OpenNode(line, isinstance(event, yaml.MappingStartEvent)))
             continue
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             node = stack.pop().closed()
@@ -110,11 +165,11 @@ def _kind(event: Any) -> ScalarKind:
     import yaml
 
     tag: str = event.tag or _resolver().resolve(yaml.ScalarNode, event.value, event.implicit)
-    kind = KINDS.get(tag, "text")
+    kind = KIND_BY_TAG.get(tag, "text")
     # Numbers in octal, in base 60 or without end are texts here: nobody means them.
-    if kind == "int" and not DECIMAL.fullmatch(event.value):
+    if kind == "int" and not DECIMAL_PATTERN.fullmatch(event.value):
         return "text"
-    if kind == "float" and not FLOAT.fullmatch(event.value):
+    if kind == "float" and not FLOAT_PATTERN.fullmatch(event.value):
         return "text"
     return kind
 
@@ -126,7 +181,7 @@ def _resolver() -> Any:
     return Resolver()
 
 
-def _advice(reason: str) -> str:
+def _hint_for(reason: str) -> str:
     if "mapping values are not allowed" in reason:
         return "a text that holds `: ` needs quotes"
     if "\\t" in reason or "tab" in reason:

@@ -27,8 +27,8 @@ from retinue.core import (
     clip,
 )
 from retinue.definitions import (
+    AgentCatalog,
     AgentDefinition,
-    Catalog,
     did_you_mean,
     permissions_beyond_reading,
     unsupported_fields,
@@ -56,7 +56,7 @@ EVERYONE_TOKENS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentService:
-    catalog: Catalog
+    catalog: AgentCatalog
     executors: Mapping[str, Callable[[Agent], Executor]]
     """Those that there are, by name: each makes what performs one agent's tasks."""
     trusted: TrustedProjects

@@ -13,12 +13,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from retinue.definitions import places, profiles
-from retinue.definitions.agents import read_definition
-from retinue.definitions.definition import AgentDefinition, Origin
-from retinue.definitions.files import DefinitionStamp, read_file, stamp
-from retinue.definitions.places import OURS, AgentFolder
-from retinue.definitions.problem import DefinitionProblem, MalformedDefinition
+from retinue.definitions import definition_files, profiles
+from retinue.definitions.agent_files import AgentDefinition, FileOrigin, read_definition
+from retinue.definitions.definition_files import (
+    NATIVE,
+    AgentFolder,
+    DefinitionStamp,
+    file_stamp,
+    read_definition_file,
+)
+from retinue.definitions.problems import DefinitionProblem, MalformedDefinition
 from retinue.definitions.profiles import Profile
 
 
@@ -40,12 +44,12 @@ class AgentSources:
     """Names that callers go by: an agent of that name could pass for one."""
 
 
-class Catalog:
+class AgentCatalog:
     def __init__(self, sources: AgentSources) -> None:
         self.sources = sources
         self._read: dict[Path, tuple[DefinitionStamp, AgentDefinition]] = {}
         self._profiles_seen: tuple[tuple[Path, DefinitionStamp | None], ...] = ()
-        self._profiles: Mapping[str, Profile] = profiles.BUILT_IN
+        self._profiles: Mapping[str, Profile] = profiles.BUILTIN_PROFILES
         self.profile_problems: Sequence[tuple[Path, DefinitionProblem]] = ()
         """Of the user's own profiles, as far as they were looked at."""
 
@@ -70,26 +74,26 @@ class Catalog:
         far: list[AgentDefinition] = []
         for project in sources.projects:
             trusted = sources.is_trusted(project)
-            for place in places.of_project(project):
+            for place in definition_files.project_folders(project):
                 if place.folder.is_dir() and place.folder.resolve() not in own_folders:
                     (near if trusted else far).extend(self._in(place, trusted=trusted))
         users = [definition for place in own for definition in self._in(place)]
-        shipped = list(self._in(places.built_in()))
+        shipped = list(self._in(definition_files.builtin_folder()))
         every = [*near, *sources.given, *users, *far, *shipped]
-        return [_unless_reserved(each, sources.reserved) for each in every]
+        return [_reject_reserved(each, sources.reserved) for each in every]
 
     def read(self, file: Path) -> AgentDefinition:
         """One file, wherever it lies, as its folder says it is to be read."""
         self._refresh_profiles()
-        return self._definition(_place_around(file), file, trusted=True)
+        return self._definition(_folder_for(file), file, trusted=True)
 
     def _own_places(self) -> Iterator[AgentFolder]:
         if self.sources.config is not None and self.sources.home is not None:
-            yield from places.of_user(self.sources.config, self.sources.home)
+            yield from definition_files.user_folders(self.sources.config, self.sources.home)
 
     def _in(self, place: AgentFolder, *, trusted: bool = True) -> Iterator[AgentDefinition]:
         for file in place.files():
-            seen = stamp(file)
+            seen = file_stamp(file)
             known = self._read.get(file)
             if seen is None or known is None or known[0] != seen or known[1].trusted != trusted:
                 definition = self._definition(place, file, trusted=trusted)
@@ -100,7 +104,7 @@ class Catalog:
             yield definition
 
     def _definition(self, place: AgentFolder, file: Path, *, trusted: bool) -> AgentDefinition:
-        origin = Origin(
+        origin = FileOrigin(
             name=place.name_of(file),
             source=place.label(file),
             format=place.format,
@@ -109,7 +113,7 @@ class Catalog:
             executor=None if place.scope == "built in" else self.sources.executor,
         )
         try:
-            data = read_file(file, place.base)
+            data = read_definition_file(file, place.base)
         except MalformedDefinition as error:
             broken = AgentDefinition(
                 name=origin.name,
@@ -124,15 +128,15 @@ class Catalog:
     def _refresh_profiles(self) -> None:
         if self.sources.config is None:
             return
-        place = AgentFolder(self.sources.config / "profiles", OURS, "user", shown="profiles")
-        seen = tuple((file, stamp(file)) for file in place.files())
+        place = AgentFolder(self.sources.config / "profiles", NATIVE, "user", shown="profiles")
+        seen = tuple((file, file_stamp(file)) for file in place.files())
         if seen == self._profiles_seen:
             return
-        found = dict(profiles.BUILT_IN)
+        found = dict(profiles.BUILTIN_PROFILES)
         problems: list[tuple[Path, DefinitionProblem]] = []
         for file, _ in seen:
             try:
-                profile = profiles.read_profile(read_file(file), file.stem, place.label(file))
+                profile = profiles.read_profile(read_definition_file(file), file.stem, place.label(file))
                 found[profile.name] = profile
             except MalformedDefinition as error:
                 found.pop(file.stem, None)  # what it should have been is not known
@@ -141,17 +145,17 @@ class Catalog:
         self._read.clear()
 
 
-def _place_around(file: Path) -> AgentFolder:
+def _folder_for(file: Path) -> AgentFolder:
     """The place whose folder this file's is named like; a file anywhere else is one of ours."""
-    for folder, form in places.IN_PROJECT:
-        parent = file.parent.parent if form is places.FOLDERS else file.parent
+    for folder, form in definition_files.PROJECT_FOLDERS:
+        parent = file.parent.parent if form is definition_files.FOLDER_PER_AGENT else file.parent
         named = (parent / "x").as_posix().endswith(f"/{folder}/x")
-        if named and (form is not places.FOLDERS or file.name == "agent.md"):
+        if named and (form is not definition_files.FOLDER_PER_AGENT or file.name == "agent.md"):
             return AgentFolder(parent, form, "project", None, parent.as_posix())
-    return AgentFolder(file.parent, OURS, "project", None, file.parent.as_posix())
+    return AgentFolder(file.parent, NATIVE, "project", None, file.parent.as_posix())
 
 
-def _unless_reserved(definition: AgentDefinition, reserved: Collection[str]) -> AgentDefinition:
+def _reject_reserved(definition: AgentDefinition, reserved: Collection[str]) -> AgentDefinition:
     if definition.name not in reserved or definition.left_out is not None:
         return definition
     problem = DefinitionProblem(1, f"the name {definition.name!r} is the host's own", "choose another name")

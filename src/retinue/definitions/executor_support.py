@@ -1,15 +1,16 @@
 """What of an agent's file is really done, by executor. The one list: a field is added with its enforcement.
 
 An agent that asks for anything else is refused instead of run without it (P7): a sandbox or a permission that
-is quietly left aside would be worse than no agent.
-"""
+is quietly left aside would be worse than no agent."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from retinue.core import Agent
+from retinue.core import NO_PERMISSIONS, Agent
+from retinue.definitions.profiles import DEFAULT_LOCAL_TOOLS, READ_ONLY
+from retinue.definitions.tool_rules import restrict_to
 
 ALWAYS = frozenset(
     {
@@ -46,7 +47,7 @@ BY_EXECUTOR: Mapping[str, frozenset[str]] = {
 IN_A_CONTAINER = frozenset({"network", "folders"})
 """What nothing but a container can hold an agent's own program to."""
 
-KEYS = {
+KEY_IN_FILE = {
     "denied_tools": "disallowed_tools",
     "prompt_mode": "system_prompt",
     "budget.cost_micros": "max_cost_usd",
@@ -54,7 +55,7 @@ KEYS = {
 """As people write them, where that differs."""
 
 
-def asked(agent: Agent) -> Iterator[str]:
+def requested_fields(agent: Agent) -> Iterator[str]:
     """The fields that say something other than their default."""
     for field in dataclasses.fields(agent):
         value = getattr(agent, field.name)
@@ -75,5 +76,38 @@ def unsupported_fields(agent: Agent) -> tuple[str, ...]:
     done = ALWAYS | BY_EXECUTOR.get(agent.executor, frozenset())
     if agent.executor == "command" and agent.container:
         done |= IN_A_CONTAINER
-    missing = [KEYS.get(name, name) for name in asked(agent) if name not in done and name != "needs"]
+    missing = [
+        KEY_IN_FILE.get(name, name)
+        for name in requested_fields(agent)
+        if name not in done and name != "needs"
+    ]
     return (*missing, *agent.needs)
+
+
+# MERGED trust: What an agent asks for that only its user may grant: a cloned project's file is not the user (P6, P7).
+
+HARMLESS = frozenset({"local", "deterministic"})
+"""Executors that start no program."""
+
+
+def permissions_beyond_reading(agent: Agent) -> Iterator[str]:
+    """Everything that is more than reading the roots with our own tools, in words."""
+    if agent.executor not in HARMLESS:
+        yield f"starts a program (executor {agent.executor})"
+    harmless = (*READ_ONLY.tools, *DEFAULT_LOCAL_TOOLS)
+    if agent.tools is None:
+        yield "may call every tool"
+    elif more := sorted(set(agent.tools) - set(restrict_to(agent.tools, harmless))):
+        yield "has tools that do more than read: " + ", ".join(more)
+    if agent.mcp_servers:
+        yield "uses MCP servers of its own"
+    if agent.permissions != NO_PERMISSIONS:
+        yield "changes permissions"
+    if agent.env:
+        yield "reads environment variables"
+    if agent.folders or agent.settings:
+        yield "reaches beyond its folder"
+    if agent.acceptance:
+        yield "runs commands after it"
+    if agent.spawns:
+        yield "starts further agents"

@@ -3,42 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from retinue.core import DEFAULT_TIMEOUT_S, Agent, Budget, ConfigInvalid, PermissionRule, Permissions, clip
-from retinue.definitions import profiles as known_profiles, tool_names, tool_rules
-from retinue.definitions.definition import AgentDefinition, Origin
-from retinue.definitions.fields import BY_KEY, NAME, NOT_USED, canonical
-from retinue.definitions.frontmatter import Document, parse
-from retinue.definitions.nodes import Node
-from retinue.definitions.places import SET_ASIDE
-from retinue.definitions.problem import DefinitionProblem, MalformedDefinition, did_you_mean
+from retinue.definitions import profiles as known_profiles, tool_rules
+from retinue.definitions.agent_fields import (
+    FIELDS_BY_KEY,
+    IGNORED_KEYS,
+    NAME_PATTERN,
+    AgentServers,
+    canonical_key,
+)
+from retinue.definitions.definition_files import RESERVED_NAMES, AgentFormat, DefinitionScope
+from retinue.definitions.frontmatter import MarkdownDocument, parse_markdown
+from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean
 from retinue.definitions.profiles import Profile
-from retinue.definitions.servers import Servers
+from retinue.definitions.yaml_tree import Node
+
+# MERGED definition: What one file, or one table of settings, defines. Knows nothing of how it was read.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDefinition:
+    """What one file (or table of settings) says: an agent, or why it is none."""
+
+    name: str
+    scope: DefinitionScope
+    source: str
+    """The file as people and hosts are shown it."""
+    file: str = ""
+    """The file's whole path, for its owner."""
+    agent: Agent | None = None
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For each field of the agent that was set, by what."""
+    problems: tuple[DefinitionProblem, ...] = ()
+    trusted: bool = True
+    """False for a file of a project that the user has not said to trust."""
+    left_out: str | None = None
+    """Why it is no subagent, though nothing is wrong with it."""
+    shadows: tuple[str, ...] = ()
+    """Further definitions of the same name, farther away."""
+
+    @property
+    def error(self) -> DefinitionProblem | None:
+        return next((problem for problem in self.problems if problem.fatal), None)
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """Where a file lies, as far as its meaning goes."""
+
+    name: str
+    """Of the agent, if the file gives none."""
+    source: str
+    format: AgentFormat
+    scope: DefinitionScope
+    file: str = ""
+    executor: str | None = None
+    """The user's choice for files that name none."""
+
 
 STARTING_PROGRAMS = ("command", "claude", "codex", "gemini", "opencode", "acp")
 """Executors that take a `command`: what to start, and with which arguments before their own."""
-TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
+CLAUDE_MODEL_TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
 """What Claude's names mean where there is no Claude."""
-DESCRIPTION_LETTERS = 1_000
+MAX_DESCRIPTION_CHARS = 1_000
 
 
 def read_definition(
-    data: bytes, origin: Origin, profiles: Mapping[str, Profile] = known_profiles.BUILT_IN
+    data: bytes, origin: FileOrigin, profiles: Mapping[str, Profile] = known_profiles.BUILTIN_PROFILES
 ) -> AgentDefinition:
     """Never raises: what is wrong stands in the definition."""
     try:
-        document = parse(data, lenient=not origin.format.ours)
+        document = parse_markdown(data, lenient=not origin.format.ours)
     except MalformedDefinition as error:
         return _definition(origin, origin.name, problems=error.problems)
-    values, problems = _values(document, origin)
+    values, problems = _read_fields(document, origin)
     name = values["name"].value if "name" in values else origin.name
-    if "name" not in values and not NAME.fullmatch(name):
+    if "name" not in values and not NAME_PATTERN.fullmatch(name):
         problems.append(
             DefinitionProblem(1, f"{name!r} cannot be a name", "give it a `name` of letters, digits, - and _")
         )
-    agent, origins = _Maker(document, origin, values, profiles, problems).make(name)
+    agent, origins = _AgentBuilder(document, origin, values, profiles, problems).make(name)
     if any(problem.fatal for problem in problems):
         return _definition(origin, name, problems=tuple(sorted(problems, key=lambda each: each.line)))
     return _definition(
@@ -47,32 +94,34 @@ def read_definition(
         agent=agent,
         origins=origins,
         problems=tuple(problems),
-        left_out=_left_out(name, values),
+        left_out=_exclusion_reason(name, values),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _FieldValue:
     value: Any
     line: int
     node: Node
     """As it was written."""
 
 
-def _definition(origin: Origin, name: str, **more: Any) -> AgentDefinition:
+def _definition(origin: FileOrigin, name: str, **more: Any) -> AgentDefinition:
     return AgentDefinition(name=name, scope=origin.scope, source=origin.source, file=origin.file, **more)
 
 
-def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list[DefinitionProblem]]:
+def _read_fields(
+    document: MarkdownDocument, origin: FileOrigin
+) -> tuple[dict[str, _FieldValue], list[DefinitionProblem]]:
     """Each known key with its checked value; all that is wrong, not only the first of it."""
-    values: dict[str, _Given] = {}
+    values: dict[str, _FieldValue] = {}
     problems = list(document.notes)
     for written, entry in document.header.entries.items():
-        key = canonical(written)
-        if key in NOT_USED:
+        key = canonical_key(written)
+        if key in IGNORED_KEYS:
             problems.append(DefinitionProblem(entry.line, f"{written} is not used here", fatal=False))
-        elif key not in BY_KEY:
-            near = did_you_mean(key, BY_KEY)
+        elif key not in FIELDS_BY_KEY:
+            near = did_you_mean(key, FIELDS_BY_KEY)
             problems.append(
                 DefinitionProblem(entry.line, f"there is no key {written!r}", near, fatal=origin.format.ours)
             )
@@ -82,7 +131,7 @@ def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list
             )
         else:
             try:
-                values[key] = _Given(BY_KEY[key].read(entry.value), entry.line, entry.value)
+                values[key] = _FieldValue(FIELDS_BY_KEY[key].read(entry.value), entry.line, entry.value)
             except MalformedDefinition as error:
                 for wrong in error.problems:
                     problems.append(DefinitionProblem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
@@ -93,20 +142,20 @@ def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list
     return values, problems
 
 
-def _left_out(name: str, values: Mapping[str, _Given]) -> str | None:
+def _exclusion_reason(name: str, values: Mapping[str, _FieldValue]) -> str | None:
     if "disabled" in values and values["disabled"].value:
         return "it is disabled"
     if "mode" in values and values["mode"].value == "primary":
         return "it is a main agent (mode: primary)"
-    return f"the name {name} is set aside" if name.lower() in SET_ASIDE else None
+    return f"the name {name} is set aside" if name.lower() in RESERVED_NAMES else None
 
 
-class _Maker:
+class _AgentBuilder:
     def __init__(
         self,
-        document: Document,
-        origin: Origin,
-        values: Mapping[str, _Given],
+        document: MarkdownDocument,
+        origin: FileOrigin,
+        values: Mapping[str, _FieldValue],
         profiles: Mapping[str, Profile],
         problems: list[DefinitionProblem],
     ) -> None:
@@ -120,12 +169,12 @@ class _Maker:
     def make(self, name: str) -> tuple[Agent, Mapping[str, str]]:
         executor = self._executor()
         granted, denied = self._tools(executor)
-        servers: Servers = self._get("mcp_servers", Servers())
+        servers: AgentServers = self._get("mcp_servers", AgentServers())
         self._doubt_tools(executor, servers)
         schema = self._get("output_schema", None)
         agent = Agent(
             name=name,
-            description=clip(" ".join(self._get("description", "").split()), DESCRIPTION_LETTERS),
+            description=clip(" ".join(self._get("description", "").split()), MAX_DESCRIPTION_CHARS),
             executor=executor,
             prompt=self._document.body,
             prompt_mode=self._get("system_prompt", "replace", "prompt_mode"),
@@ -192,7 +241,7 @@ class _Maker:
         model = self._get("model", None)
         if model == "inherit":
             return None
-        return TIERS.get(model, model) if executor == "local" else model
+        return CLAUDE_MODEL_TIERS.get(model, model) if executor == "local" else model
 
     def _tools(self, executor: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
         """What is granted, after the profile and the denials; denials that are left where all is granted."""
@@ -202,7 +251,7 @@ class _Maker:
             denied += self._values["permission"].value.denied_tools
         granted, profile = rules.granted, self._profile()
         if profile is not None and granted is not None:
-            kept = tool_rules.within(granted, profile.tools)
+            kept = tool_rules.restrict_to(granted, profile.tools)
             for tool in granted:
                 if tool not in kept:
                     line = self._values["tools"].line
@@ -213,21 +262,28 @@ class _Maker:
             granted = profile.tools
             self._origins["tools"] = f"profile {profile.name} ({profile.source})"
             if executor == "local":
-                granted = tool_rules.of_servers(granted, self._get("mcp_servers", Servers()).names)
+                granted = tool_rules.drop_missing_servers(
+                    granted, self._get("mcp_servers", AgentServers()).names
+                )
         elif granted is None and executor == "local":
-            granted, self._origins["tools"] = known_profiles.READING, "default of the executor local"
+            granted, self._origins["tools"] = (
+                known_profiles.DEFAULT_LOCAL_TOOLS,
+                "default of the executor local",
+            )
         if granted is None or "*" in granted:
             return None, denied
-        left = tool_rules.without(granted, denied)
+        left = tool_rules.remove_denied(granted, denied)
         # Where our own loop reads the list, a server's name alone stands for all its tools.
         return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
 
-    def _doubt_tools(self, executor: str, servers: Servers) -> None:
+    def _doubt_tools(self, executor: str, servers: AgentServers) -> None:
         ours = self._origin.format.ours
         for key in ("tools", "disallowed_tools"):
             if key in self._values:
                 node, grants = self._values[key].node, key == "tools"
-                self._problems += tool_names.doubtful(node, executor, servers.names, grants=grants, ours=ours)
+                self._problems += tool_rules.check_tool_names(
+                    node, executor, servers.names, grants=grants, ours=ours
+                )
 
     def _profile(self) -> Profile | None:
         if "profile" not in self._values:
@@ -240,7 +296,9 @@ class _Maker:
 
     def _permissions(self) -> Permissions:
         rules = self._get("permissions", {})
-        opencode: tool_rules.Permission = self._get("permission", tool_rules.Permission(), "permissions")
+        opencode: tool_rules.OpencodePermission = self._get(
+            "permission", tool_rules.OpencodePermission(), "permissions"
+        )
         denied = tuple(rule for rule in self._get("disallowed_tools", (), "denied_tools") if "(" in rule)
         for rule in (*rules.get("allow", ()), *rules.get("deny", ())):
             try:
@@ -270,7 +328,7 @@ class _Maker:
                 given[kind] = min(amount, given.get(kind, amount))
         return Budget(**given)
 
-    def _needs(self, servers: Servers) -> tuple[str, ...]:
+    def _needs(self, servers: AgentServers) -> tuple[str, ...]:
         needs = [f"the MCP server {name!r} that another program defines" for name in servers.referred]
         if "hooks" in self._values:
             self._origins["needs"] = self._line("hooks")

@@ -37,7 +37,7 @@ class MalformedDefinition(Exception):
         return self.problems[0]
 
 
-class Mistakes:
+class ProblemCollector:
     """What is wrong, gathered: reading goes on, so that people need not come back for each mistake."""
 
     def __init__(self) -> None:
@@ -63,9 +63,9 @@ class Mistakes:
             raise error
 
 
-def each(read: Callable[[T], U], given: Iterable[T]) -> list[U]:
+def read_each(read: Callable[[T], U], given: Iterable[T]) -> list[U]:
     """What is read of each; what is wrong with them is told together."""
-    mistakes, found = Mistakes(), list[U]()
+    mistakes, found = ProblemCollector(), list[U]()
     for one in given:
         value = mistakes.read(read, one)
         if value is not None:

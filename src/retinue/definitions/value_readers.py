@@ -10,37 +10,37 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from retinue.core import Json, NetworkChoice
-from retinue.definitions.nodes import ListNode, Node, NodeEntry, ScalarNode, TableNode, plain
-from retinue.definitions.problem import MalformedDefinition, did_you_mean, each
+from retinue.definitions.problems import MalformedDefinition, did_you_mean, read_each
+from retinue.definitions.yaml_tree import ListNode, Node, NodeEntry, ScalarNode, TableNode, to_json
 
 T = TypeVar("T")
-Read = Callable[[Node], T]
+ValueReader = Callable[[Node], T]
 
-COMMA = re.compile(r",\s*(?![^()]*\))")
+COMMA_OUTSIDE_PARENTHESES = re.compile(r",\s*(?![^()]*\))")
 """Outside of parentheses: `Bash(git add, git diff), Read` names two tools."""
 
 
-def text(node: Node) -> str:
+def read_text(node: Node) -> str:
     if isinstance(node, ScalarNode) and node.kind != "null" and node.text.strip() and "\0" not in node.text:
         return node.text.strip()
     raise MalformedDefinition(node.line, "a text is wanted here")
 
 
-def flag(node: Node) -> bool:
+def read_flag(node: Node) -> bool:
     if isinstance(node, ScalarNode) and node.kind == "bool":
-        return bool(plain(node))
+        return bool(to_json(node))
     raise MalformedDefinition(node.line, "true or false is wanted here")
 
 
-def network(node: Node) -> NetworkChoice:
+def read_network(node: Node) -> NetworkChoice:
     if isinstance(node, ScalarNode) and node.text == "host":
         return "host"
     if isinstance(node, ScalarNode) and node.kind == "bool":
-        return bool(plain(node))
+        return bool(to_json(node))
     raise MalformedDefinition(node.line, "true, false or host is wanted here")
 
 
-def whole(low: int, high: int = 10**15) -> Read[int]:
+def whole_number(low: int, high: int = 10**15) -> ValueReader[int]:
     def read(node: Node) -> int:
         if isinstance(node, ScalarNode) and node.kind == "int" and low <= int(node.text) <= high:
             return int(node.text)
@@ -49,7 +49,7 @@ def whole(low: int, high: int = 10**15) -> Read[int]:
     return read
 
 
-def dollars(node: Node) -> int:
+def read_dollars(node: Node) -> int:
     """Money as millionths."""
     try:
         amount = Decimal(node.text) * 1_000_000 if isinstance(node, ScalarNode) else Decimal("NaN")
@@ -60,9 +60,9 @@ def dollars(node: Node) -> int:
     raise MalformedDefinition(node.line, "an amount in dollars is wanted here, such as 0.50")
 
 
-def one_of(*choices: str) -> Read[Any]:
+def choice(*choices: str) -> ValueReader[Any]:
     def read(node: Node) -> str:
-        given = text(node)
+        given = read_text(node)
         if given in choices:
             return given
         near = did_you_mean(given, choices)
@@ -71,26 +71,26 @@ def one_of(*choices: str) -> Read[Any]:
     return read
 
 
-def words(node: Node) -> tuple[str, ...]:
+def read_words(node: Node) -> tuple[str, ...]:
     """A list, or the same as one text with commas."""
     if isinstance(node, ListNode):
-        return tuple(each(text, node.items))
+        return tuple(read_each(read_text, node.items))
     if isinstance(node, ScalarNode) and node.kind == "null":
         return ()
     if isinstance(node, ScalarNode):
-        return tuple(part.strip() for part in COMMA.split(node.text) if part.strip())
+        return tuple(part.strip() for part in COMMA_OUTSIDE_PARENTHESES.split(node.text) if part.strip())
     raise MalformedDefinition(node.line, "a list of texts is wanted here")
 
 
-def paths(node: Node) -> tuple[str, ...]:
+def read_paths(node: Node) -> tuple[str, ...]:
     """The same, each with the home in place of its `~`."""
-    return tuple(map(os.path.expanduser, words(node)))
+    return tuple(map(os.path.expanduser, read_words(node)))
 
 
-def argv(node: Node) -> tuple[str, ...]:
+def read_argv(node: Node) -> tuple[str, ...]:
     """A program and its arguments: a list, or a text that is split as a shell would, without a shell."""
     try:
-        found = words(node) if isinstance(node, ListNode) else tuple(shlex.split(text(node)))
+        found = read_words(node) if isinstance(node, ListNode) else tuple(shlex.split(read_text(node)))
     except ValueError as error:
         raise MalformedDefinition(node.line, f"not a command line: {error}") from None
     if not found:
@@ -98,18 +98,18 @@ def argv(node: Node) -> tuple[str, ...]:
     return found
 
 
-def commands(node: Node) -> tuple[tuple[str, ...], ...]:
+def read_commands(node: Node) -> tuple[tuple[str, ...], ...]:
     items = node.items if isinstance(node, ListNode) else (node,)
-    return tuple(each(argv, items))
+    return tuple(read_each(read_argv, items))
 
 
-def table(node: Node) -> TableNode:
+def require_table(node: Node) -> TableNode:
     if isinstance(node, TableNode):
         return node
     raise MalformedDefinition(node.line, "a table of `key: value` is wanted here")
 
 
-def named_texts(node: Node) -> dict[str, str]:
+def read_string_map(node: Node) -> dict[str, str]:
     """Any scalar counts as its text: a port may be written as a number."""
 
     def read(item: tuple[str, NodeEntry]) -> tuple[str, str]:
@@ -118,14 +118,14 @@ def named_texts(node: Node) -> dict[str, str]:
             raise MalformedDefinition(entry.line, f"{name}: a text is wanted here")
         return name, entry.value.text
 
-    return dict(each(read, table(node).entries.items()))
+    return dict(read_each(read, require_table(node).entries.items()))
 
 
-def json_table(node: Node) -> Mapping[str, Json]:
-    return {key: plain(entry.value) for key, entry in table(node).entries.items()}
+def read_json_object(node: Node) -> Mapping[str, Json]:
+    return {key: to_json(entry.value) for key, entry in require_table(node).entries.items()}
 
 
-def record(node: Node, readers: Mapping[str, Read[Any]], what: str = "this") -> dict[str, Any]:
+def read_record(node: Node, readers: Mapping[str, ValueReader[Any]], what: str = "this") -> dict[str, Any]:
     """A table with these keys alone."""
 
     def read(item: tuple[str, NodeEntry]) -> tuple[str, Any]:
@@ -135,4 +135,4 @@ def record(node: Node, readers: Mapping[str, Read[Any]], what: str = "this") -> 
             raise MalformedDefinition(entry.line, f"{what} has no key {key!r}", near)
         return key, readers[key](entry.value)
 
-    return dict(each(read, table(node).entries.items()))
+    return dict(read_each(read, require_table(node).entries.items()))
