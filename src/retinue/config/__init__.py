@@ -1,4 +1,7 @@
-"""The one room that reads setting files and the environment. Knows nothing of what settings are for."""
+"""Settings: their declaration and where they are loaded from.
+
+The only package that reads settings files and environment variables. Knows nothing of what settings are for.
+"""
 
 from typing import TYPE_CHECKING
 
