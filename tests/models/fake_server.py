@@ -1,7 +1,8 @@
-"""A server for a model of ours that looks like LM Studio, Ollama, llama.cpp or vLLM, faults and all.
+"""A fake model server that behaves like LM Studio, Ollama, llama.cpp or vLLM, including their faults.
 
-An ASGI app: `async with serving(FakeEndpoint(model, OLLAMA)) as url` has it answer on a port of this machine.
-Knows nothing of our client. For tests, and for trying agents without a server."""
+It is an ASGI app: `async with serve_fake(FakeModelServer(model, OLLAMA)) as url` serves it on a local port.
+Knows nothing of our client.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from retinue.core import (
     ContextOverflow,
     EmptyReply,
     Json,
+    JsonTable,
     Model,
     Prompt,
     Reply,
@@ -36,21 +38,19 @@ from retinue.core import (
 )
 from tests.models.fake_server_kinds import FakeAnswer, FakeServerState, ServerBehaviour, needs_jinja, refusal
 
-# MERGED fake_wire: What the fake endpoint reads from a request and writes into a response. Knows nothing of when to.
-
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiMessage: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
+Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 
 
-def prompt_of(body: dict[str, object]) -> Prompt:
-    """The prompt that a request carries."""
+def read_prompt(body: JsonTable) -> Prompt:
+    """Read the prompt from a request body."""
     roles: dict[str, TurnRole] = {"system": "system", "assistant": "assistant", "tool": "tool"}
     turns = [
         Turn(
             roles.get(as_text(message.get("role")), "user"),
             as_text(message.get("content")),
-            tuple(_call_of(call) for call in as_rows(message.get("tool_calls"))),
+            tuple(_read_call(call) for call in as_rows(message.get("tool_calls"))),
             as_text(message.get("tool_call_id")) or None,
         )
         for message in as_rows(body.get("messages"))
@@ -62,23 +62,25 @@ def prompt_of(body: dict[str, object]) -> Prompt:
         turns=tuple(turns),
         tools=tuple(
             ToolSpec(
-                as_text(each.get("name")), as_text(each.get("description")), _json(each.get("parameters"))
+                as_text(each.get("name")),
+                as_text(each.get("description")),
+                _to_json_table(each.get("parameters")),
             )
             for each in functions
         ),
-        schema=_json(wanted) if wanted is not None else None,
+        schema=_to_json_table(wanted) if wanted is not None else None,
         max_tokens=limit if isinstance(limit, int) else 1_000_000,
     )
 
 
 def prompt_size(prompt: Prompt) -> int:
-    """In tokens, by the same estimate as everything here."""
+    """Estimate the tokens of a prompt."""
     tools = json.dumps([[tool.name, tool.description, dict(tool.parameters)] for tool in prompt.tools])
     return sum(estimate_tokens(turn.text) for turn in prompt.turns) + estimate_tokens(tools)
 
 
-def without_front(prompt: Prompt, context: int) -> Prompt:
-    """As Ollama cuts it: the oldest turns go, and the front of the last one if it alone is too long."""
+def drop_front(prompt: Prompt, context: int) -> Prompt:
+    """Cut a prompt as Ollama does: drop the oldest turns, then the beginning of the last one."""
     turns = list(prompt.turns)
     while len(turns) > 1 and prompt_size(replace(prompt, turns=tuple(turns))) > context:
         del turns[0]
@@ -89,12 +91,12 @@ def without_front(prompt: Prompt, context: int) -> Prompt:
     return replace(prompt, turns=tuple(turns))
 
 
-def _json(value: object) -> dict[str, Json]:
+def _to_json_table(value: object) -> dict[str, Json]:
     parsed: dict[str, Json] = json.loads(json.dumps(value or {}))
     return parsed
 
 
-def _call_of(call: dict[str, object]) -> ToolCall:
+def _read_call(call: JsonTable) -> ToolCall:
     function = as_table(call.get("function"))
     return ToolCall(
         as_text(call.get("id")), as_text(function.get("name")), as_text(function.get("arguments"))
@@ -106,18 +108,18 @@ def _call_json(call: ToolCall, index: int) -> Json:
     return {"index": index, "id": call.id, "type": "function", "function": function}
 
 
-def usage_of(reply: Reply) -> Json:
+def usage_json(reply: Reply) -> Json:
     usage: dict[str, Json] = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.reply_tokens}
     if reply.cached_tokens is not None:
         usage["prompt_tokens_details"] = {"cached_tokens": reply.cached_tokens}
     return usage
 
 
-def _split(words: str) -> list[str]:
+def _split_words(words: str) -> list[str]:
     return re.findall(r"\s*\S+\s*", words) or ([words] if words else [])
 
 
-async def body_of(receive: Receive) -> bytes:
+async def read_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
     more = True
     while more:
@@ -127,13 +129,13 @@ async def body_of(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-async def start(send: Send, status: int, kind: str) -> None:
+async def send_start(send: Send, status: int, kind: str) -> None:
     headers = [(b"content-type", kind.encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
 
 
 async def send_answer(send: Send, answer: FakeAnswer) -> None:
-    await start(send, answer.status, "application/json")
+    await send_start(send, answer.status, "application/json")
     await send({"type": "http.response.body", "body": json.dumps(answer.body).encode()})
 
 
@@ -142,51 +144,55 @@ async def send_event(send: Send, data: Json) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-def message_of(reply: Reply, profile: ServerBehaviour) -> dict[str, Json]:
+def message_json(reply: Reply, behaviour: ServerBehaviour) -> dict[str, Json]:
     message: dict[str, Json] = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
-        message[profile.reasoning] = reply.reasoning
+        message[behaviour.reasoning] = reply.reasoning
     if reply.calls:
         message["tool_calls"] = [_call_json(call, place) for place, call in enumerate(reply.calls)]
     return message
 
 
-def deltas_of(reply: Reply, profile: ServerBehaviour) -> Iterator[dict[str, Json]]:
-    yield {"role": "assistant", "content": None if profile.kind == "llamacpp" else ""}
-    for piece in _split(reply.reasoning):
-        yield {profile.reasoning: piece}
-    for piece in _split(reply.text):
+def stream_deltas(reply: Reply, behaviour: ServerBehaviour) -> Iterator[dict[str, Json]]:
+    yield {"role": "assistant", "content": None if behaviour.kind == "llamacpp" else ""}
+    for piece in _split_words(reply.reasoning):
+        yield {behaviour.reasoning: piece}
+    for piece in _split_words(reply.text):
         yield {"content": piece}
     for place, call in enumerate(reply.calls):
-        if profile.whole_calls:
+        if behaviour.whole_calls:
             yield {"tool_calls": [_call_json(call, 0)]}
             continue
         yield {"tool_calls": [_call_json(replace(call, arguments=""), place)]}
-        for piece in _split(call.arguments):
+        for piece in _split_words(call.arguments):
             yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
 
 
 class _CutOff(Exception):
-    """Ends a response where it stands."""
+    """Breaks the connection in the middle of a response."""
 
 
 class FakeModelServer:
-    def __init__(self, model: Model, profile: ServerBehaviour, state: FakeServerState | None = None) -> None:
+    """Serves `model` with the behaviour of one kind of server."""
+
+    def __init__(
+        self, model: Model, behaviour: ServerBehaviour, state: FakeServerState | None = None
+    ) -> None:
         self.model = model
-        self.profile = profile
+        self.behaviour = behaviour
         self.state = state or FakeServerState()
         self.load = anyio.Event()
-        """Set it, and the model that is not loaded is."""
-        self.requests: list[dict[str, object]] = []
+        """Set this event to finish loading the model."""
+        self.requests: list[JsonTable] = []
         self.asked: list[str] = []
-        """The path of every request."""
+        """The paths of all requests."""
         self.busy = 0
         self.waiting = 0
         self.most_busy = 0
         self._changed = anyio.Event()
 
     async def until(self, holds: Callable[[FakeModelServer], bool]) -> None:
-        """Wait for the server to be in some state."""
+        """Wait until a condition on this server is true."""
         while not holds(self):
             await self._changed.wait()
 
@@ -194,7 +200,7 @@ class FakeModelServer:
         path = str(scope["path"])
         self.asked.append(path)
         self._tell()
-        body = await body_of(receive)
+        body = await read_body(receive)
         given = dict(scope["headers"]).get(b"authorization", b"").decode()
         if self.state.key and given != f"Bearer {self.state.key}":
             await send_answer(send, refusal(401, f"Incorrect API key provided: {given}"))
@@ -203,18 +209,18 @@ class FakeModelServer:
         elif path == "/v1/models":
             await send_answer(send, self._listing())
         else:
-            found = self.profile.native(self.state).get(path)
-            await send_answer(send, self.profile.unknown_path if found is None else FakeAnswer(200, found))
+            found = self.behaviour.native(self.state).get(path)
+            await send_answer(send, self.behaviour.unknown_path if found is None else FakeAnswer(200, found))
 
     def _listing(self) -> FakeAnswer:
-        if not self.state.loaded and self.profile.busy_while_loading:
+        if not self.state.loaded and self.behaviour.busy_while_loading:
             return refusal(503, "Loading model")
-        more = self.profile.listed(self.state)
-        entry: Json = {"id": self.state.model, "object": "model", "owned_by": self.profile.owner, **more}
+        more = self.behaviour.listed(self.state)
+        entry: Json = {"id": self.state.model, "object": "model", "owned_by": self.behaviour.owner, **more}
         return FakeAnswer(200, {"object": "list", "data": [entry]})
 
-    async def _until_gone(self, receive: Receive, send: Send, body: dict[str, object]) -> None:
-        """A client that goes away ends the work for it at once."""
+    async def _until_gone(self, receive: Receive, send: Send, body: JsonTable) -> None:
+        """Answer a chat request, and stop at once if the client disconnects."""
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
@@ -226,14 +232,14 @@ class FakeModelServer:
             await self._chat(send, body)
             group.cancel_scope.cancel()
 
-    async def _chat(self, send: Send, body: dict[str, object]) -> None:
+    async def _chat(self, send: Send, body: JsonTable) -> None:
         self.requests.append(body)
         self._tell()
         if refused := self._refused(body):
             await send_answer(send, refused)
             return
-        slots = self.state.slots or self.profile.slots
-        queue = self.profile.queue if self.state.queue is None else self.state.queue
+        slots = self.state.slots or self.behaviour.slots
+        queue = self.behaviour.queue if self.state.queue is None else self.state.queue
         if queue is not None and self.busy >= slots and self.waiting >= queue:
             full = "server busy, please try again. maximum pending requests exceeded"
             await send_answer(send, refusal(503, full))
@@ -247,32 +253,35 @@ class FakeModelServer:
             self.most_busy = max(self.most_busy, self.busy)
             await self._answer(send, body)
 
-    def _refused(self, body: dict[str, object]) -> FakeAnswer | None:
-        profile, state = self.profile, self.state
+    def _refused(self, body: JsonTable) -> FakeAnswer | None:
+        behaviour, state = self.behaviour, self.state
         wanted = as_text(body.get("model"))
-        if not state.loaded and profile.busy_while_loading and not self.load.is_set():
+        if not state.loaded and behaviour.busy_while_loading and not self.load.is_set():
             return refusal(503, "Loading model")
         missing = wanted != state.model or not (state.loaded or state.jit)
-        if profile.no_model is not None and missing:
-            return profile.no_model(wanted)
-        if profile.refuses_json_object and as_table(body.get("response_format")).get("type") == "json_object":
+        if behaviour.no_model is not None and missing:
+            return behaviour.no_model(wanted)
+        if (
+            behaviour.refuses_json_object
+            and as_table(body.get("response_format")).get("type") == "json_object"
+        ):
             return FakeAnswer(400, {"error": "'response_format.type' must be 'json_schema' or 'text'"})
-        if profile.refuses_chosen_tool and isinstance(body.get("tool_choice"), dict):
+        if behaviour.refuses_chosen_tool and isinstance(body.get("tool_choice"), dict):
             return FakeAnswer(400, {"error": "Invalid tool_choice type: 'object'"})
-        if body.get("tools") and not state.tools and profile.no_tools is not None:
-            return profile.no_tools(wanted)
+        if body.get("tools") and not state.tools and behaviour.no_tools is not None:
+            return behaviour.no_tools(wanted)
         return None
 
-    async def _answer(self, send: Send, body: dict[str, object]) -> None:
-        prompt = prompt_of(body)
+    async def _answer(self, send: Send, body: JsonTable) -> None:
+        prompt = read_prompt(body)
         if not self.state.tools:
             prompt = replace(prompt, tools=())
         size = prompt_size(prompt)
         if size > self.state.context:
-            if not self.profile.cuts_front:
+            if not self.behaviour.cuts_front:
                 await self._overflow(send, size)
                 return
-            prompt = without_front(prompt, self.state.context)
+            prompt = drop_front(prompt, self.state.context)
         try:
             reply = await self.model.reply(prompt)
         except EmptyReply:
@@ -281,7 +290,7 @@ class FakeModelServer:
             asked = error.data.get("n_prompt")
             await self._overflow(send, asked if isinstance(asked, int) else size)
         except ToolsUnsupported:
-            refuse = self.profile.no_tools or needs_jinja
+            refuse = self.behaviour.no_tools or needs_jinja
             await send_answer(send, refuse(self.state.model))
         except Unavailable as error:
             await send_answer(send, refusal(503, error.message))
@@ -291,7 +300,7 @@ class FakeModelServer:
             await self._stream(send, body, self._shaped(reply, prompt))
 
     async def _overflow(self, send: Send, size: int) -> None:
-        answer = self.profile.too_long(size, self.state.context)
+        answer = self.behaviour.too_long(size, self.state.context)
         if self.state.overflow == "empty":
             await self._stream(send, {}, None)
         else:
@@ -300,8 +309,8 @@ class FakeModelServer:
             )
 
     def _shaped(self, reply: Reply, prompt: Prompt) -> Reply:
-        """As this server would give it."""
-        if prompt.schema is not None and prompt.tools and self.profile.breaks_grammar:
+        """Change a reply as this kind of server would."""
+        if prompt.schema is not None and prompt.tools and self.behaviour.breaks_grammar:
             reply = replace(reply, text=f"Sure! Here it is: {reply.text}")
         if self.state.calls_as_text and reply.calls:
             written = [f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in reply.calls]
@@ -315,21 +324,23 @@ class FakeModelServer:
             reply = replace(reply, text="", reasoning=reply.reasoning + reply.text)
         return reply
 
-    async def _stream(self, send: Send, body: dict[str, object], reply: Reply | None) -> None:
-        """None for a reply in which nothing is said."""
+    async def _stream(self, send: Send, body: JsonTable, reply: Reply | None) -> None:
+        """Stream a reply; None for an empty one."""
         name = self.state.answers_as or self.state.model
         frame: dict[str, Json] = {"id": "chatcmpl-1", "created": 1, "model": name}
         if self.state.trouble == "whole" and reply is not None:
             choice: Json = {
                 "index": 0,
-                "message": message_of(reply, self.profile),
+                "message": message_json(reply, self.behaviour),
                 "finish_reason": reply.finish,
             }
-            await send_answer(send, FakeAnswer(200, {**frame, "choices": [choice], "usage": usage_of(reply)}))
+            await send_answer(
+                send, FakeAnswer(200, {**frame, "choices": [choice], "usage": usage_json(reply)})
+            )
             return
-        await start(send, 200, "text/event-stream")
+        await send_start(send, 200, "text/event-stream")
         frame["object"] = "chat.completion.chunk"
-        deltas = deltas_of(reply, self.profile) if reply is not None else [{"role": "assistant"}]
+        deltas = stream_deltas(reply, self.behaviour) if reply is not None else [{"role": "assistant"}]
         for number, delta in enumerate(deltas):
             if number == 2 and self.state.trouble in ("stall", "cut", "garble", "error"):
                 await self._go_wrong(send)
@@ -338,7 +349,7 @@ class FakeModelServer:
         finish = reply.finish if reply is not None else "stop"
         await send_event(send, {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
         if reply is not None and as_table(body.get("stream_options")).get("include_usage"):
-            await send_event(send, {**frame, "choices": [], "usage": usage_of(reply)})
+            await send_event(send, {**frame, "choices": [], "usage": usage_json(reply)})
         if self.state.trouble != "no_done":
             await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": True})
         await send({"type": "http.response.body", "body": b""})
@@ -370,11 +381,11 @@ class FakeModelServer:
 
 @asynccontextmanager
 async def serve_fake(app: FakeModelServer) -> AsyncGenerator[str]:
-    """Its URL, while the block runs."""
-    import uvicorn  # imported here because only this needs it
+    """Serve the app on a local port and yield its URL."""
+    import uvicorn
 
     class Server(uvicorn.Server):
-        """uvicorn without its clock and its signals: it comes and goes at once."""
+        """uvicorn without its polling and signal handlers, so that it starts and stops at once."""
 
         def __init__(self, config: uvicorn.Config) -> None:
             super().__init__(config)

@@ -1,7 +1,7 @@
-"""How each kind of server behaves, as far as a client can see it: for the fake endpoint.
+"""The behaviour of each kind of model server, as the fake server imitates it.
 
-Written from what the servers do, not from what our client expects of them; `models/endpoints.py` is the
-client's side of the same facts and shares nothing with this file.
+Written from what the servers do, not from what our client expects. `models/server_kinds.py` describes the
+same facts from the client's side; the two files share nothing.
 """
 
 from __future__ import annotations
@@ -14,36 +14,38 @@ from retinue.core import Json
 
 OverflowShape = Literal["400", "error", "empty"]
 StreamFault = Literal["stall", "cut", "garble", "error", "no_done", "whole"]
-"""In the middle of a reply: say no more, close, send what is no JSON, send an error. Or leave out the last
-event, or send the reply in one piece although a stream was asked for."""
+"""A fault in the middle of a reply: send nothing more, close, send invalid JSON, or send an error. Or omit the
+last event, or send the reply as one document although a stream was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class FakeAnswer:
+    """A JSON response."""
+
     status: int
     body: Json
 
 
 @dataclass(slots=True, kw_only=True)
 class FakeServerState:
-    """What one server has, and what goes wrong with it; may change while it serves."""
+    """What a fake server has and which faults it shows. Tests may change it while it serves."""
 
     model: str = "scripted"
     context: int = 4_096
     slots: int | None = None
-    """Requests it serves at a time; None for what servers of its kind do unless told otherwise."""
+    """Number of parallel requests; None for the default of its kind."""
     queue: int | None = None
-    """Requests that may wait for a slot; None as with the slots."""
+    """Number of requests that may wait for a slot; None for the default of its kind."""
     loaded: bool = True
     jit: bool = True
-    """Whether a model that is not loaded is loaded when it is asked for."""
+    """Whether a request loads a model that is not loaded yet."""
     tools: bool = True
     key: str = ""
     overflow: OverflowShape = "400"
-    """Which of LM Studio's ways to refuse what is too long."""
+    """How LM Studio refuses a prompt that is too long."""
     trouble: StreamFault | None = None
     answers_as: str | None = None
-    """Another model's name, which the replies then bear."""
+    """The model name in replies, if it differs from the requested one."""
     calls_as_text: bool = False
     answers_in_reasoning: bool = False
 
@@ -53,30 +55,32 @@ Native: TypeAlias = Callable[[FakeServerState], Mapping[str, Json]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerBehaviour:
+    """How one kind of server behaves."""
+
     kind: str
     owner: str
     listed: Callable[[FakeServerState], Mapping[str, Json]]
-    """What its list of models says of one, beside its name."""
+    """Additional fields of a model in `/v1/models`."""
     native: Native
-    """Its own endpoints, by path."""
+    """Answers of its own endpoints by path."""
     slots: int
     queue: int | None = None
     reasoning: str
-    """The field of its replies that has the model's thoughts."""
+    """The field of its replies that holds the model's reasoning."""
     too_long: Callable[[int, int], FakeAnswer]
     cuts_front: bool = False
     no_tools: Callable[[str], FakeAnswer] | None
-    """None if it drops them without a word."""
+    """Its error if a model does not support tools; None if it silently ignores them."""
     no_model: Callable[[str], FakeAnswer] | None
-    """None if it takes any name."""
+    """Its error if it does not have a model; None if it accepts any name."""
     whole_calls: bool = False
-    """Whether a tool call comes in one piece."""
+    """Whether it sends each tool call in one chunk."""
     refuses_json_object: bool = False
     refuses_chosen_tool: bool = False
     breaks_grammar: bool = False
-    """Whether tools together with a schema leave the reply unconstrained."""
+    """Whether it ignores the schema if a request also has tools."""
     busy_while_loading: bool = False
-    """Whether it sends clients away while it loads, instead of letting them wait."""
+    """Whether it refuses requests while it loads a model, instead of letting them wait."""
     unknown_path: FakeAnswer
 
 
@@ -89,7 +93,7 @@ def refusal(status: int, message: str) -> FakeAnswer:
 
 
 def needs_jinja(model: str) -> FakeAnswer:
-    """What a server says whose templates cannot have tools at all."""
+    """The error of a server whose chat templates do not support tools."""
     return _error(500, "tools param requires --jinja flag", type="server_error", code=500)
 
 
@@ -217,4 +221,4 @@ VLLM = ServerBehaviour(
     no_model=lambda name: _error(404, f"The model `{name}` does not exist.", type="NotFoundError", code=404),
     unknown_path=FakeAnswer(404, {"detail": "Not Found"}),
 )
-SERVER_BEHAVIOURS = {profile.kind: profile for profile in (LM_STUDIO, OLLAMA, LLAMA_CPP, VLLM)}
+SERVER_BEHAVIOURS = {behaviour.kind: behaviour for behaviour in (LM_STUDIO, OLLAMA, LLAMA_CPP, VLLM)}

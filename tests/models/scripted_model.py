@@ -1,7 +1,4 @@
-"""A model that says what a script tells it to: for running agents without a server, in tests above all.
-
-Streams and is cancelled like a real one. Knows nothing of what its replies are used for.
-"""
+"""A fake model that replies from a script. Streams and can be cancelled like a real one."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ NAME = "scripted"
 FACTS = ModelFacts(endpoint=NAME, kind="unknown", model=NAME, context=32_768, slots=1, tools=True)
 
 ScriptLine: TypeAlias = "str | Reply | Exception | Callable[[Prompt], ScriptLine | Awaitable[ScriptLine]]"
-"""What to say, what to raise, or a function that is shown the prompt and decides."""
+"""A reply, an exception to raise, or a function that gets the prompt and returns one of them."""
 
 
 def says(text: str, *, reasoning: str = "", finish: FinishReason = "stop") -> Reply:
@@ -39,26 +36,26 @@ def says(text: str, *, reasoning: str = "", finish: FinishReason = "stop") -> Re
 
 
 def calls(tool: str, *, raw: str | None = None, said: str = "", **arguments: Json) -> Reply:
-    """A call of one tool; `raw` are arguments that need not be JSON."""
+    """A reply that calls one tool. `raw` replaces the arguments by a text that need not be JSON."""
     written = json.dumps(arguments) if raw is None else raw
     return together(ToolCall("", tool, written), text=said)
 
 
 def together(*tool_calls: ToolCall, text: str = "") -> Reply:
-    """Several calls in one reply. A call without an id gets one when it is said."""
+    """A reply with several tool calls. A call without an id gets one when the reply is sent."""
     return Reply(text=text, calls=tool_calls, finish="tool_calls", model=NAME)
 
 
 class ScriptedModel:
-    """Takes a line of the script for each request; a script may be endless."""
+    """Replies with the next line of the script to each request. A script may be endless."""
 
     def __init__(self, script: Iterable[ScriptLine], facts: ModelFacts = FACTS) -> None:
         self._lines = iter(script)
         self._facts = facts
         self.prompts: list[Prompt] = []
-        """Every prompt it was given, those that failed too."""
+        """All prompts it received, including those that failed."""
         self.cancelled = 0
-        """Requests that were given up before their reply was complete."""
+        """Number of requests that were cancelled before their reply was complete."""
 
     async def facts(self) -> ModelFacts:
         return self._facts
@@ -91,16 +88,16 @@ class ScriptedModel:
 
 
 def _with_text(reply: Reply) -> Reply:
-    """As every model gives it: thoughts alone count as the text, unless they were cut short."""
+    """Use the reasoning as the text if a reply has nothing else, unless it was cut at the token limit."""
     if reply.text or reply.calls:
         return reply
     if reply.reasoning and reply.finish != "length":
         return replace(reply, text=reply.reasoning)
-    raise EmptyReply("the server said that it succeeded, and sent nothing")
+    raise EmptyReply("the server reported success but sent an empty reply")
 
 
 def _counted(reply: Reply, prompt: Prompt) -> Reply:
-    """With the counts that a server would have given."""
+    """Add the token counts that a server would report."""
     sent = [turn.text for turn in prompt.turns]
     sent += [call.name + call.arguments for turn in prompt.turns for call in turn.calls]
     sent += [json.dumps([tool.name, tool.description, dict(tool.parameters)]) for tool in prompt.tools]

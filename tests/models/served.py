@@ -1,4 +1,4 @@
-"""A scripted model behind each kind of server, on a real port, and our client in front of it."""
+"""Test support: a scripted model behind a fake server on a real port, with our client connected to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from retinue.core import Prompt, Turn
 from retinue.models import EndpointPlan, ModelPlan, Models
-from retinue.models.client import Client
+from retinue.models.client import ModelClient
 from tests.models.fake_server import FakeModelServer, serve_fake
 from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
 from tests.models.scripted_model import ScriptedModel, ScriptLine
@@ -18,7 +18,7 @@ KINDS = sorted(SERVER_BEHAVIOURS)
 
 @dataclass(slots=True)
 class Served:
-    client: Client
+    client: ModelClient
     endpoint: FakeModelServer
     scripted: ScriptedModel
     url: str
@@ -46,4 +46,4 @@ async def served(
         there = replace(plan or EndpointPlan(""), url=url)
         whole = ModelPlan(endpoint="it", model=model, endpoints={"it": there}, patience_s=patience_s)
         async with Models(whole, environment or {}) as models:
-            yield Served(models.named(), endpoint, scripted, url, models)
+            yield Served(models.client_for(), endpoint, scripted, url, models)

@@ -184,7 +184,7 @@ async def test_a_llama_cpp_server_that_is_just_starting_is_waited_for() -> None:
 
 async def test_a_model_that_never_loads_is_given_up() -> None:
     async with served("lmstudio", state=FakeServerState(loaded=False), patience_s=0.3) as here:
-        with pytest.raises(Unavailable, match="began no reply") as caught:
+        with pytest.raises(Unavailable, match="did not start a reply") as caught:
             await here.client.reply(ask())
     assert "patience_s" in str(caught.value.hint)
 
@@ -289,7 +289,7 @@ async def test_neither_json_object_nor_tool_choice_is_ever_sent() -> None:
 
 async def test_a_schema_never_goes_together_with_tools() -> None:
     async with served("llamacpp", [says('{"a": 1}')]) as here:
-        with pytest.raises(ValueError, match="schema together with tools"):
+        with pytest.raises(ValueError, match="a schema and tools"):
             await here.client.reply(replace(WITH_SCHEMA, tools=(READ,)))
         function = {"type": "function", "function": {"name": "f"}}
         schema = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}

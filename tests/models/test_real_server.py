@@ -13,7 +13,7 @@ import pytest
 
 from retinue.core import ContextOverflow, Prompt, Reply, ToolSpec, Turn, as_rows
 from retinue.models import ModelPlan, Models
-from retinue.models.client import Client
+from retinue.models.client import ModelClient
 from tests.models.served import ask
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -47,22 +47,25 @@ async def models(url: str) -> AsyncGenerator[Models]:
 
 
 @pytest.fixture
-def client(models: Models) -> Client:
-    return models.named()
+def client(models: Models) -> ModelClient:
+    return models.client_for()
 
 
-async def busy_slots(client: Client) -> int:
+async def busy_slots(client: ModelClient) -> int:
     """By the server's own word."""
-    return sum(bool(slot.get("is_processing")) for slot in as_rows(await client.server.line.ask("/slots")))
+    return sum(
+        bool(slot.get("is_processing"))
+        for slot in as_rows(await client.server.connection.request_json("/slots"))
+    )
 
 
-async def test_the_server_is_recognised_with_the_context_of_one_slot(client: Client) -> None:
+async def test_the_server_is_recognised_with_the_context_of_one_slot(client: ModelClient) -> None:
     facts = await client.facts()
     assert (facts.kind, facts.context, facts.slots, facts.tools) == ("llamacpp", CONTEXT, SLOTS, False)
     assert facts.model.endswith(".gguf") and "/" not in facts.model
 
 
-async def test_a_reply_is_streamed_and_counted(client: Client) -> None:
+async def test_a_reply_is_streamed_and_counted(client: ModelClient) -> None:
     heard: list[str] = []
 
     async def hear(piece: str) -> None:
@@ -76,7 +79,7 @@ async def test_a_reply_is_streamed_and_counted(client: Client) -> None:
     assert not reply.substituted and "/" not in reply.model
 
 
-async def test_a_schema_is_held(client: Client) -> None:
+async def test_a_schema_is_held(client: ModelClient) -> None:
     schema = {
         "type": "object",
         "properties": {"happy": {"type": "boolean"}, "mood": {"enum": ["good", "bad"]}},
@@ -88,13 +91,13 @@ async def test_a_schema_is_held(client: Client) -> None:
     assert answer["mood"] in ("good", "bad") and isinstance(answer["happy"], bool)
 
 
-async def test_a_schema_is_cut_short_by_the_limit_and_that_is_said(client: Client) -> None:
+async def test_a_schema_is_cut_short_by_the_limit_and_that_is_said(client: ModelClient) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 200}}, "required": ["a"]}
     prompt = Prompt(turns=(Turn("user", "Write JSON."),), schema=schema, max_tokens=8)
     assert (await client.reply(prompt)).finish == "length"
 
 
-async def test_what_is_too_long_is_refused_with_the_counts(client: Client) -> None:
+async def test_what_is_too_long_is_refused_with_the_counts(client: ModelClient) -> None:
     with pytest.raises(ContextOverflow) as caught:
         await client.reply(ask("hello there " * 2_000))
     assert caught.value.data["n_ctx"] == CONTEXT
@@ -102,7 +105,7 @@ async def test_what_is_too_long_is_refused_with_the_counts(client: Client) -> No
     assert isinstance(prompt, int) and prompt > 4_000
 
 
-async def test_tools_are_dropped_without_a_word_by_a_template_that_has_none(client: Client) -> None:
+async def test_tools_are_dropped_without_a_word_by_a_template_that_has_none(client: ModelClient) -> None:
     tool = ToolSpec("read_file", "Reads a file.", {"type": "object"})
     prompt = Prompt(turns=(Turn("user", "Read a.py."),), tools=(tool,), max_tokens=8)
     reply = await client.reply(prompt)
@@ -111,11 +114,11 @@ async def test_tools_are_dropped_without_a_word_by_a_template_that_has_none(clie
 
 async def test_any_name_is_answered_to_and_that_is_noticed(models: Models) -> None:
     """P8"""
-    reply = await models.named("gpt-9").reply(ask(max_tokens=4))
+    reply = await models.client_for("gpt-9").reply(ask(max_tokens=4))
     assert reply.substituted and reply.model.endswith(".gguf")
 
 
-async def test_more_requests_than_slots_are_all_answered(client: Client) -> None:
+async def test_more_requests_than_slots_are_all_answered(client: ModelClient) -> None:
     replies: list[Reply] = []
 
     async def one(number: int) -> None:
@@ -127,7 +130,7 @@ async def test_more_requests_than_slots_are_all_answered(client: Client) -> None
     assert len(replies) == SLOTS * 2 and all(reply.text for reply in replies)
 
 
-async def test_two_agents_at_once_are_both_served_at_once(client: Client) -> None:
+async def test_two_agents_at_once_are_both_served_at_once(client: ModelClient) -> None:
     """Each hears its first word before the other has said its last."""
     order: list[str] = []
 
@@ -148,7 +151,7 @@ async def test_two_agents_at_once_are_both_served_at_once(client: Client) -> Non
 
 @pytest.mark.parametrize("heard_first", [True, False], ids=["while it speaks", "while it reads"])
 async def test_a_reply_that_is_given_up_frees_its_slot_within_a_second(
-    client: Client, heard_first: bool
+    client: ModelClient, heard_first: bool
 ) -> None:
     begun = anyio.Event()
 
@@ -170,7 +173,7 @@ async def test_a_reply_that_is_given_up_frees_its_slot_within_a_second(
     assert (await client.reply(ask(max_tokens=4))).text
 
 
-async def test_a_prompt_that_begins_like_the_last_one_is_read_from_the_cache(client: Client) -> None:
+async def test_a_prompt_that_begins_like_the_last_one_is_read_from_the_cache(client: ModelClient) -> None:
     system = Turn("system", "You answer briefly and in plain words. " * 20)
     first, second = [
         await client.reply(Prompt(turns=(system, Turn("user", question)), max_tokens=4))
@@ -180,7 +183,7 @@ async def test_a_prompt_that_begins_like_the_last_one_is_read_from_the_cache(cli
     assert second.cached_tokens and second.cached_tokens > 0.9 * second.prompt_tokens - 20
 
 
-async def test_the_estimate_comes_close_after_a_few_replies(client: Client) -> None:
+async def test_the_estimate_comes_close_after_a_few_replies(client: ModelClient) -> None:
     text = "def add(first: int, second: int) -> int:\n    return first + second\n"
     for repeats in (5, 10, 15):
         await client.reply(ask(text * repeats, max_tokens=1))

@@ -76,7 +76,7 @@ async def test_a_key_that_is_not_set_is_said_without_contacting_anybody() -> Non
     plan = ModelPlan(endpoint="a", endpoints={"a": EndpointPlan(HERE, api_key_env="MY_KEY")})
     async with Models(plan, {"MY_KEY": "  "}) as models:
         with pytest.raises(ConfigInvalid, match="MY_KEY"):
-            models.named()
+            models.client_for()
 
 
 @pytest.mark.anyio
@@ -85,7 +85,7 @@ async def test_a_key_that_cannot_be_a_header_is_refused_and_not_repeated() -> No
     plan = ModelPlan(endpoint="a", endpoints={"a": EndpointPlan(HERE, api_key_env="MY_KEY")})
     async with Models(plan, {"MY_KEY": "sword\nfish"}) as models:
         with pytest.raises(ConfigInvalid) as caught:
-            models.named()
+            models.client_for()
     assert "fish" not in str(caught.value.as_dict())
 
 
@@ -113,10 +113,10 @@ async def test_settings_lead_each_tier_to_its_server(tmp_path: Path) -> None:
         file.write_text(SETTINGS.format(ollama=one, vllm=other))
         settings = load_settings(directory=tmp_path / "x", user=file, environment={}).settings
         async with Models(plan_models(settings), {}) as models:
-            fast, strong = models.named("fast"), models.named("strong")
+            fast, strong = models.client_for("fast"), models.client_for("strong")
             assert [(await each.reply(ask())).text for each in (fast, strong)] == ["from small", "from big"]
             facts = [await each.facts() for each in (fast, strong)]
-            assert models.named("fast").tokens is fast.tokens
+            assert models.client_for("fast").tokens is fast.tokens
     assert [(fact.model, fact.context, fact.slots) for fact in facts] == [
         ("small", 9_000, 1),
         ("big", 4_096, 7),
@@ -139,4 +139,4 @@ async def test_wiring_opens_the_models_of_the_settings(tmp_path: Path) -> None:
     async with serve_fake(FakeModelServer(ScriptedModel(["hi"]), VLLM)) as url:
         loaded = load_settings(directory=tmp_path, environment={"RETINUE_MODELS__ENDPOINT": url})
         async with open_models(loaded) as models:
-            assert (await models.named("fast").reply(ask())).text == "hi"
+            assert (await models.client_for("fast").reply(ask())).text == "hi"

@@ -14,7 +14,7 @@ import pytest
 
 from retinue.core import ConfigInvalid, EmptyReply, ModelFailed, RetinueError, Unavailable
 from retinue.models import EndpointPlan, ModelPlan, Models
-from retinue.models.client import Client, Patience, TokenEstimator
+from retinue.models.client import ModelClient, ReplyTimeouts, TokenEstimator
 from tests.models.fake_server_kinds import FakeServerState, StreamFault
 from tests.models.scripted_model import calls
 from tests.models.served import KINDS, ask, served
@@ -32,8 +32,8 @@ def chunk(**delta: object) -> bytes:
 
 @asynccontextmanager
 async def answering(
-    answer: bytes, endless: bytes = b"", patience: Patience | None = None
-) -> AsyncGenerator[Client]:
+    answer: bytes, endless: bytes = b"", patience: ReplyTimeouts | None = None
+) -> AsyncGenerator[ModelClient]:
     """A server whose reply to a request for a chat is these bytes, and then the endless ones for ever."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,9 +58,9 @@ async def answering(
     async with server:
         plan = ModelPlan(endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         async with Models(plan, {}) as models:
-            client = models.named()
+            client = models.client_for()
             if patience is not None:
-                client = Client(client.server, None, TokenEstimator(), patience)
+                client = ModelClient(client.server, None, TokenEstimator(), patience)
             yield client
 
 
@@ -89,8 +89,8 @@ async def test_a_reply_in_an_unusual_shape_is_understood(trouble: StreamFault) -
 
 async def test_a_server_that_falls_silent_within_a_reply_is_given_up() -> None:
     async with served("vllm", ["one two three"], FakeServerState(trouble="stall")) as here:
-        client = Client(here.client.server, "scripted", TokenEstimator(), Patience(idle_s=0.2))
-        with pytest.raises(ModelFailed, match="said nothing for"):
+        client = ModelClient(here.client.server, "scripted", TokenEstimator(), ReplyTimeouts(idle_s=0.2))
+        with pytest.raises(ModelFailed, match="sent nothing for"):
             await client.reply(ask())
         with anyio.fail_after(5):
             await here.endpoint.until(lambda endpoint: endpoint.busy == 0)
@@ -101,7 +101,7 @@ async def test_a_listener_may_take_longer_than_the_server_may_be_silent() -> Non
         await anyio.sleep(0.6)
 
     async with served("vllm", ["one"]) as here:
-        client = Client(here.client.server, "scripted", TokenEstimator(), Patience(idle_s=0.5))
+        client = ModelClient(here.client.server, "scripted", TokenEstimator(), ReplyTimeouts(idle_s=0.5))
         assert (await client.reply(ask(), slow)).text == "one"
 
 
@@ -152,7 +152,7 @@ async def test_cancelling_in_the_middle_frees_the_servers_slot(kind: str) -> Non
     [
         (SSE, ModelFailed, "broke off"),
         (SSE + chunk(content="half"), ModelFailed, "broke off"),
-        (SSE + chunk(content="") + b"data: [DONE]\n\n", EmptyReply, "sent nothing"),
+        (SSE + chunk(content="") + b"data: [DONE]\n\n", EmptyReply, "sent an empty reply"),
         (SSE + b"data: 7\n\n", ModelFailed, "not JSON"),
         (SSE + b"data: " + b"[" * 100_000 + b"\n\n", ModelFailed, "not JSON"),
         (SSE + b'event: error\ndata: {"message": "out of memory"}\n\n', ModelFailed, "out of memory"),
@@ -163,8 +163,8 @@ async def test_cancelling_in_the_middle_frees_the_servers_slot(kind: str) -> Non
         (b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\n\r\n", Unavailable, "redirect"),
         (b"HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\nTraceback", ModelFailed, "status 500: Traceback"),
         (b"HTTP/1.1 429 Slow\r\nConnection: close\r\n\r\n", Unavailable, "busy"),
-        (b"SSH-2.0-x\r\n\r\n", Unavailable, "broke the connection off"),
-        (b"", Unavailable, "broke the connection off"),
+        (b"SSH-2.0-x\r\n\r\n", Unavailable, "broke the connection"),
+        (b"", Unavailable, "broke the connection"),
     ],
 )
 async def test_a_strange_answer_is_a_failure_that_says_so(
@@ -197,8 +197,8 @@ async def test_a_stream_left_open_behind_its_end_holds_nobody_up() -> None:
 
 
 async def test_pings_alone_are_no_reply() -> None:
-    async with answering(SSE, endless=b": ping\n\n", patience=Patience(first_s=0.3)) as client:
-        with pytest.raises(Unavailable, match="began no reply"):
+    async with answering(SSE, endless=b": ping\n\n", patience=ReplyTimeouts(first_s=0.3)) as client:
+        with pytest.raises(Unavailable, match="did not start a reply"):
             await client.reply(ask())
 
 
@@ -207,7 +207,7 @@ async def test_a_server_that_is_not_there_is_said_with_the_remedy() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         async with Models(ModelPlan(endpoint=url), {}) as models:
-            for attempt in (models.named().facts, lambda: models.named().reply(ask())):
+            for attempt in (models.client_for().facts, lambda: models.client_for().reply(ask())):
                 with pytest.raises(Unavailable, match="does not answer") as caught:
                     await attempt()
     assert "start the server" in str(caught.value.hint)
@@ -220,7 +220,7 @@ async def test_the_key_is_sent_and_never_repeated() -> None:
     async with served("vllm", ["hi"], state, plan=plan, environment={"MY_KEY": "sk-swordfish"}) as here:
         assert (await here.client.reply(ask())).text == "hi"
         state.key = "another"
-        with pytest.raises(Unavailable, match="asks for a key") as caught:
+        with pytest.raises(Unavailable, match="requires a key") as caught:
             await here.client.reply(ask())
     assert "swordfish" not in str(caught.value.as_dict())
 
@@ -240,7 +240,7 @@ async def test_a_key_does_not_travel_in_the_clear(url: str) -> None:
     endpoint = EndpointPlan(url, api_key_env="MY_KEY")
     async with Models(ModelPlan(endpoint="far", endpoints={"far": endpoint}), {"MY_KEY": "k"}) as models:
         with pytest.raises(ConfigInvalid, match="in the clear"):
-            models.named()
+            models.client_for()
 
 
 async def test_a_proxy_in_the_environment_gets_nothing_meant_for_this_machine(
@@ -274,7 +274,7 @@ async def test_a_connection_that_the_server_was_just_closing_is_replaced() -> No
     async with server:
         plan = ModelPlan(endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         async with Models(plan, {}) as models:
-            replies = [(await models.named().reply(ask())).text for _ in range(3)]
+            replies = [(await models.client_for().reply(ask())).text for _ in range(3)]
     assert replies == ["hi"] * 3
 
 

@@ -19,8 +19,8 @@ from retinue.core import (
     Turn,
     Unavailable,
 )
-from retinue.models.chat_completions import Assembly, EventReader, request
-from retinue.models.server_errors import failure
+from retinue.models.chat_completions import EventReader, ReplyAssembler, build_request
+from retinue.models.server_errors import error_from_response
 
 Piece = dict[str, object]
 
@@ -33,11 +33,11 @@ def call(
 
 
 def calls_from(*deltas: list[Piece]) -> list[tuple[str, str]]:
-    assembly = Assembly(most=10_000)
+    assembler = ReplyAssembler(max_chars=10_000)
     for delta in deltas:
-        assembly.add({"choices": [{"delta": {"tool_calls": delta}}]})
-    assembly.finish = "tool_calls"
-    calls = assembly.reply("m").calls
+        assembler.add({"choices": [{"delta": {"tool_calls": delta}}]})
+    assembler.finish = "tool_calls"
+    calls = assembler.reply("m").calls
     assert len({each.id for each in calls}) == len(calls) and all(each.id for each in calls)
     return [(each.name, each.arguments) for each in calls]
 
@@ -98,12 +98,12 @@ def test_the_same_tool_called_twice_is_two_calls() -> None:
 
 
 def test_halves_of_characters_do_not_get_further() -> None:
-    assembly = Assembly(most=10_000)
+    assembler = ReplyAssembler(max_chars=10_000)
     pieces = [
-        assembly.add({"choices": [{"delta": {"content": half}}]}) for half in ("\ud83c", "\udfbb", "\ud83c")
+        assembler.add({"choices": [{"delta": {"content": half}}]}) for half in ("\ud83c", "\udfbb", "\ud83c")
     ]
-    assembly.finish = "stop"
-    assert assembly.reply("m").text == "🎻�"
+    assembler.finish = "stop"
+    assert assembler.reply("m").text == "🎻�"
     "".join(pieces).encode()
 
 
@@ -111,7 +111,7 @@ def test_broken_arguments_of_earlier_calls_are_not_sent_again() -> None:
     """Servers parse them, and would refuse the whole conversation."""
     calls = (ToolCall("1", "a", '{"x": '), ToolCall("2", "b", "[1]"), ToolCall("3", "c", '{"y": 2}'))
     prompt = Prompt(turns=(Turn("assistant", "", calls),), max_tokens=1)
-    body = str(request(prompt, "m"))
+    body = str(build_request(prompt, "m"))
     assert body.count("'arguments': '{}'") == 2 and """'arguments': '{"y": 2}'""" in body
 
 
@@ -138,12 +138,12 @@ PIECE = st.fixed_dictionaries(
 
 
 @given(st.lists(PIECE, max_size=3))
-def test_no_piece_of_json_breaks_the_assembly(pieces: list[Piece]) -> None:
-    assembly = Assembly(most=10_000)
+def test_no_piece_of_json_breaks_the_assembler(pieces: list[Piece]) -> None:
+    assembler = ReplyAssembler(max_chars=10_000)
     for piece in pieces:
-        assembly.add(piece)
+        assembler.add(piece)
     with contextlib.suppress(EmptyReply):
-        assembly.reply("m")
+        assembler.reply("m")
 
 
 EVENTS = b'data: {"a": 1}\r\n\r\n: ping\n\nevent: error\ndata: x\ndata: y\n\nid: 1\nerror: z\n\ndata: last'
@@ -201,7 +201,7 @@ def test_every_way_to_say_too_long_is_understood(
 ) -> None:
     for body in ({"error": error}, {"object": "error", "message": error}):
         if isinstance(error, str) or "error" in body:
-            found = failure("here", status, json.dumps(body).encode())
+            found = error_from_response("here", status, json.dumps(body).encode())
             assert type(found) is ContextOverflow
             assert (found.data.get("n_prompt"), found.data.get("n_ctx")) == counts
 
@@ -223,23 +223,25 @@ def test_every_way_to_say_too_long_is_understood(
     ],
 )
 def test_other_refusals_are_told_apart(status: int, body: str, kind: type[Exception]) -> None:
-    assert type(failure("here", status, body.encode())) is kind
+    assert type(error_from_response("here", status, body.encode())) is kind
 
 
 def test_what_a_server_says_is_repeated_in_one_short_line() -> None:
-    error = failure("here", 500, b'{"error": "' + b"a\\n\\u001b[2J" * 1000 + b'"}')
+    error = error_from_response("here", 500, b'{"error": "' + b"a\\n\\u001b[2J" * 1000 + b'"}')
     assert len(error.message) < 400 and error.message.isprintable()
 
 
 @pytest.mark.parametrize("path", ["/home/me/models/x.gguf", "C:\\\\Users\\\\me\\\\x.gguf"])
 def test_of_a_file_in_what_a_server_says_only_the_name_is_repeated(path: str) -> None:
     """P6"""
-    error = failure(
+    error = error_from_response(
         "http://127.0.0.1:1/v1", 500, f'{{"error": "cannot load \'{path}\': no memory"}}'.encode()
     )
     assert error.message == "http://127.0.0.1:1/v1 failed with status 500: cannot load 'x.gguf': no memory"
 
 
 def test_names_with_slashes_in_what_a_server_says_stay() -> None:
-    error = failure("here", 400, b'{"error": {"message": "library/qwen3 does not support tools"}}')
+    error = error_from_response(
+        "here", 400, b'{"error": {"message": "library/qwen3 does not support tools"}}'
+    )
     assert "library/qwen3" in error.message

@@ -90,7 +90,7 @@ def test_endpoint_that_answers_is_told_with_its_model(port: int, host: str, tail
     ("kind", "words"),
     [
         ("empty", "has no model"),
-        ("locked", "asks for a key"),
+        ("locked", "requires a key"),
         ("moved", "redirect"),
         ("list", "not as an OpenAI-compatible"),
         ("broken", "not as an OpenAI-compatible"),

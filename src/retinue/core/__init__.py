@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from retinue.core.json_value import Json as Json
     from retinue.core.lenient_json import (
         MAX_JSON_CHARS as MAX_JSON_CHARS,
+        JsonTable as JsonTable,
         NotJson as NotJson,
         any_value as any_value,
         as_positive_int as as_positive_int,
@@ -203,7 +204,7 @@ else:
             "ids": "MessageId OwnerId RunId",
             "json_value": "Json",
             "lenient_json": (
-                "MAX_JSON_CHARS NotJson any_value as_positive_int as_rows as_table as_text "
+                "MAX_JSON_CHARS JsonTable NotJson any_value as_positive_int as_rows as_table as_text "
                 "embedded_values first_value json_or_none objects_in parse_lenient "
                 "parse_lenient_object stated_values unfenced"
             ),

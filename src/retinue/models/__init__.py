@@ -1,4 +1,4 @@
-"""Talking to language models."""
+"""Access to language models behind OpenAI-compatible servers: LM Studio, Ollama, llama.cpp, vLLM and others."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,10 @@
-"""A prompt as the body of a request, and a reply out of its pieces. Knows nothing of HTTP.
+"""The format of `/v1/chat/completions`: builds request bodies, parses the event stream, assembles the reply.
 
-What it never sends: `json_object` (LM Studio refuses it) and `tool_choice` (Ollama ignores it, LM Studio
-refuses some of it)."""
+Requests never contain `json_object`, which LM Studio refuses, or `tool_choice`, which Ollama ignores and
+LM Studio refuses in part. httpx2 has an SSE reader too, but it silently drops two things that `EventReader`
+keeps: the last event of a server that breaks off right after it, and the `error: ...` lines of older
+llama.cpp servers. Knows nothing of HTTP.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from retinue.core import (
     EmptyReply,
     FinishReason,
     Json,
+    JsonTable,
     Prompt,
     Reply,
     ToolCall,
@@ -26,16 +30,17 @@ from retinue.core import (
     json_or_none,
 )
 
-Body: TypeAlias = dict[str, Json]
-FINISHES: dict[str, FinishReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
+RequestBody: TypeAlias = dict[str, Json]
+FINISH_REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
 
 
-def request(prompt: Prompt, model: str) -> Body:
+def build_request(prompt: Prompt, model: str) -> RequestBody:
+    """Build the JSON body of a streaming request."""
     if prompt.schema is not None and prompt.tools:
-        raise ValueError("a schema together with tools: servers break one or the other")
-    body: Body = {
+        raise ValueError("a prompt has a schema and tools: servers ignore one of them")
+    body: RequestBody = {
         "model": model,
-        "messages": [_message(turn) for turn in prompt.turns],
+        "messages": [_message_json(turn) for turn in prompt.turns],
         "max_tokens": prompt.max_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -58,14 +63,14 @@ def request(prompt: Prompt, model: str) -> Body:
     return body
 
 
-def _message(turn: Turn) -> Json:
+def _message_json(turn: Turn) -> Json:
     message: dict[str, Json] = {"role": turn.role, "content": turn.text}
     if turn.calls:
         message["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": _sendable(call.arguments)},
+                "function": {"name": call.name, "arguments": _valid_arguments(call.arguments)},
             }
             for call in turn.calls
         ]
@@ -74,48 +79,53 @@ def _message(turn: Turn) -> Json:
     return message
 
 
-def _sendable(arguments: str) -> str:
-    """Servers parse what the model wrote before, and refuse the whole conversation for one broken call."""
+def _valid_arguments(arguments: str) -> str:
+    """Replace arguments that are not a JSON object by `{}`.
+
+    Servers parse the arguments of earlier calls and refuse the whole conversation if one is broken.
+    """
     return arguments if isinstance(json_or_none(arguments), dict) else "{}"
 
 
 @dataclass(slots=True)
-class _Call:
+class _PartialCall:
+    """A tool call whose arguments are still arriving."""
+
     id: str
     name: str
     arguments: str
 
 
 @dataclass(slots=True)
-class Assembly:
-    """Puts a reply together from the pieces that a server streams, or from one that it sends whole."""
+class ReplyAssembler:
+    """Assembles a reply from the chunks of a stream, or from one complete JSON response."""
 
-    most: int
-    """Characters after which it ends, whatever the server thinks: some never stop by themselves (P2)."""
+    max_chars: int
+    """The reply is cut after this many characters, because some servers never stop on their own (P2)."""
     model: str = ""
     finish: str = ""
     done: bool = False
     _size: int = 0
-    usage: dict[str, object] = field(default_factory=dict[str, object])
+    usage: JsonTable = field(default_factory=dict[str, object])
     _text: list[str] = field(default_factory=list[str])
     _reasoning: list[str] = field(default_factory=list[str])
-    _calls: list[_Call] = field(default_factory=list[_Call])
-    _open: dict[int, _Call] = field(default_factory=dict[int, _Call])
+    _calls: list[_PartialCall] = field(default_factory=list[_PartialCall])
+    _open: dict[int, _PartialCall] = field(default_factory=dict[int, _PartialCall])
 
     @property
     def begun(self) -> bool:
-        """Whether anything of the model's own has come."""
+        """Whether any text, reasoning or tool call has arrived."""
         return bool(self._text or self._reasoning or self._calls)
 
     @property
-    def text_came(self) -> bool:
+    def has_text(self) -> bool:
         return bool(self._text)
 
-    def add(self, piece: dict[str, object]) -> str:
-        """Take one piece; answers with the text that it adds."""
-        self.model = as_text(piece.get("model")) or self.model
-        self.usage = as_table(piece.get("usage")) or self.usage
-        choices = as_rows(piece.get("choices"))
+    def add(self, chunk: JsonTable) -> str:
+        """Add one chunk and return the text that it contributes."""
+        self.model = as_text(chunk.get("model")) or self.model
+        self.usage = as_table(chunk.get("usage")) or self.usage
+        choices = as_rows(chunk.get("choices"))
         if not choices:
             return ""
         choice = choices[0]
@@ -123,153 +133,159 @@ class Assembly:
         delta = as_table(choice.get("delta")) or as_table(choice.get("message"))
         if reasoning := as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")):
             self._reasoning.append(reasoning)
-        for place, call in enumerate(as_rows(delta.get("tool_calls"))):
-            self._add_call(place, call)
+        for position, call in enumerate(as_rows(delta.get("tool_calls"))):
+            self._add_call(position, call)
         added = as_text(delta.get("content"))
         if added:
             self._text.append(added)
         self._size += len(added) + len(reasoning)
-        if self._size > self.most:
+        if self._size > self.max_chars:
             self.finish, self.done = "length", True
-        return clean(added)
+        return replace_lone_surrogates(added)
 
-    def _add_call(self, place: int, piece: dict[str, object]) -> None:
-        function = as_table(piece.get("function"))
-        name, given_id, given = (
+    def _add_call(self, position: int, chunk: JsonTable) -> None:
+        """Start a tool call, or append to the open one with the same index."""
+        function = as_table(chunk.get("function"))
+        name, call_id, given = (
             as_text(function.get("name")),
-            as_text(piece.get("id")),
+            as_text(chunk.get("id")),
             function.get("arguments"),
         )
         arguments = given if isinstance(given, str) else json.dumps(given) if given else ""
         self._size += len(arguments)
-        given_index = piece.get("index")
-        index = given_index if isinstance(given_index, int) else place
+        given_index = chunk.get("index")
+        index = given_index if isinstance(given_index, int) else position
         current = self._open.get(index)
-        if current is None or _is_another(current, given_id, name):
-            current = self._open[index] = _Call(given_id, name, arguments)
+        if current is None or _starts_new_call(current, call_id, name):
+            current = self._open[index] = _PartialCall(call_id, name, arguments)
             self._calls.append(current)
         else:
             current.arguments += arguments
             current.name = current.name or name
 
-    def reply(self, asked: str) -> Reply:
-        """The whole. `asked` is the model to name where the server names none."""
-        said, thought = clean("".join(self._text)), clean("".join(self._reasoning))
-        finish = FINISHES.get(self.finish, "other")
+    def reply(self, requested_model: str) -> Reply:
+        """Return the complete reply. `requested_model` is used if the server does not name the model.
+
+        Raises `EmptyReply` if the server sent neither text nor tool calls.
+        """
+        text = replace_lone_surrogates("".join(self._text))
+        reasoning = replace_lone_surrogates("".join(self._reasoning))
+        finish = FINISH_REASONS.get(self.finish, "other")
         calls = self._finished_calls()
-        if not said.strip() and not calls:
-            if finish == "length" and thought:
+        if not text.strip() and not calls:
+            if finish == "length" and reasoning:
                 raise EmptyReply(
-                    "the model thought until its tokens ran out, and said nothing",
-                    hint="allow longer replies, or use a model that thinks less",
+                    "the model used all its tokens for reasoning and gave no answer",
+                    hint="allow longer replies, or use a model that reasons less",
                 )
-            if not thought.strip():
-                raise EmptyReply("the server said that it succeeded, and sent nothing")
-            said = thought  # under a schema, some servers take all of the answer for reasoning
+            if not reasoning.strip():
+                raise EmptyReply("the server reported success but sent an empty reply")
+            text = reasoning  # with a schema, some servers send the whole answer as reasoning
         details = as_table(self.usage.get("prompt_tokens_details"))
         return Reply(
-            text=said,
-            reasoning=thought,
+            text=text,
+            reasoning=reasoning,
             calls=calls,
             finish="tool_calls" if calls and finish != "length" else finish,
-            model=self.model or asked,
+            model=self.model or requested_model,
             prompt_tokens=as_positive_int(self.usage.get("prompt_tokens")),
             reply_tokens=as_positive_int(self.usage.get("completion_tokens")),
-            cached_tokens=_whole(details.get("cached_tokens")),
+            cached_tokens=_non_negative_int(details.get("cached_tokens")),
         )
 
     def _finished_calls(self) -> tuple[ToolCall, ...]:
-        """Each with an id of its own, which some servers do not give."""
+        """Return the tool calls, each with a unique id: some servers send none."""
         seen: set[str] = set()
         calls: list[ToolCall] = []
         for call in self._calls:
             unique = call.id if call.id and call.id not in seen else f"call_{secrets.token_hex(6)}"
             seen.add(unique)
-            calls.append(ToolCall(unique, clean(call.name), clean(call.arguments)))
+            calls.append(
+                ToolCall(unique, replace_lone_surrogates(call.name), replace_lone_surrogates(call.arguments))
+            )
         return tuple(calls)
 
 
-def _is_another(current: _Call, given_id: str, name: str) -> bool:
-    """Whether a piece begins a new call although its index is taken: some servers number all of them 0."""
-    if given_id and current.id:
-        return given_id != current.id
+def _starts_new_call(current: _PartialCall, call_id: str, name: str) -> bool:
+    """Whether a chunk starts a new call although its index is in use: some servers send index 0 for all."""
+    if call_id and current.id:
+        return call_id != current.id
     if not name or not current.name:
         return False
     return name != current.name or isinstance(json_or_none(current.arguments), dict)
 
 
-def _whole(value: object) -> int | None:
+def _non_negative_int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def clean(words: str) -> str:
-    """Without halves of characters, which JSON can carry and nothing else."""
-    if words.isascii():
-        return words
-    return words.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+def replace_lone_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which JSON allows but UTF-8 cannot encode."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
-
-# MERGED sse: Server-sent events out of a stream of bytes, bounded. Knows nothing of what they say.
-#
-# httpx2 has a reader of its own. This one also gives the last event of a server that broke off behind it, and
-# the lines `error: ...` of older llama.cpp servers, both of which that one drops without a word.
 
 SseEvent = tuple[str, bytes]
-"""Its name, `message` where it has none, and its data."""
+"""The event's name (`message` by default) and its data."""
 
 DONE = b"[DONE]"
-"""The data of the last event."""
+"""Data of the last event of a stream."""
 MAX_STREAM = 64 * 1024 * 1024
-"""More than the longest reply of any model."""
+"""Larger than any model's longest reply."""
 MAX_EVENT = 4 * 1024 * 1024
 
 
-class TooLong(Exception):
-    """A stream or an event without an end."""
+class StreamTooLong(Exception):
+    """A stream or an event is larger than any reply can be."""
 
 
-class Reader(Protocol):
+class StreamReader(Protocol):
+    """Turns the bytes of a response into events."""
+
     def feed(self, chunk: bytes) -> Iterator[SseEvent]:
-        """The events that are complete with this chunk; all of them must be taken."""
+        """Yield the events that this chunk completes. The caller must consume all of them."""
         ...
 
     def end(self) -> Iterator[SseEvent]:
-        """What was left when the stream ended."""
+        """Yield the event that was incomplete when the stream ended, if any."""
         ...
 
 
-def reader_for(content_type: str) -> Reader:
-    """Some servers answer a request for a stream with one piece of JSON."""
-    return WholeReader() if content_type.startswith("application/json") else EventReader()
+def reader_for_content_type(content_type: str) -> StreamReader:
+    """Choose a reader. Some servers answer a streaming request with a single JSON document."""
+    return JsonBodyReader() if content_type.startswith("application/json") else EventReader()
 
 
 class EventReader:
+    """Reads server-sent events."""
+
     def __init__(self) -> None:
         self._rest = b""
         self._name = "message"
         self._data: list[bytes] = []
         self._size = 0
-        self._seen = 0
+        self._bytes_read = 0
 
     def feed(self, chunk: bytes) -> Iterator[SseEvent]:
-        self._seen += len(chunk)
+        self._bytes_read += len(chunk)
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             line = line.removesuffix(b"\r")
             if line:
-                self._take(line)
+                self._parse_line(line)
             elif self._data:
-                yield self._event()
-        if len(self._rest) + self._size > MAX_EVENT or self._seen > MAX_STREAM:
-            raise TooLong
+                yield self._finish_event()
+        if len(self._rest) + self._size > MAX_EVENT or self._bytes_read > MAX_STREAM:
+            raise StreamTooLong
 
     def end(self) -> Iterator[SseEvent]:
         if self._rest:
-            self._take(self._rest.removesuffix(b"\r"))
+            self._parse_line(self._rest.removesuffix(b"\r"))
         if self._data:
-            yield self._event()
+            yield self._finish_event()
 
-    def _take(self, line: bytes) -> None:
+    def _parse_line(self, line: bytes) -> None:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
@@ -280,14 +296,14 @@ class EventReader:
         elif field == b"error":
             self._name, self._data = "error", [value]
 
-    def _event(self) -> SseEvent:
+    def _finish_event(self) -> SseEvent:
         event = self._name, b"\n".join(self._data)
         self._name, self._data, self._size = "message", [], 0
         return event
 
 
-class WholeReader:
-    """All of the answer is one event."""
+class JsonBodyReader:
+    """Reads a response that is one JSON document, as a single event."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -296,7 +312,7 @@ class WholeReader:
     def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         self._seen += len(chunk)
         if self._seen > MAX_EVENT:
-            raise TooLong
+            raise StreamTooLong
         self._parts.append(chunk)
         return iter(())
 

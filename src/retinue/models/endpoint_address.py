@@ -1,4 +1,4 @@
-"""Where a model's server is: one URL, checked before anything is sent there. Knows nothing of servers."""
+"""Parses and checks the URL of a model server. Knows nothing of the servers themselves."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ EXAMPLE = "http://127.0.0.1:1234/v1"
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """Without a name, a password or a query: what is shown of it holds no secret."""
+    """The address of a server, free of user names, passwords and queries, so that it can be shown."""
 
     root: str
-    """Where the server's own endpoints are: `http://127.0.0.1:1234`."""
+    """Base of the server's own API: `http://127.0.0.1:1234`."""
     key: str
-    """The same for every way to write it: what shares a server shares its slots."""
+    """Identifies the server however its URL is written. Runs that share a server share its slots."""
     loopback: bool
     encrypted: bool
 
     @property
     def base(self) -> str:
-        """Where the OpenAI-compatible endpoints are."""
+        """Base of the OpenAI-compatible API."""
         return self.root + "/v1"
 
     @classmethod
     def parse(cls, url: str) -> EndpointAddress:
-        """Raises `ConfigInvalid`; the URL itself is not repeated, for it may hold a password."""
+        """Parse a URL. Raises `ConfigInvalid`, which does not repeat the URL: it may contain a password."""
         try:
             parts = urlsplit(url.strip())
             port, host = parts.port, parts.hostname or ""
@@ -38,17 +38,17 @@ class EndpointAddress:
         if parts.scheme not in ("http", "https") or not host:
             raise _invalid("is not an http or https URL")
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise _invalid("has a name, a password, a query or a fragment in it")
+            raise _invalid("contains a user name, a password, a query or a fragment")
         if any(not char.isprintable() or char.isspace() for char in parts.netloc + parts.path):
-            raise _invalid("has a space or a control character in it")
-        shown = f"[{host}]" if ":" in host else host
-        place = f"{shown}:{port}" if port else shown
+            raise _invalid("contains a space or a control character")
+        bracketed = f"[{host}]" if ":" in host else host
+        authority = f"{bracketed}:{port}" if port else bracketed
         path = parts.path.rstrip("/").removesuffix("/v1")
         loopback = _is_loopback(host)
-        known_as = f"127.0.0.1:{port}" if loopback and port else place
+        canonical = f"127.0.0.1:{port}" if loopback and port else authority
         return cls(
-            root=f"{parts.scheme}://{place}{path}",
-            key=known_as + path,
+            root=f"{parts.scheme}://{authority}{path}",
+            key=canonical + path,
             loopback=loopback,
             encrypted=parts.scheme == "https",
         )
@@ -63,6 +63,6 @@ def _is_loopback(host: str) -> bool:
 
 def _invalid(reason: str) -> ConfigInvalid:
     return ConfigInvalid(
-        f"the URL of a model's server {reason}",
-        hint=f"write it as {EXAMPLE}; a key goes into the variable that `api_key_env` names",
+        f"the URL of a model server {reason}",
+        hint=f"write it like {EXAMPLE}; put a key into the variable that `api_key_env` names",
     )

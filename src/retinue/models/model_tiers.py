@@ -1,10 +1,11 @@
-"""Which model a tier or a name means, and where. Keeps the lines to the servers while it is open.
+"""Chooses the server and the model for a tier or a model's name, and keeps the connections to the servers.
 
 Knows nothing of where its plan comes from.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,17 +16,17 @@ from retinue.core import ConfigInvalid, Endpoint, RetinueError, Unavailable
 from retinue.models.endpoint_address import EndpointAddress
 
 if TYPE_CHECKING:
-    from retinue.models.client import Client, TokenEstimator
+    from retinue.models.client import ModelClient, TokenEstimator
     from retinue.models.server_info import ModelServer
 
 SURVEY_S = 2.0
-"""For asking a server how many requests it serves: a run must not wait longer to be recorded."""
+"""Maximum time to ask a server for its slots. A run is recorded only after this."""
 TIERS = ("fast", "default", "medium", "strong")
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointPlan:
-    """One server, as the user describes it."""
+    """One server as the user configured it. None means: use what the server reports."""
 
     url: str
     api_key_env: str = ""
@@ -35,6 +36,8 @@ class EndpointPlan:
 
 @dataclass(frozen=True, slots=True)
 class TierPlan:
+    """The model of one tier as the user configured it. Empty values fall back to other tiers."""
+
     endpoint: str = ""
     """A name in the plan's endpoints, or a URL."""
     model: str = ""
@@ -42,6 +45,8 @@ class TierPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPlan:
+    """Everything the user configured about models."""
+
     endpoint: str = ""
     model: str = ""
     endpoints: Mapping[str, EndpointPlan] = field(default_factory=dict[str, EndpointPlan])
@@ -49,10 +54,10 @@ class ModelPlan:
     patience_s: float = 300.0
 
     def choose(self, name: str) -> tuple[EndpointPlan, str | None]:
-        """The server and the model for a tier; any other name is a model of the tier `default`'s server.
+        """Return the server and the model for a tier, or for a model's name on the server of tier `default`.
 
-        What a tier leaves out is taken from `default`, then from the plan itself; but a model's name only
-        together with its server.
+        Missing values come from the tier `default`, then from the plan itself. A model's name is only taken
+        over together with its server. A model of None means the one that is loaded.
         """
         tier = self.tiers.get(name, TierPlan()) if name in TIERS else TierPlan(model=name)
         endpoint = model = ""
@@ -64,7 +69,7 @@ class ModelPlan:
         return self._server(endpoint), model or None
 
     def servers(self) -> dict[str, EndpointPlan]:
-        """Every server that is configured, by a name for it."""
+        """Return all configured servers by name or URL."""
         found = dict(self.endpoints)
         for given in (self.endpoint, *(tier.endpoint for tier in self.tiers.values())):
             if given and given not in found:
@@ -73,7 +78,7 @@ class ModelPlan:
 
     @property
     def configured(self) -> bool:
-        """Whether the user named any server, rightly or not: what is wrong is told to whoever wants it."""
+        """Whether the user configured any server. Errors in it are reported when a model is used."""
         named = (self.endpoint, *(tier.endpoint for tier in self.tiers.values()))
         return bool(self.endpoints) or any(named)
 
@@ -86,7 +91,7 @@ class ModelPlan:
             names = ", ".join(sorted(self.endpoints)) or "none"
             raise ConfigInvalid(
                 f"no endpoint is called {given}; there are: {names}",
-                hint=f"describe it under [models.endpoints.{given}], or give its URL",
+                hint=f"add [models.endpoints.{given}], or use a URL",
             )
         raise Unavailable(
             "no model is configured",
@@ -95,7 +100,10 @@ class ModelPlan:
 
 
 class Models:
-    """`async with Models(plan, os.environ) as models`: the lines are closed when the block ends."""
+    """Clients for all configured models: `async with Models(plan, os.environ) as models`.
+
+    Leaving the block closes the connections.
+    """
 
     def __init__(self, plan: ModelPlan, environment: Mapping[str, str]) -> None:
         self.plan = plan
@@ -110,54 +118,53 @@ class Models:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for server in self._servers.values():
-            await server.line.aclose()
+            await server.connection.aclose()
         self._servers.clear()
 
-    def named(self, name: str = "default") -> Client:
-        """For a tier or a model's name. Nothing is contacted yet.
+    def client_for(self, name: str = "default") -> ModelClient:
+        """Return a client for a tier or a model's name. Does not contact the server.
 
-        Raises `Unavailable` if none is configured, `ConfigInvalid` if what is configured cannot be.
+        Raises `Unavailable` if no model is configured and `ConfigInvalid` if the configuration is invalid.
         """
-        # Imported here because most commands start without a model, and httpx2 takes a seventh of a second.
-        from retinue.models.client import Client, Patience, TokenEstimator
+        # Imported here because most commands need no model and httpx2 takes 0.15 s to import.
+        from retinue.models.client import ModelClient, ReplyTimeouts, TokenEstimator
 
         endpoint, model = self.plan.choose(name)
         server = self._server(endpoint)
-        tokens = self._tokens.setdefault((server.line.address.key, model), TokenEstimator())
-        return Client(server, model, tokens, Patience(first_s=self.plan.patience_s))
+        tokens = self._tokens.setdefault((server.connection.address.key, model), TokenEstimator())
+        return ModelClient(server, model, tokens, ReplyTimeouts(first_s=self.plan.patience_s))
 
     def endpoint(self, name: str = "default") -> Endpoint:
-        """Where work for a tier or a model queues. Nothing is contacted: `survey` comes before."""
+        """Return the endpoint whose slots limit the runs of a tier or model. Call `survey` first."""
         server = self._server(self.plan.choose(name)[0])
-        return Endpoint(server.line.address.key, server.slots)
+        return Endpoint(server.connection.address.key, server.slots)
 
     async def survey(self, name: str = "default") -> None:
-        """Learn how many requests the server of a tier or a model serves at a time; once, if it answers."""
-        import anyio
-
-        with suppress(RetinueError), anyio.move_on_after(SURVEY_S):
-            await self.named(name).facts()
+        """Ask the server of a tier or model how many requests it handles at once. Ignores failures."""
+        with suppress(RetinueError, TimeoutError):
+            async with asyncio.timeout(SURVEY_S):
+                await self.client_for(name).facts()
 
     def _server(self, endpoint: EndpointPlan) -> ModelServer:
         from retinue.models.connection import ServerConnection
         from retinue.models.server_info import ModelServer
 
         if endpoint not in self._servers:
-            line = ServerConnection(
+            connection = ServerConnection(
                 EndpointAddress.parse(endpoint.url), endpoint_key(endpoint, self._environment)
             )
-            self._servers[endpoint] = ModelServer(line, slots=endpoint.slots, context=endpoint.context)
+            self._servers[endpoint] = ModelServer(connection, slots=endpoint.slots, context=endpoint.context)
         return self._servers[endpoint]
 
 
 def endpoint_key(endpoint: EndpointPlan, environment: Mapping[str, str]) -> str:
-    """The endpoint's key; empty if it needs none."""
+    """Return the endpoint's API key, or an empty string if it needs none."""
     if not endpoint.api_key_env:
         return ""
     key = environment.get(endpoint.api_key_env, "").strip()
     if not key:
         raise ConfigInvalid(
-            f"the variable {endpoint.api_key_env}, which is to hold an endpoint's key, is not set",
-            hint="set it where retinue is started, or take `api_key_env` away",
+            f"the variable {endpoint.api_key_env} for an endpoint's key is not set",
+            hint="set it where retinue is started, or remove `api_key_env`",
         )
     return key

@@ -1,65 +1,49 @@
-"""What is known of one server: its kind, and what it has loaded. Asked when needed, forgotten when doubtful.
+"""Finds out what a model server is, which models it has and what they can do.
 
-Knows nothing of conversations."""
+A `ModelServer` asks its server when it needs to know and caches the answer until a failure makes it doubtful.
+Knows nothing of conversations.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from retinue.core import ModelFacts, Unavailable, as_table
+from retinue.core import JsonTable, ModelFacts, Unavailable, as_table
 from retinue.models.connection import ServerConnection
-from retinue.models.server_kinds import CAUTIOUS_CONTEXT, UNKNOWN, Offer, ServerKind, in_order_of_likelihood
+from retinue.models.server_kinds import DEFAULT_CONTEXT, UNKNOWN, OfferedModel, ServerKind, likely_kinds
 
-# MERGED names: Names of models: what is shown of one, and whether two mean the same. Knows nothing of servers.
+MAX_NAMES_IN_HINT = 5
+MAX_NAME_LENGTH = 200
 
-_FILE = re.compile(r"^(?:/|[A-Za-z]:[\\/]|\\\\)")
-_INSTANCE = re.compile(r":(?:latest|\d+)$")
-MAX_LENGTH = 200
-
-
-def display_name(name: str) -> str:
-    """As it may be told to others: llama.cpp names a model by the path of its file."""
-    if _FILE.match(name):
-        name = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
-    return "".join(char for char in name if char.isprintable())[:MAX_LENGTH]
-
-
-def same_model(one: str, other: str) -> bool:
-    """Whether they name the same model: servers add an owner, a file's ending, `:latest` or an instance."""
-    return _core(one) == _core(other)
-
-
-def _core(name: str) -> str:
-    last = re.split(r"[\\/]", name.strip().lower())[-1]
-    return _INSTANCE.sub("", last.removesuffix(".gguf"))
-
-
-MAX_NAMES = 5
+_FILE_PATH = re.compile(r"^(?:/|[A-Za-z]:[\\/]|\\\\)")
+_INSTANCE_SUFFIX = re.compile(r":(?:latest|\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class ServerSurvey:
+    """The kind of a server and the models that it offers."""
+
     kind: ServerKind
-    offers: tuple[Offer, ...]
+    offers: tuple[OfferedModel, ...]
 
-    def has(self, wanted: str) -> bool:
-        return any(same_model(offer.name, wanted) for offer in self.offers)
+    def has(self, name: str) -> bool:
+        return any(same_model(offer.name, name) for offer in self.offers)
 
-    def find(self, wanted: str | None) -> Offer:
-        """The model that a name means; without one, what is loaded."""
-        if wanted is None:
-            return self._only()
-        exact = [offer for offer in self.offers if offer.name == wanted]
-        alike = [offer for offer in self.offers if same_model(offer.name, wanted)]
+    def find(self, name: str | None) -> OfferedModel:
+        """Find the model with a name; without a name, the model that is loaded."""
+        if name is None:
+            return self._default_model()
+        exact = [offer for offer in self.offers if offer.name == name]
+        similar = [offer for offer in self.offers if same_model(offer.name, name)]
+        if exact or similar:
+            return max(exact or similar, key=lambda offer: offer.loaded)
         loaded = [offer for offer in self.offers if offer.loaded]
-        if exact or alike:
-            return max(exact or alike, key=lambda offer: offer.loaded)
         if self.kind.any_name and len(loaded) == 1:
             return loaded[0]
-        return Offer(name=wanted, loaded=False)  # the server itself will say if it does not have it
+        return OfferedModel(name=name, loaded=False)  # the server reports an error if it lacks the model
 
-    def _only(self) -> Offer:
+    def _default_model(self) -> OfferedModel:
         loaded = [offer for offer in self.offers if offer.loaded]
         if loaded:
             return loaded[0]
@@ -67,97 +51,124 @@ class Survey:
             return self.offers[0]
         hint = "load or download a model there"
         if self.offers:
-            some = ", ".join(display_name(offer.name) for offer in self.offers[:MAX_NAMES])
+            some = ", ".join(display_name(offer.name) for offer in self.offers[:MAX_NAMES_IN_HINT])
             hint = f"load one, or name one in `models.model`: {some}"
-        raise Unavailable("no model is loaded there and none is named", hint=hint)
+        raise Unavailable("the server has no model loaded, and none is configured", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """One model at one server, as asked for and as found."""
+class ResolvedModel:
+    """A model on a server: the name to request it by, and its facts."""
 
     kind: ServerKind
-    wire_name: str
-    """What to ask for."""
+    request_name: str
+    """The name to send in requests."""
     facts: ModelFacts
     certain: bool
-    """Whether the server told the context, or never will; else ask again once the model is loaded."""
+    """Whether the context size is final. If False, ask again once the model is loaded."""
 
 
 class ModelServer:
+    """One server, with a cache of the models that were resolved on it."""
+
     def __init__(
-        self, line: ServerConnection, *, slots: int | None = None, context: int | None = None
+        self, connection: ServerConnection, *, slots: int | None = None, context: int | None = None
     ) -> None:
-        self.line = line
+        """`slots` and `context` override what the server reports."""
+        self.connection = connection
         self._slots = slots
         self._context = context
-        self._served: dict[str | None, Served] = {}
-        self._toolless: set[str] = set()
+        self._resolved: dict[str | None, ResolvedModel] = {}
+        self._without_tools: set[str] = set()
         self.substitutes: set[tuple[str, str]] = set()
-        """Models that were asked for, with those that answered in their place."""
+        """Pairs of a requested model and the model that answered instead, to log each only once."""
 
     @property
     def slots(self) -> int:
-        """Requests it serves at a time, as far as is known: one, until it has told more."""
-        told = (served.facts.slots for served in self._served.values())
-        return self._slots or max(told, default=1)
+        """Number of requests that the server handles at once; 1 until the server has reported more."""
+        reported = (model.facts.slots for model in self._resolved.values())
+        return self._slots or max(reported, default=1)
 
     def forget(self) -> None:
-        """After the server went away, or answered with another model: anything may be different now."""
-        self._served.clear()
-        self._toolless.clear()
+        """Clear the cache, because the server went away or answered with another model."""
+        self._resolved.clear()
+        self._without_tools.clear()
 
-    def takes_no_tools(self, wire_name: str) -> None:
-        """Learnt the hard way: it refused them."""
-        self._toolless.add(wire_name)
-        self._served.clear()
+    def mark_tools_unsupported(self, request_name: str) -> None:
+        """Remember that the server refused tools for a model."""
+        self._without_tools.add(request_name)
+        self._resolved.clear()
 
-    async def served(self, wanted: str | None) -> Served:
-        """Raises `Unavailable` if nothing answers, or if no model is named and none is loaded."""
-        if known := self._served.get(wanted):
+    async def resolve(self, name: str | None) -> ResolvedModel:
+        """Find a model by name, or the loaded one, with its facts.
+
+        Raises `Unavailable` if the server does not answer, or if no name is given and no model is loaded.
+        """
+        if known := self._resolved.get(name):
             return known
         try:
             survey = await self.survey()
         except Unavailable:
             self.forget()
             raise
-        offer = survey.find(wanted)
+        offer = survey.find(name)
         kind = survey.kind
-        tools = await self._tools(kind, offer)
-        told = self._context or offer.context
+        tools = await self._supports_tools(kind, offer)
+        context = self._context or offer.context
         slots = max((each.slots for each in survey.offers if each.loaded and each.slots), default=kind.slots)
         facts = ModelFacts(
-            endpoint=self.line.address.key,
+            endpoint=self.connection.address.key,
             kind=kind.name,
-            model=display_name(wanted or offer.name),
-            context=told or CAUTIOUS_CONTEXT,
+            model=display_name(name or offer.name),
+            context=context or DEFAULT_CONTEXT,
             slots=self._slots or offer.slots or slots,
             tools=tools,
         )
-        served = Served(kind, offer.name, facts, certain=bool(told) or offer.loaded)
-        if served.certain:
-            self._served[wanted] = served
-        return served
+        resolved = ResolvedModel(kind, offer.name, facts, certain=bool(context) or offer.loaded)
+        if resolved.certain:
+            self._resolved[name] = resolved
+        return resolved
 
-    async def survey(self) -> Survey:
-        """Ask the server anew what it is and what it has."""
-        listing = as_table(await self.line.ask("/v1/models"))
-        for kind in in_order_of_likelihood(listing):
-            native = as_table(await self.line.ask(kind.native)) if kind.native else {}
+    async def survey(self) -> ServerSurvey:
+        """Ask the server what kind it is and which models it has. Never cached."""
+        listing = as_table(await self.connection.request_json("/v1/models"))
+        for kind in likely_kinds(listing):
+            native: JsonTable = (
+                as_table(await self.connection.request_json(kind.native)) if kind.native else {}
+            )
             offers = kind.read(native, listing)
             if offers is not None:
-                return Survey(kind, tuple(offers))
+                return ServerSurvey(kind, tuple(offers))
         if not isinstance(listing.get("data"), list):
             raise Unavailable(
-                f"{self.line.address.base} answers, but not as an OpenAI-compatible server",
+                f"{self.connection.address.base} answers, but not as an OpenAI-compatible server",
                 hint="correct the endpoint's URL; it usually ends in /v1",
             )
-        return Survey(UNKNOWN, tuple(UNKNOWN.read({}, listing) or ()))
+        return ServerSurvey(UNKNOWN, tuple(UNKNOWN.read({}, listing) or ()))
 
-    async def _tools(self, kind: ServerKind, offer: Offer) -> bool:
-        if offer.name in self._toolless:
+    async def _supports_tools(self, kind: ServerKind, offer: OfferedModel) -> bool:
+        if offer.name in self._without_tools:
             return False
         if kind.show is None:
             return offer.tools is not False
-        capabilities = as_table(await self.line.ask(kind.show, {"model": offer.name})).get("capabilities")
+        capabilities = as_table(await self.connection.request_json(kind.show, {"model": offer.name})).get(
+            "capabilities"
+        )
         return not isinstance(capabilities, list) or "tools" in capabilities
+
+
+def display_name(name: str) -> str:
+    """Shorten a model's name for display: a file path, as llama.cpp uses it, becomes the file's name."""
+    if _FILE_PATH.match(name):
+        name = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
+    return "".join(char for char in name if char.isprintable())[:MAX_NAME_LENGTH]
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean the same model. Ignores an owner, `.gguf`, `:latest` and instance numbers."""
+    return _base_name(one) == _base_name(other)
+
+
+def _base_name(name: str) -> str:
+    last = re.split(r"[\\/]", name.strip().lower())[-1]
+    return _INSTANCE_SUFFIX.sub("", last.removesuffix(".gguf"))

@@ -1,25 +1,23 @@
-"""How the servers differ, as data: what tells them apart, where they tell what is loaded, how they refuse.
+"""The known kinds of model servers as data: how to recognise one, where it lists its models, how it refuses.
 
-Knows nothing of HTTP: answers come in as JSON of which anything may be missing. `models/failures.py` uses
-the words of every server for every server, since one may stand behind another.
+To support another server, add a `ServerKind` to `SERVER_KINDS`. Answers come in as JSON in which anything may
+be missing. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from retinue.core import as_positive_int, as_rows, as_table, as_text
+from retinue.core import JsonTable, as_positive_int, as_rows, as_table, as_text
 
-CAUTIOUS_CONTEXT = 4_096
-CAUTIOUS_SLOTS = 1
-Json: TypeAlias = Mapping[str, object]
+DEFAULT_CONTEXT = 4_096
+DEFAULT_SLOTS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """One model that a server has; None where it does not tell."""
+class OfferedModel:
+    """One model that a server has. None means that the server does not say."""
 
     name: str
     loaded: bool
@@ -30,34 +28,37 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerKind:
+    """How one kind of server behaves."""
+
     name: str
     title: str
+    """The name to show to people."""
     owner: str
-    """Whom its list of models names as their owner."""
+    """The value of `owned_by` in its list of models."""
     native: str | None = None
-    """The endpoint of its own that tells what is loaded."""
-    read: Callable[[Json, Json], list[Offer] | None]
-    """From that endpoint's answer and the list of models; None if this is another kind of server."""
+    """Path of its own endpoint that says which models are loaded."""
+    read: Callable[[JsonTable, JsonTable], list[OfferedModel] | None]
+    """Reads the models from the native answer and the list of models; returns None for another kind of server."""
     show: str | None = None
-    """Where it tells of one model, asked with its name, whether it takes tools."""
-    slots: int = CAUTIOUS_SLOTS
-    """Requests it serves at a time where it does not tell."""
+    """Path of an endpoint that says whether a model supports tools, given the model's name."""
+    slots: int = DEFAULT_SLOTS
+    """Number of parallel requests if the server does not say."""
     any_name: bool = False
-    """Whether it answers to every name with the one model that it has."""
+    """Whether it accepts any model name and answers with the one model that it has."""
     cuts_front: bool = False
-    """Whether it silently drops the beginning of what is too long, instead of refusing it."""
+    """Whether it silently drops the beginning of a prompt that is too long, instead of refusing it."""
     overflow: tuple[str, ...] = ()
-    """How it says that a conversation is too long; `prompt` and `context` are the counts it gives."""
+    """Regexes of its error for a prompt that is too long. The groups `prompt` and `context` are token counts."""
     no_tools: tuple[str, ...] = ()
-    """How it says that it takes no tools."""
+    """Regexes of its error if a model does not support tools."""
     no_model: tuple[str, ...] = ()
-    """How it says that the model is not there."""
+    """Regexes of its error if it does not have the model."""
 
 
-def listed(listing: Json) -> list[Offer]:
-    """The list of models alone, which every server has: some of them tell the context there."""
+def read_model_list(listing: JsonTable) -> list[OfferedModel]:
+    """Read `/v1/models`, which every server has. Some servers include the context size."""
     return [
-        Offer(
+        OfferedModel(
             name=as_text(entry.get("id")),
             loaded=True,
             context=as_positive_int(as_table(entry.get("meta")).get("n_ctx"))
@@ -68,7 +69,7 @@ def listed(listing: Json) -> list[Offer]:
     ]
 
 
-def _llama_cpp(props: Json, listing: Json) -> list[Offer] | None:
+def _read_llama_cpp(props: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
     settings = as_table(props.get("default_generation_settings"))
     if not settings:
         return None
@@ -80,22 +81,22 @@ def _llama_cpp(props: Json, listing: Json) -> list[Offer] | None:
         for entry in as_rows(listing.get("data"))
     }
     return [
-        Offer(
+        OfferedModel(
             name=offer.name,
-            loaded=states[offer.name] == "loaded",  # a router lists what it could load
+            loaded=states[offer.name] == "loaded",  # in router mode, it also lists models that it could load
             context=offer.context or as_positive_int(settings.get("n_ctx")),
             slots=as_positive_int(props.get("total_slots")),
             tools=takes if isinstance(takes, bool) else None,
         )
-        for offer in listed(listing)
+        for offer in read_model_list(listing)
     ]
 
 
-def _ollama(running: Json, listing: Json) -> list[Offer] | None:
+def _read_ollama(running: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
     if not isinstance(running.get("models"), list):
         return None
     loaded = [
-        Offer(
+        OfferedModel(
             name=as_text(entry.get("model")) or as_text(entry.get("name")),
             loaded=True,
             context=as_positive_int(entry.get("context_length")),
@@ -103,20 +104,24 @@ def _ollama(running: Json, listing: Json) -> list[Offer] | None:
         for entry in as_rows(running["models"])
     ]
     names = {offer.name for offer in loaded}
-    rest = [Offer(name=offer.name, loaded=False) for offer in listed(listing) if offer.name not in names]
+    rest = [
+        OfferedModel(name=offer.name, loaded=False)
+        for offer in read_model_list(listing)
+        if offer.name not in names
+    ]
     return loaded + rest
 
 
-def _lm_studio(native: Json, listing: Json) -> list[Offer] | None:
+def _read_lm_studio(native: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
     if not isinstance(native.get("models"), list):
         return None
-    offers: list[Offer] = []
+    offers: list[OfferedModel] = []
     for entry in as_rows(native["models"]):
         if as_text(entry.get("type")) == "embedding" or not as_text(entry.get("key")):
             continue
         instances = as_rows(entry.get("loaded_instances"))
         offers += [
-            Offer(
+            OfferedModel(
                 name=as_text(instance.get("id")) or as_text(entry["key"]),
                 loaded=True,
                 context=as_positive_int(as_table(instance.get("config")).get("context_length")),
@@ -125,13 +130,13 @@ def _lm_studio(native: Json, listing: Json) -> list[Offer] | None:
             for instance in instances
         ]
         if not instances:
-            offers.append(Offer(name=as_text(entry["key"]), loaded=False))
+            offers.append(OfferedModel(name=as_text(entry["key"]), loaded=False))
     return sorted(offers, key=lambda offer: not offer.loaded)
 
 
-def _vllm(_: Json, listing: Json) -> list[Offer] | None:
+def _read_vllm(_: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
     entries = as_rows(listing.get("data"))
-    return listed(listing) if any(entry.get("owned_by") == "vllm" for entry in entries) else None
+    return read_model_list(listing) if any(entry.get("owned_by") == "vllm" for entry in entries) else None
 
 
 LLAMA_CPP = ServerKind(
@@ -139,7 +144,7 @@ LLAMA_CPP = ServerKind(
     title="llama.cpp",
     owner="llamacpp",
     native="/props",
-    read=_llama_cpp,
+    read=_read_llama_cpp,
     any_name=True,
     overflow=(
         r"request \((?P<prompt>\d+) tokens\) exceeds the available context size \((?P<context>\d+)",
@@ -153,7 +158,7 @@ OLLAMA = ServerKind(
     title="Ollama",
     owner="library",
     native="/api/ps",
-    read=_ollama,
+    read=_read_ollama,
     show="/api/show",
     cuts_front=True,
     overflow=(r"input length exceeds (?:the )?(?:maximum )?context length",),
@@ -165,7 +170,7 @@ LM_STUDIO = ServerKind(
     title="LM Studio",
     owner="organization_owner",
     native="/api/v1/models",
-    read=_lm_studio,
+    read=_read_lm_studio,
     slots=4,
     overflow=(
         r"n_keep: (?P<prompt>\d+) ?>= n_ctx: (?P<context>\d+)",
@@ -180,8 +185,8 @@ VLLM = ServerKind(
     name="vllm",
     title="vLLM",
     owner="vllm",
-    read=_vllm,
-    slots=4,  # it takes many more, but no more tasks than that run at a time unless the user says so
+    read=_read_vllm,
+    slots=4,  # it handles many more, but `runtime.max_concurrent_tasks` is 4 by default
     overflow=(
         r"maximum context length is (?P<context>\d+) tokens.{0,80}?request(?:ed| has) (?P<prompt>\d+)",
         r"maximum context length is (?P<context>\d+)",
@@ -192,13 +197,16 @@ VLLM = ServerKind(
     no_model=(r"model .{0,200} does not exist",),
 )
 UNKNOWN = ServerKind(
-    name="unknown", title="an unknown server", owner="", read=lambda _, listing: listed(listing)
+    name="unknown", title="an unknown server", owner="", read=lambda _, listing: read_model_list(listing)
 )
 
-KINDS = (LLAMA_CPP, OLLAMA, LM_STUDIO, VLLM)
+SERVER_KINDS = (LLAMA_CPP, OLLAMA, LM_STUDIO, VLLM)
 
 
-def in_order_of_likelihood(listing: Json) -> list[ServerKind]:
-    """Those whom the list of models speaks for first: most servers are known after one more question."""
+def likely_kinds(listing: JsonTable) -> list[ServerKind]:
+    """Order the kinds so that those named as owners in the list of models come first.
+
+    Most servers are then recognised with one more request.
+    """
     owners = {as_text(entry.get("owned_by")) for entry in as_rows(listing.get("data"))}
-    return sorted(KINDS, key=lambda kind: kind.owner not in owners)
+    return sorted(SERVER_KINDS, key=lambda kind: kind.owner not in owners)

@@ -106,7 +106,7 @@ async def _ask(
                         title, "problem", finding, f"load or download it, or name one it has: {had}"
                     )
                 advice = f"it answers to every name with what it has: {had}"
-            served = await server.served(model)
+            served = await server.resolve(model)
             facts = served.facts
             tools = "takes tools" if facts.tools else "takes no tools"
             context = f"{facts.context:,} tokens of context"
