@@ -1,4 +1,4 @@
-"""What every model promises, held by the scripted one and by our client before each kind of server."""
+"""The contract of the `Model` port, checked for the scripted model and for our client with each server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def opened(request: pytest.FixtureRequest) -> Open:
     return open_
 
 
-async def test_the_text_is_heard_in_order_and_is_the_replys(opened: Open) -> None:
+async def test_text_is_streamed_in_order_and_equals_the_reply(opened: Open) -> None:
     heard: list[str] = []
 
     async def hear(piece: str) -> None:
@@ -62,7 +62,7 @@ async def test_the_text_is_heard_in_order_and_is_the_replys(opened: Open) -> Non
     assert not reply.substituted
 
 
-async def test_the_prompt_arrives_as_it_was_sent(opened: Open) -> None:
+async def test_prompt_arrives_as_it_was_sent(opened: Open) -> None:
     call = ToolCall("c1", "read_file", '{"path": "a.py"}')
     turns = (
         Turn("system", "You are brief."),
@@ -78,7 +78,7 @@ async def test_the_prompt_arrives_as_it_was_sent(opened: Open) -> None:
     assert scripted.prompts == [with_tools, with_schema]
 
 
-async def test_calls_come_whole_and_each_with_an_id_of_its_own(opened: Open) -> None:
+async def test_tool_calls_are_complete_and_have_unique_ids(opened: Open) -> None:
     both = together(
         ToolCall("", "read_file", '{"path": "a b.py"}'),
         ToolCall("", "read_file", '{"path": "c.py"}'),
@@ -97,18 +97,18 @@ async def test_calls_come_whole_and_each_with_an_id_of_its_own(opened: Open) -> 
     assert len(ids) == 3 and all(ids)
 
 
-async def test_broken_arguments_are_passed_on_as_the_model_wrote_them(opened: Open) -> None:
+async def test_broken_arguments_are_returned_as_the_model_wrote_them(opened: Open) -> None:
     async with opened([calls("read_file", raw='{"path": ')]) as (model, _):
         assert (await model.reply(ask())).calls[0].arguments == '{"path": '
 
 
-async def test_thoughts_are_told_apart_from_the_text(opened: Open) -> None:
+async def test_reasoning_is_separated_from_the_text(opened: Open) -> None:
     async with opened([says("42", reasoning="let me think")]) as (model, _):
         reply = await model.reply(ask())
     assert (reply.text, reply.reasoning) == ("42", "let me think")
 
 
-async def test_a_reply_of_thoughts_alone_is_taken_for_the_text(opened: Open) -> None:
+async def test_reasoning_alone_becomes_the_text(opened: Open) -> None:
     heard: list[str] = []
 
     async def hear(piece: str) -> None:
@@ -118,13 +118,13 @@ async def test_a_reply_of_thoughts_alone_is_taken_for_the_text(opened: Open) -> 
         assert (await model.reply(ask(), hear)).text == "".join(heard) == '{"a": 1}'
 
 
-async def test_thoughts_that_were_cut_short_are_no_reply(opened: Open) -> None:
+async def test_reasoning_cut_at_the_limit_is_an_empty_reply(opened: Open) -> None:
     async with opened([says("", reasoning="let me think about", finish="length")]) as (model, _):
         with pytest.raises(EmptyReply):
             await model.reply(ask())
 
 
-async def test_a_reply_that_was_cut_short_says_so(opened: Open) -> None:
+async def test_cut_reply_reports_its_finish_reason(opened: Open) -> None:
     async with opened([says('{"a": ', finish="length")]) as (model, _):
         assert (await model.reply(ask())).finish == "length"
 
@@ -149,13 +149,13 @@ async def test_every_failure_has_its_own_error_and_the_next_request_works(
         assert (await model.reply(ask())).text == "fine"
 
 
-async def test_the_servers_counts_are_told(opened: Open) -> None:
+async def test_server_token_counts_are_reported(opened: Open) -> None:
     async with opened(itertools.repeat("yes")) as (model, _):
         short, long = [(await model.reply(ask(text))).prompt_tokens for text in ("a word", "a word " * 50)]
     assert short and long and long > 20 * short
 
 
-async def test_a_reply_that_is_given_up_ends_at_once(opened: Open) -> None:
+async def test_cancelled_reply_ends_at_once(opened: Open) -> None:
     started = anyio.Event()
 
     async def never(_: Prompt) -> str:
@@ -173,7 +173,7 @@ async def test_a_reply_that_is_given_up_ends_at_once(opened: Open) -> None:
         assert scripted.cancelled == 1
 
 
-async def test_the_facts_are_told(opened: Open) -> None:
+async def test_facts_are_reported(opened: Open) -> None:
     async with opened([]) as (model, _):
         facts = await model.facts()
     assert facts.context in (4_096, 32_768) and facts.slots >= 1 and facts.tools

@@ -1,4 +1,4 @@
-"""Tiers and names find their model, each on the server that the user gave it."""
+"""Tiers and model names are resolved to the configured servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def chosen(plan: ModelPlan, *names: str) -> list[tuple[str, str | None]]:
     return [(endpoint.url, model) for endpoint, model in (plan.choose(name) for name in names)]
 
 
-def test_one_endpoint_serves_every_tier_with_what_is_loaded() -> None:
+def test_one_endpoint_serves_every_tier_with_its_loaded_model() -> None:
     assert chosen(ModelPlan(endpoint=HERE), *TIERS) == [(HERE, None)] * 4
 
 
@@ -31,12 +31,12 @@ def test_one_model_serves_every_tier() -> None:
     assert chosen(ModelPlan(endpoint=HERE, model="m"), *TIERS) == [(HERE, "m")] * 4
 
 
-def test_a_name_that_is_no_tier_goes_through_as_it_is() -> None:
+def test_name_that_is_not_a_tier_is_a_model_name() -> None:
     plan = ModelPlan(endpoint=HERE, model="m", tiers={"fast": TierPlan(THERE, "f")})
     assert chosen(plan, "qwen/qwen3:4b") == [(HERE, "qwen/qwen3:4b")]
 
 
-def test_tiers_may_live_on_different_servers() -> None:
+def test_tiers_may_use_different_servers() -> None:
     plan = ModelPlan(
         endpoint=HERE,
         model="m",
@@ -47,7 +47,7 @@ def test_tiers_may_live_on_different_servers() -> None:
     assert chosen(plan, "fast", "default", "medium", "strong") == wanted
 
 
-def test_what_a_tier_leaves_out_is_taken_from_the_default_one() -> None:
+def test_missing_values_of_a_tier_come_from_the_default_tier() -> None:
     tiers = {"default": TierPlan(THERE, "d"), "fast": TierPlan(model="f")}
     plan = ModelPlan(endpoint=HERE, model="m", tiers=tiers)
     assert chosen(plan, "default", "fast", "strong", "x") == [
@@ -58,21 +58,21 @@ def test_what_a_tier_leaves_out_is_taken_from_the_default_one() -> None:
     ]
 
 
-def test_without_any_endpoint_it_is_said_how_to_get_one() -> None:
-    """P10: nothing else depends on it."""
+def test_missing_endpoint_is_reported_with_a_hint() -> None:
+    """P10: models are optional."""
     with pytest.raises(Unavailable, match="no model is configured") as caught:
         ModelPlan().choose("default")
     assert "models.endpoint" in str(caught.value.hint)
 
 
-def test_an_endpoint_that_is_not_described_is_refused_with_those_that_are() -> None:
+def test_unknown_endpoint_is_refused_with_the_known_ones() -> None:
     plan = ModelPlan(endpoint="bgi", endpoints={"big": EndpointPlan(THERE)})
     with pytest.raises(ConfigInvalid, match="no endpoint is called bgi; there are: big"):
         plan.choose("fast")
 
 
 @pytest.mark.anyio
-async def test_a_key_that_is_not_set_is_said_without_contacting_anybody() -> None:
+async def test_missing_key_is_reported_without_contacting_the_server() -> None:
     plan = ModelPlan(endpoint="a", endpoints={"a": EndpointPlan(HERE, api_key_env="MY_KEY")})
     async with Models(plan, {"MY_KEY": "  "}) as models:
         with pytest.raises(ConfigInvalid, match="MY_KEY"):
@@ -80,7 +80,7 @@ async def test_a_key_that_is_not_set_is_said_without_contacting_anybody() -> Non
 
 
 @pytest.mark.anyio
-async def test_a_key_that_cannot_be_a_header_is_refused_and_not_repeated() -> None:
+async def test_key_that_cannot_be_a_header_is_refused_and_not_repeated() -> None:
     """P6"""
     plan = ModelPlan(endpoint="a", endpoints={"a": EndpointPlan(HERE, api_key_env="MY_KEY")})
     async with Models(plan, {"MY_KEY": "sword\nfish"}) as models:
@@ -105,7 +105,7 @@ model = "big"
 
 
 @pytest.mark.anyio
-async def test_settings_lead_each_tier_to_its_server(tmp_path: Path) -> None:
+async def test_settings_connect_each_tier_to_its_server(tmp_path: Path) -> None:
     small = FakeModelServer(ScriptedModel(["from small"]), OLLAMA, FakeServerState(model="small"))
     big = FakeModelServer(ScriptedModel(["from big"]), VLLM, FakeServerState(model="big"))
     async with serve_fake(small) as one, serve_fake(big) as other:
@@ -123,9 +123,7 @@ async def test_settings_lead_each_tier_to_its_server(tmp_path: Path) -> None:
     ]
 
 
-def test_the_keys_of_models_are_hidden_from_everything_that_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_keys_are_redacted_from_all_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """P6"""
     monkeypatch.setenv("MY_MODEL_KEY", "plain words as a key")
     file = tmp_path / "retinue.toml"
@@ -135,7 +133,7 @@ def test_the_keys_of_models_are_hidden_from_everything_that_leaves(
 
 
 @pytest.mark.anyio
-async def test_wiring_opens_the_models_of_the_settings(tmp_path: Path) -> None:
+async def test_wiring_opens_the_configured_models(tmp_path: Path) -> None:
     async with serve_fake(FakeModelServer(ScriptedModel(["hi"]), VLLM)) as url:
         loaded = load_settings(directory=tmp_path, environment={"RETINUE_MODELS__ENDPOINT": url})
         async with open_models(loaded) as models:

@@ -1,4 +1,4 @@
-"""What the servers really do, server by server, and what becomes of it (P2, P8)."""
+"""How the client handles the peculiarities of each kind of server (P2, P8)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_OLLAMA = [kind for kind in KINDS if kind != "ollama"]
 
 
 async def raw(here: Served, **body: object) -> httpx2.Response:
-    """What a less careful client would send."""
+    """Send a raw request that our client would not send."""
     message = {"role": "user", "content": "hello"}
     async with httpx2.AsyncClient() as bare:
         whole = {"model": "scripted", "messages": [message], "stream": True, **body}
@@ -43,7 +43,7 @@ async def test_every_kind_is_recognised_with_its_real_context_and_slots(kind: st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_facts_are_asked_once_and_again_when_the_server_went_away(kind: str) -> None:
+async def test_facts_are_cached_until_the_server_goes_away(kind: str) -> None:
     async with served(kind, [Unavailable("busy"), "fine"]) as here:
         await here.client.facts()
         asked = len(here.endpoint.asked)
@@ -56,7 +56,7 @@ async def test_facts_are_asked_once_and_again_when_the_server_went_away(kind: st
 
 
 @pytest.mark.parametrize("kind", NOT_OLLAMA)
-async def test_what_is_too_long_is_refused_with_the_counts(kind: str) -> None:
+async def test_overlong_prompt_is_refused_with_token_counts(kind: str) -> None:
     async with served(kind, ["never"], FakeServerState(context=1_000)) as here:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
@@ -67,14 +67,14 @@ async def test_what_is_too_long_is_refused_with_the_counts(kind: str) -> None:
 
 
 @pytest.mark.parametrize("shape", ["400", "error", "empty"])
-async def test_lm_studio_refuses_what_is_too_long_in_three_ways(shape: OverflowShape) -> None:
+async def test_all_three_overflow_answers_of_lm_studio_are_recognised(shape: OverflowShape) -> None:
     async with served("lmstudio", ["never"], FakeServerState(context=1_000, overflow=shape)) as here:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
     assert caught.value.data["n_ctx"] == 1_000
 
 
-async def test_ollama_is_not_sent_what_it_would_cut() -> None:
+async def test_prompt_that_ollama_would_cut_is_not_sent() -> None:
     async with served("ollama", ["half an answer"], FakeServerState(context=1_000)) as here:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
@@ -82,8 +82,8 @@ async def test_ollama_is_not_sent_what_it_would_cut() -> None:
     assert caught.value.data["n_ctx"] == 1_000
 
 
-async def test_what_ollama_cut_all_the_same_is_noticed_by_its_count() -> None:
-    """It told of 4,096 tokens, then loaded the model again with a quarter of them."""
+async def test_prompt_cut_by_ollama_is_detected_by_its_token_count() -> None:
+    """The server reports 4,096 tokens, then reloads the model with a quarter of them."""
     async with served("ollama", itertools.repeat("half an answer")) as here:
         await here.client.facts()
         here.endpoint.state.context = 1_000
@@ -93,8 +93,8 @@ async def test_what_ollama_cut_all_the_same_is_noticed_by_its_count() -> None:
     assert cut.turns[0].text != LONG and LONG.endswith(cut.turns[0].text[-100:])
 
 
-async def test_what_ollama_cut_while_its_context_was_not_known_is_noticed() -> None:
-    """By a third only, too little to be told from its count."""
+async def test_prompt_cut_by_ollama_before_its_context_was_known_is_detected() -> None:
+    """It cuts only a third, which the token count alone does not reveal."""
     state = FakeServerState(loaded=False, context=1_000)
     async with served("ollama", ["half an answer"], state) as here:
         here.endpoint.load.set()
@@ -104,8 +104,8 @@ async def test_what_ollama_cut_while_its_context_was_not_known_is_noticed() -> N
     assert len(here.endpoint.requests) == 1
 
 
-async def test_ollama_cuts_the_front_without_a_word() -> None:
-    """The fake does what the real one does: the system prompt is gone and nobody says so."""
+async def test_fake_ollama_silently_cuts_the_front() -> None:
+    """Like the real server, the fake drops the system prompt without an error."""
     async with served("ollama", ["fine"], FakeServerState(context=1_000)) as here:
         system = {"role": "system", "content": LONG}
         answer = await raw(here, messages=[system, {"role": "user", "content": "hello"}])
@@ -114,19 +114,19 @@ async def test_ollama_cuts_the_front_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_short_prompt_that_gets_nothing_is_an_empty_reply_not_an_overflow(kind: str) -> None:
+async def test_empty_answer_to_a_short_prompt_is_an_empty_reply_not_an_overflow(kind: str) -> None:
     async with served(kind, [EmptyReply("")]) as here:
         with pytest.raises(EmptyReply):
             await here.client.reply(ask())
 
 
-async def test_json_in_the_reasoning_is_found() -> None:
+async def test_json_in_the_reasoning_becomes_the_text() -> None:
     async with served("lmstudio", ['{"a": 1}'], FakeServerState(answers_in_reasoning=True)) as here:
         assert (await here.client.reply(WITH_SCHEMA)).text == '{"a": 1}'
 
 
 @pytest.mark.parametrize("kind", ["ollama", "vllm"])
-async def test_tools_that_are_refused_are_told_apart_and_remembered(kind: str) -> None:
+async def test_refused_tools_raise_their_own_error_and_are_remembered(kind: str) -> None:
     async with served(kind, ["fine"], FakeServerState(tools=False)) as here:
         with pytest.raises(ToolsUnsupported):
             await here.client.reply(WITH_TOOLS)
@@ -135,18 +135,18 @@ async def test_tools_that_are_refused_are_told_apart_and_remembered(kind: str) -
 
 
 @pytest.mark.parametrize("kind", ["ollama", "llamacpp"])
-async def test_servers_that_tell_say_beforehand_that_they_take_no_tools(kind: str) -> None:
+async def test_servers_that_report_capabilities_show_missing_tool_support_in_facts(kind: str) -> None:
     async with served(kind, state=FakeServerState(tools=False)) as here:
         assert not (await here.client.facts()).tools
 
 
-async def test_llama_cpp_drops_tools_its_template_does_not_know_without_a_word() -> None:
+async def test_llama_cpp_without_a_tool_template_silently_drops_tools() -> None:
     async with served("llamacpp", ["I would read a file"], FakeServerState(tools=False)) as here:
         assert (await here.client.reply(WITH_TOOLS)).text == "I would read a file"
     assert here.scripted.prompts[0].tools == ()
 
 
-async def test_a_call_printed_as_text_stays_text_for_the_loop_to_find() -> None:
+async def test_tool_call_printed_as_text_stays_text() -> None:
     async with served(
         "lmstudio", [calls("read_file", path="a")], FakeServerState(calls_as_text=True)
     ) as here:
@@ -156,7 +156,7 @@ async def test_a_call_printed_as_text_stays_text_for_the_loop_to_find() -> None:
 
 
 @pytest.mark.parametrize("kind", ["lmstudio", "ollama"])
-async def test_a_model_that_must_be_loaded_first_is_waited_for(kind: str) -> None:
+async def test_client_waits_for_a_model_to_load(kind: str) -> None:
     state = FakeServerState(loaded=False, context=8_192)
     async with served(kind, ["here I am", "again"], state) as here, anyio.create_task_group() as group:
 
@@ -170,7 +170,7 @@ async def test_a_model_that_must_be_loaded_first_is_waited_for(kind: str) -> Non
         assert (await here.client.facts()).context == 8_192
 
 
-async def test_a_llama_cpp_server_that_is_just_starting_is_waited_for() -> None:
+async def test_client_waits_for_a_starting_llama_cpp_server() -> None:
     state = FakeServerState(loaded=False)
     async with served("llamacpp", ["here I am"], state) as here, anyio.create_task_group() as group:
 
@@ -182,14 +182,14 @@ async def test_a_llama_cpp_server_that_is_just_starting_is_waited_for() -> None:
         assert (await here.client.reply(ask())).text == "here I am"
 
 
-async def test_a_model_that_never_loads_is_given_up() -> None:
+async def test_model_that_never_loads_times_out() -> None:
     async with served("lmstudio", state=FakeServerState(loaded=False), patience_s=0.3) as here:
         with pytest.raises(Unavailable, match="did not start a reply") as caught:
             await here.client.reply(ask())
     assert "patience_s" in str(caught.value.hint)
 
 
-async def test_lm_studio_without_a_loaded_model_says_what_to_do() -> None:
+async def test_lm_studio_without_a_loaded_model_gives_a_hint() -> None:
     async with served("lmstudio", state=FakeServerState(loaded=False, jit=False)) as here:
         with pytest.raises(Unavailable, match="No models loaded") as caught:
             await here.client.reply(ask())
@@ -197,13 +197,13 @@ async def test_lm_studio_without_a_loaded_model_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ollama", "vllm", "lmstudio"])
-async def test_a_model_that_is_not_there_is_told(kind: str) -> None:
+async def test_missing_model_is_reported(kind: str) -> None:
     async with served(kind, model="nonesuch") as here:
         with pytest.raises(Unavailable, match="does not have the model"):
             await here.client.reply(ask())
 
 
-async def test_llama_cpp_answers_to_any_name_and_that_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_substituted_model_of_llama_cpp_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """P8"""
     async with served("llamacpp", ["hi", "hi"], model="gpt-9") as here:
         replies = [await here.client.reply(ask()) for _ in range(2)]
@@ -213,7 +213,7 @@ async def test_llama_cpp_answers_to_any_name_and_that_is_noticed(caplog: pytest.
     ]
 
 
-async def test_a_server_that_answers_with_another_model_is_noticed_and_asked_again() -> None:
+async def test_answer_from_another_model_is_reported_and_clears_the_cache() -> None:
     """P8"""
     async with served("vllm", ["hi"], FakeServerState(answers_as="tiny")) as here:
         reply = await here.client.reply(ask())
@@ -222,8 +222,8 @@ async def test_a_server_that_answers_with_another_model_is_noticed_and_asked_aga
         assert (await here.client.facts()).context == 512
 
 
-async def test_the_path_of_a_models_file_is_not_told() -> None:
-    """P6. llama.cpp names a model by it."""
+async def test_path_of_a_model_file_is_not_shown() -> None:
+    """P6: llama.cpp uses the path as the name of the model."""
     async with served(
         "llamacpp", ["hi"], FakeServerState(model="/home/me/models/tiny.gguf"), model="tiny"
     ) as here:
@@ -233,7 +233,7 @@ async def test_the_path_of_a_models_file_is_not_told() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_without_a_name_the_loaded_model_is_used(kind: str) -> None:
+async def test_loaded_model_is_used_if_none_is_named(kind: str) -> None:
     async with served(kind, ["hi"], FakeServerState(model="qwen/qwen3-4b"), model="") as here:
         reply = await here.client.reply(ask())
         assert (await here.client.facts()).model == "qwen/qwen3-4b"
@@ -241,7 +241,7 @@ async def test_without_a_name_the_loaded_model_is_used(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "slots"), [("llamacpp", 2), ("lmstudio", 4), ("ollama", 1), ("vllm", 8)])
-async def test_more_requests_than_slots_wait_and_are_all_answered(kind: str, slots: int) -> None:
+async def test_requests_beyond_the_slots_wait_and_are_all_answered(kind: str, slots: int) -> None:
     state = FakeServerState(slots=2) if kind == "llamacpp" else None
     async with served(kind, itertools.repeat("hi"), state) as here, anyio.create_task_group() as group:
         for _ in range(8):
@@ -250,7 +250,7 @@ async def test_more_requests_than_slots_wait_and_are_all_answered(kind: str, slo
     assert here.endpoint.most_busy <= slots
 
 
-async def test_ollama_turns_away_what_its_queue_cannot_hold() -> None:
+async def test_full_queue_of_ollama_is_reported_as_unavailable() -> None:
     started, go_on = anyio.Event(), anyio.Event()
 
     async def slow(_: Prompt) -> str:
@@ -269,14 +269,14 @@ async def test_ollama_turns_away_what_its_queue_cannot_hold() -> None:
         go_on.set()
 
 
-async def test_max_tokens_cuts_even_what_a_schema_holds() -> None:
+async def test_max_tokens_also_cuts_replies_with_a_schema() -> None:
     async with served("llamacpp", ['{"a": "' + "word " * 200 + '"}']) as here:
         reply = await here.client.reply(replace(WITH_SCHEMA, max_tokens=20))
     assert reply.finish == "length"
     assert not reply.text.endswith("}")
 
 
-async def test_neither_json_object_nor_tool_choice_is_ever_sent() -> None:
+async def test_json_object_and_tool_choice_are_never_sent() -> None:
     async with served("lmstudio", itertools.repeat("hi")) as here:
         for prompt in (ask(), WITH_TOOLS, WITH_SCHEMA):
             await here.client.reply(prompt)
@@ -287,7 +287,7 @@ async def test_neither_json_object_nor_tool_choice_is_ever_sent() -> None:
     assert [answer.status_code for answer in bad] == [400, 400], "LM Studio would have refused them"
 
 
-async def test_a_schema_never_goes_together_with_tools() -> None:
+async def test_schema_together_with_tools_is_rejected() -> None:
     async with served("llamacpp", [says('{"a": 1}')]) as here:
         with pytest.raises(ValueError, match="a schema and tools"):
             await here.client.reply(replace(WITH_SCHEMA, tools=(READ,)))

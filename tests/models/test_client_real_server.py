@@ -1,4 +1,4 @@
-"""Our client before a real llama.cpp server and a real model, tiny as it is: `make test-model`."""
+"""Our client with a real llama.cpp server and a tiny real model: `make test-model`."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def client(models: Models) -> ModelClient:
 
 
 async def busy_slots(client: ModelClient) -> int:
-    """By the server's own word."""
+    """Return the number of busy slots that the server reports."""
     return sum(
         bool(slot.get("is_processing"))
         for slot in as_rows(await client.server.connection.request_json("/slots"))
     )
 
 
-async def test_the_server_is_recognised_with_the_context_of_one_slot(client: ModelClient) -> None:
+async def test_server_is_recognised_with_the_context_of_one_slot(client: ModelClient) -> None:
     facts = await client.facts()
     assert (facts.kind, facts.context, facts.slots, facts.tools) == ("llamacpp", CONTEXT, SLOTS, False)
     assert facts.model.endswith(".gguf") and "/" not in facts.model
 
 
-async def test_a_reply_is_streamed_and_counted(client: ModelClient) -> None:
+async def test_reply_is_streamed_and_counted(client: ModelClient) -> None:
     heard: list[str] = []
 
     async def hear(piece: str) -> None:
@@ -79,7 +79,7 @@ async def test_a_reply_is_streamed_and_counted(client: ModelClient) -> None:
     assert not reply.substituted and "/" not in reply.model
 
 
-async def test_a_schema_is_held(client: ModelClient) -> None:
+async def test_reply_matches_the_schema(client: ModelClient) -> None:
     schema = {
         "type": "object",
         "properties": {"happy": {"type": "boolean"}, "mood": {"enum": ["good", "bad"]}},
@@ -91,13 +91,13 @@ async def test_a_schema_is_held(client: ModelClient) -> None:
     assert answer["mood"] in ("good", "bad") and isinstance(answer["happy"], bool)
 
 
-async def test_a_schema_is_cut_short_by_the_limit_and_that_is_said(client: ModelClient) -> None:
+async def test_reply_with_a_schema_reports_being_cut(client: ModelClient) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 200}}, "required": ["a"]}
     prompt = Prompt(turns=(Turn("user", "Write JSON."),), schema=schema, max_tokens=8)
     assert (await client.reply(prompt)).finish == "length"
 
 
-async def test_what_is_too_long_is_refused_with_the_counts(client: ModelClient) -> None:
+async def test_overlong_prompt_is_refused_with_token_counts(client: ModelClient) -> None:
     with pytest.raises(ContextOverflow) as caught:
         await client.reply(ask("hello there " * 2_000))
     assert caught.value.data["n_ctx"] == CONTEXT
@@ -105,20 +105,20 @@ async def test_what_is_too_long_is_refused_with_the_counts(client: ModelClient) 
     assert isinstance(prompt, int) and prompt > 4_000
 
 
-async def test_tools_are_dropped_without_a_word_by_a_template_that_has_none(client: ModelClient) -> None:
+async def test_template_without_tools_silently_drops_them(client: ModelClient) -> None:
     tool = ToolSpec("read_file", "Reads a file.", {"type": "object"})
     prompt = Prompt(turns=(Turn("user", "Read a.py."),), tools=(tool,), max_tokens=8)
     reply = await client.reply(prompt)
     assert reply.calls == () and reply.text
 
 
-async def test_any_name_is_answered_to_and_that_is_noticed(models: Models) -> None:
+async def test_substituted_model_is_reported(models: Models) -> None:
     """P8"""
     reply = await models.client_for("gpt-9").reply(ask(max_tokens=4))
     assert reply.substituted and reply.model.endswith(".gguf")
 
 
-async def test_more_requests_than_slots_are_all_answered(client: ModelClient) -> None:
+async def test_requests_beyond_the_slots_are_all_answered(client: ModelClient) -> None:
     replies: list[Reply] = []
 
     async def one(number: int) -> None:
@@ -130,8 +130,8 @@ async def test_more_requests_than_slots_are_all_answered(client: ModelClient) ->
     assert len(replies) == SLOTS * 2 and all(reply.text for reply in replies)
 
 
-async def test_two_agents_at_once_are_both_served_at_once(client: ModelClient) -> None:
-    """Each hears its first word before the other has said its last."""
+async def test_two_parallel_requests_are_served_in_parallel(client: ModelClient) -> None:
+    """Each reply starts before the other one ends."""
     order: list[str] = []
 
     async def agent(name: str) -> None:
@@ -150,9 +150,7 @@ async def test_two_agents_at_once_are_both_served_at_once(client: ModelClient) -
 
 
 @pytest.mark.parametrize("heard_first", [True, False], ids=["while it speaks", "while it reads"])
-async def test_a_reply_that_is_given_up_frees_its_slot_within_a_second(
-    client: ModelClient, heard_first: bool
-) -> None:
+async def test_cancelled_reply_frees_its_slot_within_a_second(client: ModelClient, heard_first: bool) -> None:
     begun = anyio.Event()
 
     async def hear(_: str) -> None:
@@ -173,7 +171,7 @@ async def test_a_reply_that_is_given_up_frees_its_slot_within_a_second(
     assert (await client.reply(ask(max_tokens=4))).text
 
 
-async def test_a_prompt_that_begins_like_the_last_one_is_read_from_the_cache(client: ModelClient) -> None:
+async def test_shared_beginning_of_a_prompt_is_read_from_the_cache(client: ModelClient) -> None:
     system = Turn("system", "You answer briefly and in plain words. " * 20)
     first, second = [
         await client.reply(Prompt(turns=(system, Turn("user", question)), max_tokens=4))
@@ -183,7 +181,7 @@ async def test_a_prompt_that_begins_like_the_last_one_is_read_from_the_cache(cli
     assert second.cached_tokens and second.cached_tokens > 0.9 * second.prompt_tokens - 20
 
 
-async def test_the_estimate_comes_close_after_a_few_replies(client: ModelClient) -> None:
+async def test_token_estimate_converges_after_a_few_replies(client: ModelClient) -> None:
     text = "def add(first: int, second: int) -> int:\n    return first + second\n"
     for repeats in (5, 10, 15):
         await client.reply(ask(text * repeats, max_tokens=1))

@@ -1,4 +1,4 @@
-"""Servers that break, lie or never end: a failure that says what happened, and nothing hangs (P6, P8)."""
+"""Broken, lying or endless servers cause a clear error and never a hang (P6, P8)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chunk(**delta: object) -> bytes:
 async def answering(
     answer: bytes, endless: bytes = b"", patience: ReplyTimeouts | None = None
 ) -> AsyncGenerator[ModelClient]:
-    """A server whose reply to a request for a chat is these bytes, and then the endless ones for ever."""
+    """Run a server that answers chat requests with these bytes, then repeats `endless` forever."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -69,7 +69,7 @@ async def answering(
     ("trouble", "words"),
     [("cut", "broke off"), ("garble", "not JSON"), ("error", "the GPU is on fire")],
 )
-async def test_a_reply_that_breaks_in_the_middle_is_a_failure(
+async def test_reply_that_breaks_in_the_middle_is_a_failure(
     kind: str, trouble: StreamFault, words: str
 ) -> None:
     async with served(kind, ["one two three four", "fine"], FakeServerState(trouble=trouble)) as here:
@@ -80,14 +80,14 @@ async def test_a_reply_that_breaks_in_the_middle_is_a_failure(
 
 
 @pytest.mark.parametrize("trouble", ["no_done", "whole"])
-async def test_a_reply_in_an_unusual_shape_is_understood(trouble: StreamFault) -> None:
+async def test_reply_in_an_unusual_shape_is_accepted(trouble: StreamFault) -> None:
     script = ["one two", calls("f", a=1)]
     async with served("vllm", script, FakeServerState(trouble=trouble)) as here:
         assert (await here.client.reply(ask())).text == "one two"
         assert (await here.client.reply(ask())).calls[0].arguments == '{"a": 1}'
 
 
-async def test_a_server_that_falls_silent_within_a_reply_is_given_up() -> None:
+async def test_server_that_goes_silent_within_a_reply_times_out() -> None:
     async with served("vllm", ["one two three"], FakeServerState(trouble="stall")) as here:
         client = ModelClient(here.client.server, "scripted", TokenEstimator(), ReplyTimeouts(idle_s=0.2))
         with pytest.raises(ModelFailed, match="sent nothing for"):
@@ -96,7 +96,7 @@ async def test_a_server_that_falls_silent_within_a_reply_is_given_up() -> None:
             await here.endpoint.until(lambda endpoint: endpoint.busy == 0)
 
 
-async def test_a_listener_may_take_longer_than_the_server_may_be_silent() -> None:
+async def test_slow_listener_does_not_count_as_silence() -> None:
     async def slow(_: str) -> None:
         await anyio.sleep(0.6)
 
@@ -105,7 +105,7 @@ async def test_a_listener_may_take_longer_than_the_server_may_be_silent() -> Non
         assert (await client.reply(ask(), slow)).text == "one"
 
 
-async def test_a_listener_that_fails_closes_the_stream() -> None:
+async def test_failing_listener_closes_the_stream() -> None:
     class Full(Exception):
         pass
 
@@ -120,7 +120,7 @@ async def test_a_listener_that_fails_closes_the_stream() -> None:
 
 
 @pytest.mark.parametrize("own", [TimeoutError("mine"), Unavailable("mine")])
-async def test_a_failure_of_the_listeners_own_is_not_taken_for_the_servers(own: Exception) -> None:
+async def test_error_of_the_listener_is_not_reported_as_the_servers(own: Exception) -> None:
     async def fail(_: str) -> None:
         raise own
 
@@ -130,7 +130,7 @@ async def test_a_failure_of_the_listeners_own_is_not_taken_for_the_servers(own: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_cancelling_in_the_middle_frees_the_servers_slot(kind: str) -> None:
+async def test_cancelled_reply_frees_the_servers_slot(kind: str) -> None:
     heard = anyio.Event()
 
     async def hear(_: str) -> None:
@@ -167,9 +167,7 @@ async def test_cancelling_in_the_middle_frees_the_servers_slot(kind: str) -> Non
         (b"", Unavailable, "broke the connection"),
     ],
 )
-async def test_a_strange_answer_is_a_failure_that_says_so(
-    answer: bytes, kind: type[RetinueError], words: str
-) -> None:
+async def test_malformed_answer_is_reported(answer: bytes, kind: type[RetinueError], words: str) -> None:
     async with answering(answer) as client:
         with pytest.raises(RetinueError, match=words) as caught:
             await client.reply(ask())
@@ -177,32 +175,32 @@ async def test_a_strange_answer_is_a_failure_that_says_so(
 
 
 @pytest.mark.parametrize("kind", [SSE, JSON])
-async def test_a_reply_without_end_is_given_up(kind: bytes) -> None:
+async def test_endless_reply_is_aborted(kind: bytes) -> None:
     async with answering(kind + b"data: ", endless=b"x" * 65_536) as client:
-        with pytest.raises(ModelFailed, match="more than a reply can have"):
+        with pytest.raises(ModelFailed, match="more data than any reply can have"):
             await client.reply(ask())
 
 
-async def test_the_last_event_counts_although_nothing_follows_it() -> None:
+async def test_last_event_counts_without_a_blank_line_after_it() -> None:
     last = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}'
     async with answering(SSE + chunk(content="all\r\n") + last) as client:
         assert (await client.reply(ask())).text == "all\r\n"
 
 
-async def test_a_stream_left_open_behind_its_end_holds_nobody_up() -> None:
+async def test_stream_left_open_after_its_last_event_does_not_block() -> None:
     done = SSE + chunk(content="all") + b"data: [DONE]\n\n"
     async with answering(done, endless=b": ping\n\n") as client:
         with anyio.fail_after(5):
             assert (await client.reply(ask())).text == "all"
 
 
-async def test_pings_alone_are_no_reply() -> None:
+async def test_pings_alone_are_not_a_reply() -> None:
     async with answering(SSE, endless=b": ping\n\n", patience=ReplyTimeouts(first_s=0.3)) as client:
         with pytest.raises(Unavailable, match="did not start a reply"):
             await client.reply(ask())
 
 
-async def test_a_server_that_is_not_there_is_said_with_the_remedy() -> None:
+async def test_unreachable_server_is_reported_with_a_hint() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
@@ -213,8 +211,8 @@ async def test_a_server_that_is_not_there_is_said_with_the_remedy() -> None:
     assert "start the server" in str(caught.value.hint)
 
 
-async def test_the_key_is_sent_and_never_repeated() -> None:
-    """P6: this server repeats it in its refusal."""
+async def test_key_is_sent_but_never_repeated() -> None:
+    """P6: this server repeats the key in its refusal."""
     plan = EndpointPlan("", api_key_env="MY_KEY")
     state = FakeServerState(key="sk-swordfish")
     async with served("vllm", ["hi"], state, plan=plan, environment={"MY_KEY": "sk-swordfish"}) as here:
@@ -225,7 +223,7 @@ async def test_the_key_is_sent_and_never_repeated() -> None:
     assert "swordfish" not in str(caught.value.as_dict())
 
 
-async def test_a_key_in_any_other_refusal_is_taken_out() -> None:
+async def test_key_is_removed_from_server_errors() -> None:
     """P6"""
     plan = EndpointPlan("", api_key_env="MY_KEY")
     script = [ModelFailed("bad key sk-swordfish")]
@@ -235,15 +233,15 @@ async def test_a_key_in_any_other_refusal_is_taken_out() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://192.0.2.1:8000/v1", "http://models.example"])
-async def test_a_key_does_not_travel_in_the_clear(url: str) -> None:
+async def test_key_is_not_sent_unencrypted(url: str) -> None:
     """P6, P7"""
     endpoint = EndpointPlan(url, api_key_env="MY_KEY")
     async with Models(ModelPlan(endpoint="far", endpoints={"far": endpoint}), {"MY_KEY": "k"}) as models:
-        with pytest.raises(ConfigInvalid, match="in the clear"):
+        with pytest.raises(ConfigInvalid, match="sent unencrypted over the network"):
             models.client_for()
 
 
-async def test_a_proxy_in_the_environment_gets_nothing_meant_for_this_machine(
+async def test_proxy_is_not_used_for_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """P6"""
@@ -256,8 +254,8 @@ async def test_a_proxy_in_the_environment_gets_nothing_meant_for_this_machine(
             assert (await here.client.reply(ask())).text == "hi"
 
 
-async def test_a_connection_that_the_server_was_just_closing_is_replaced() -> None:
-    """llama.cpp closes one that served for longer than it keeps idle ones, as the next request is sent."""
+async def test_closed_connection_is_replaced() -> None:
+    """llama.cpp closes an old connection just when the next request is sent."""
     reply = b'{"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}'
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -278,7 +276,7 @@ async def test_a_connection_that_the_server_was_just_closing_is_replaced() -> No
     assert replies == ["hi"] * 3
 
 
-async def test_a_server_that_never_stops_is_stopped_at_the_length_that_was_asked_for() -> None:
+async def test_endless_reply_is_cut_at_max_tokens() -> None:
     """P2: some servers ignore `max_tokens`, and some models never end."""
     for endless in (chunk(content="blah " * 50), chunk(reasoning_content="hm " * 50)):
         async with answering(SSE + chunk(content="So: "), endless) as client:
