@@ -1,4 +1,4 @@
-"""The page about agents says what the tables of keys, places and profiles say."""
+"""`docs/agents.md` matches the tables of keys, folders and profiles in the code."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from scripts.make_docs import DOCS
 PAGE = (DOCS / "agents.md").read_text(encoding="utf-8")
 
 
-def test_every_key_has_its_row_and_no_row_is_left_over() -> None:
+def test_keys_table_matches_the_fields() -> None:
     table = PAGE.split("## Keys")[1].split("## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| `")]
-    assert rows == [f"| `{field.key}` | {field.takes} | {field.about} |" for field in FIELDS]
+    assert rows == [f"| `{field.key}` | {field.accepts} | {field.description} |" for field in FIELDS]
 
 
 def test_every_profile_has_its_row() -> None:
@@ -28,19 +28,19 @@ def test_every_profile_has_its_row() -> None:
 
 
 @pytest.mark.parametrize("place", [*definition_files.PROJECT_FOLDERS], ids=lambda place: place[0])
-def test_every_place_is_named_with_its_executor(place: tuple[str, definition_files.AgentFormat]) -> None:
+def test_every_folder_is_listed_with_its_executor(place: tuple[str, definition_files.AgentFormat]) -> None:
     folder, form = place
     pattern = f"`{folder}/NAME/agent.md`" if form is definition_files.FOLDER_PER_AGENT else f"`{folder}/*.md`"
     [row] = [line for line in PAGE.splitlines() if line.startswith("|") and pattern in line]
     assert row.endswith(f"| `{form.executor}` |")
 
 
-def test_every_built_in_agent_is_named() -> None:
+def test_every_built_in_agent_is_listed() -> None:
     for file in definition_files.BUILTIN.glob("*.md"):
         assert f"`{file.stem}`" in PAGE
 
 
-def test_example_is_right() -> None:
+def test_example_is_valid() -> None:
     example = PAGE.split("```markdown\n")[1].split("```")[0]
     found = read_definition(example.encode(), FileOrigin("x", "x.md", definition_files.NATIVE, "project"))
     assert found.problems == ()

@@ -1,4 +1,7 @@
-"""Markdown and YAML files become values. Knows nothing of how agents are performed or who asks for them."""
+"""Finds and reads the files that define agents, workflows, teams and profiles.
+
+Knows nothing of how agents run or who calls them.
+"""
 
 from typing import TYPE_CHECKING
 

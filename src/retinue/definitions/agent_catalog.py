@@ -1,10 +1,10 @@
-"""Every agent there is: all places together, the nearest definition of a name first.
+"""Finds all agents in all folders and decides which definition of a name counts. Precedence:
 
-    a project that the user trusts  >  the user's settings and files  >  a project not trusted  >  built in
+    trusted projects  >  the user's settings and files  >  untrusted projects  >  built in
 
-So a cloned project cannot take the place of an agent of the user's own. A broken file keeps its name: to run
-another definition in its place would be a surprise. Files are read when they are asked for, and again when
-they have changed.
+A cloned project therefore cannot replace one of the user's own agents. A broken file keeps its name, because
+running another definition in its place would be a surprise. Files are read on demand and cached until they
+change.
 """
 
 from __future__ import annotations
@@ -28,33 +28,38 @@ from retinue.definitions.profiles import Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSources:
-    """Where to look, and what the user has said about it."""
+    """Where to look for agents, and what the user configured about them."""
 
     projects: tuple[Path, ...] = ()
-    """Folders that may hold agents' files, the nearest first."""
+    """Project folders in order of precedence."""
     config: Path | None = None
     """The user's configuration folder."""
     home: Path | None = None
     given: tuple[AgentDefinition, ...] = ()
-    """Defined by settings instead of files."""
+    """Agents that are defined in settings instead of files."""
     is_trusted: Callable[[Path], bool] = field(default=lambda _: False)
     executor: str | None = None
-    """Of files that name none, if the user has a preference."""
+    """The executor that the user prefers for files that do not name one."""
     reserved: frozenset[str] = frozenset()
-    """Names that callers go by: an agent of that name could pass for one."""
+    """Names of callers. An agent with such a name could be mistaken for the caller."""
 
 
 class AgentCatalog:
+    """All agents of the given sources, with a cache of the files that were read."""
+
     def __init__(self, sources: AgentSources) -> None:
         self.sources = sources
-        self._read: dict[Path, tuple[DefinitionStamp, AgentDefinition]] = {}
-        self._profiles_seen: tuple[tuple[Path, DefinitionStamp | None], ...] = ()
+        self._cache: dict[Path, tuple[DefinitionStamp, AgentDefinition]] = {}
+        self._profile_stamps: tuple[tuple[Path, DefinitionStamp | None], ...] = ()
         self._profiles: Mapping[str, Profile] = profiles.BUILTIN_PROFILES
         self.profile_problems: Sequence[tuple[Path, DefinitionProblem]] = ()
-        """Of the user's own profiles, as far as they were looked at."""
+        """Problems in the user's own profiles, by file."""
 
     def agents(self) -> Mapping[str, AgentDefinition]:
-        """By name, the nearest of each; those that are left out are not among them."""
+        """Return the agents by name, the definition with the highest precedence for each.
+
+        Definitions that are excluded (`left_out`) are not among them.
+        """
         found: dict[str, list[AgentDefinition]] = {}
         for definition in self.everything():
             if definition.left_out is None:
@@ -65,55 +70,57 @@ class AgentCatalog:
         }
 
     def everything(self) -> list[AgentDefinition]:
-        """Every definition in every place, the nearest first."""
+        """Return all definitions from all folders in order of precedence."""
         sources = self.sources
         self._refresh_profiles()
-        own = list(self._own_places())
-        own_folders = {place.folder.resolve() for place in own if place.folder.is_dir()}
-        near: list[AgentDefinition] = []
-        far: list[AgentDefinition] = []
+        user_folders = list(self._user_folders())
+        user_paths = {each.path.resolve() for each in user_folders if each.path.is_dir()}
+        trusted_files: list[AgentDefinition] = []
+        untrusted_files: list[AgentDefinition] = []
         for project in sources.projects:
             trusted = sources.is_trusted(project)
-            for place in definition_files.project_folders(project):
-                if place.folder.is_dir() and place.folder.resolve() not in own_folders:
-                    (near if trusted else far).extend(self._in(place, trusted=trusted))
-        users = [definition for place in own for definition in self._in(place)]
-        shipped = list(self._in(definition_files.builtin_folder()))
-        every = [*near, *sources.given, *users, *far, *shipped]
-        return [_reject_reserved(each, sources.reserved) for each in every]
+            for folder in definition_files.project_folders(project):
+                if folder.path.is_dir() and folder.path.resolve() not in user_paths:
+                    found = self._definitions_in(folder, trusted=trusted)
+                    (trusted_files if trusted else untrusted_files).extend(found)
+        user_files = [each for folder in user_folders for each in self._definitions_in(folder)]
+        builtin_files = self._definitions_in(definition_files.builtin_folder())
+        ordered = [*trusted_files, *sources.given, *user_files, *untrusted_files, *builtin_files]
+        return [_reject_reserved(each, sources.reserved) for each in ordered]
 
     def read(self, file: Path) -> AgentDefinition:
-        """One file, wherever it lies, as its folder says it is to be read."""
+        """Read one file from anywhere. The name of its folder decides its format."""
         self._refresh_profiles()
         return self._definition(_folder_for(file), file, trusted=True)
 
-    def _own_places(self) -> Iterator[AgentFolder]:
+    def _user_folders(self) -> Iterator[AgentFolder]:
         if self.sources.config is not None and self.sources.home is not None:
             yield from definition_files.user_folders(self.sources.config, self.sources.home)
 
-    def _in(self, place: AgentFolder, *, trusted: bool = True) -> Iterator[AgentDefinition]:
-        for file in place.files():
-            seen = file_stamp(file)
-            known = self._read.get(file)
-            if seen is None or known is None or known[0] != seen or known[1].trusted != trusted:
-                definition = self._definition(place, file, trusted=trusted)
-                if seen is not None:
-                    self._read[file] = (seen, definition)
+    def _definitions_in(self, folder: AgentFolder, *, trusted: bool = True) -> Iterator[AgentDefinition]:
+        """Yield the definitions in a folder, from the cache if their files have not changed."""
+        for file in folder.files():
+            stamp = file_stamp(file)
+            cached = self._cache.get(file)
+            if stamp is None or cached is None or cached[0] != stamp or cached[1].trusted != trusted:
+                definition = self._definition(folder, file, trusted=trusted)
+                if stamp is not None:
+                    self._cache[file] = (stamp, definition)
             else:
-                definition = known[1]
+                definition = cached[1]
             yield definition
 
-    def _definition(self, place: AgentFolder, file: Path, *, trusted: bool) -> AgentDefinition:
+    def _definition(self, folder: AgentFolder, file: Path, *, trusted: bool) -> AgentDefinition:
         origin = FileOrigin(
-            name=place.name_of(file),
-            source=place.label(file),
-            format=place.format,
-            scope=place.scope,
+            name=folder.name_of(file),
+            source=folder.label(file),
+            format=folder.format,
+            scope=folder.scope,
             file=str(file),
-            executor=None if place.scope == "built in" else self.sources.executor,
+            executor=None if folder.scope == "built in" else self.sources.executor,
         )
         try:
-            data = read_definition_file(file, place.base)
+            data = read_definition_file(file, folder.base)
         except MalformedDefinition as error:
             broken = AgentDefinition(
                 name=origin.name,
@@ -126,27 +133,28 @@ class AgentCatalog:
         return replace(read_definition(data, origin, self._profiles), trusted=trusted)
 
     def _refresh_profiles(self) -> None:
+        """Read the user's profiles again if any of their files has changed."""
         if self.sources.config is None:
             return
-        place = AgentFolder(self.sources.config / "profiles", NATIVE, "user", shown="profiles")
-        seen = tuple((file, file_stamp(file)) for file in place.files())
-        if seen == self._profiles_seen:
+        folder = AgentFolder(self.sources.config / "profiles", NATIVE, "user", shown="profiles")
+        seen = tuple((file, file_stamp(file)) for file in folder.files())
+        if seen == self._profile_stamps:
             return
         found = dict(profiles.BUILTIN_PROFILES)
         problems: list[tuple[Path, DefinitionProblem]] = []
         for file, _ in seen:
             try:
-                profile = profiles.read_profile(read_definition_file(file), file.stem, place.label(file))
+                profile = profiles.read_profile(read_definition_file(file), file.stem, folder.label(file))
                 found[profile.name] = profile
             except MalformedDefinition as error:
-                found.pop(file.stem, None)  # what it should have been is not known
+                found.pop(file.stem, None)  # do not fall back to the built-in profile of this name
                 problems += [(file, problem) for problem in error.problems]
-        self._profiles, self._profiles_seen, self.profile_problems = found, seen, problems
-        self._read.clear()
+        self._profiles, self._profile_stamps, self.profile_problems = found, seen, problems
+        self._cache.clear()
 
 
 def _folder_for(file: Path) -> AgentFolder:
-    """The place whose folder this file's is named like; a file anywhere else is one of ours."""
+    """Return the kind of folder that matches the file's path; Retinue's own format if none does."""
     for folder, form in definition_files.PROJECT_FOLDERS:
         parent = file.parent.parent if form is definition_files.FOLDER_PER_AGENT else file.parent
         named = (parent / "x").as_posix().endswith(f"/{folder}/x")
@@ -156,7 +164,10 @@ def _folder_for(file: Path) -> AgentFolder:
 
 
 def _reject_reserved(definition: AgentDefinition, reserved: Collection[str]) -> AgentDefinition:
+    """Turn a definition with a reserved name into a broken one."""
     if definition.name not in reserved or definition.left_out is not None:
         return definition
-    problem = DefinitionProblem(1, f"the name {definition.name!r} is the host's own", "choose another name")
+    problem = DefinitionProblem(
+        1, f"the name {definition.name!r} is reserved for the host", "choose another name"
+    )
     return replace(definition, agent=None, problems=(*definition.problems, problem))

@@ -1,6 +1,7 @@
-"""Every key that an agent's file may have: what it takes, one sentence about it, and how it is read.
+"""Every key that an agent's file may have: the values it accepts, a description, and its reader.
 
-The page for users is held to this table by a test. Knows nothing of where files lie."""
+A test checks that `docs/agents.md` contains the same keys and descriptions. Knows nothing of where files are.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +11,41 @@ from dataclasses import dataclass
 from typing import Any
 
 from retinue.core import EXECUTOR_NAMES, McpServer
-from retinue.definitions import value_readers
 from retinue.definitions.problems import MalformedDefinition, read_each
 from retinue.definitions.tool_rules import read_opencode_permission, read_tools
 from retinue.definitions.value_readers import (
+    ValueReader,
+    choice,
     read_argv,
+    read_commands,
+    read_dollars,
+    read_flag,
+    read_json_object,
+    read_network,
+    read_paths,
     read_record,
     read_string_map,
     read_text,
     read_words,
     require_table,
+    whole_number,
 )
 from retinue.definitions.yaml_tree import ListNode, Node, ScalarNode, TableNode
 
-# MERGED servers: The MCP servers that an agent's file names, in each of the ways that people write them.
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""Allowed names of agents. They become part of tool names."""
+DAY_MS = 86_400_000
 
-SERVER_READERS = {
+BUDGET_READERS: Mapping[str, ValueReader[Any]] = {
+    "files": whole_number(0),
+    "bytes": whole_number(0),
+    "steps": whole_number(1),
+    "tokens": whole_number(1),
+    "cost_usd": read_dollars,
+    "wall_ms": whole_number(1),
+}
+PERMISSION_READERS: Mapping[str, ValueReader[Any]] = {"allow": read_words, "deny": read_words}
+SERVER_READERS: Mapping[str, ValueReader[Any]] = {
     "name": read_text,
     "type": read_text,
     "transport": read_text,
@@ -39,11 +59,35 @@ SERVER_READERS = {
 }
 
 
+def read_agent_name(node: Node) -> str:
+    given = read_text(node)
+    if not NAME_PATTERN.fullmatch(given):
+        raise MalformedDefinition(
+            node.line, f"{given[:80]!r} is not a valid name", "use at most 64 letters, digits, `-` and `_`"
+        )
+    return given
+
+
+def read_budget(node: Node) -> dict[str, Any]:
+    return read_record(node, BUDGET_READERS, "a budget")
+
+
+def read_permissions(node: Node) -> dict[str, Any]:
+    return read_record(node, PERMISSION_READERS, "`permissions`")
+
+
+def keep_node(node: Node) -> Node:
+    """Accept any value. Used for keys that are refused when the agent runs."""
+    return node
+
+
 @dataclass(frozen=True, slots=True)
 class AgentServers:
+    """The MCP servers that an agent's file lists."""
+
     defined: tuple[McpServer, ...] = ()
     referred: tuple[str, ...] = ()
-    """Names of servers that are defined somewhere else, in a CLI's own settings."""
+    """Names of servers that are defined elsewhere, in a CLI's own settings."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -51,7 +95,7 @@ class AgentServers:
 
 
 def read_servers(node: Node) -> AgentServers:
-    """A list of tables with a `name`, a table by name, or a list of names and of tables by name."""
+    """Read MCP servers: a list of tables with a `name`, a table by name, or a list of names and such tables."""
     defined: dict[str, McpServer] = {}
 
     def read(item: tuple[str | None, Node]) -> McpServer | str:
@@ -64,7 +108,7 @@ def read_servers(node: Node) -> AgentServers:
             )
         server = _read_server(name, require_table(given))
         if defined.setdefault(server.name, server) is not server:
-            raise MalformedDefinition(given.line, f"the server {server.name!r} stands twice")
+            raise MalformedDefinition(given.line, f"the server {server.name!r} appears twice")
         return server
 
     found = read_each(read, _server_nodes(node))
@@ -72,7 +116,7 @@ def read_servers(node: Node) -> AgentServers:
 
 
 def _server_nodes(node: Node) -> Iterator[tuple[str | None, Node]]:
-    """Each server, with its name where that stands before it."""
+    """Yield each server, with its name if that is the key of a table."""
     if isinstance(node, TableNode):
         yield from ((name, entry.value) for name, entry in node.entries.items())
         return
@@ -88,7 +132,7 @@ def _read_server(key: str | None, node: TableNode) -> McpServer:
     name = given["name"] if key is None else key
     command, url = given.get("command", ()), given.get("url")
     if bool(command) == (url is not None):
-        raise MalformedDefinition(node.line, f"the server {name!r} needs a command or a url, one of them")
+        raise MalformedDefinition(node.line, f"the server {name!r} needs a command or a url, but not both")
     return McpServer(
         name=name,
         argv=(*command, *given.get("args", ())) if command else (),
@@ -99,179 +143,146 @@ def _read_server(key: str | None, node: TableNode) -> McpServer:
     )
 
 
-NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""What an agent's name looks like: it becomes part of a tool's name."""
-DAY_MS = 86_400_000
-
-BUDGET_READERS: Mapping[str, value_readers.ValueReader[Any]] = {
-    "files": value_readers.whole_number(0),
-    "bytes": value_readers.whole_number(0),
-    "steps": value_readers.whole_number(1),
-    "tokens": value_readers.whole_number(1),
-    "cost_usd": value_readers.read_dollars,
-    "wall_ms": value_readers.whole_number(1),
-}
-PERMISSION_READERS: Mapping[str, value_readers.ValueReader[Any]] = {
-    "allow": value_readers.read_words,
-    "deny": value_readers.read_words,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class AgentField:
+    """One key of an agent's file."""
+
     key: str
-    takes: str
-    about: str
-    read: value_readers.ValueReader[Any]
-
-
-def read_agent_name(node: Node) -> str:
-    given = value_readers.read_text(node)
-    if not NAME_PATTERN.fullmatch(given):
-        raise MalformedDefinition(
-            node.line, f"{given[:80]!r} cannot be a name", "letters, digits, `-` and `_`, at most 64 of them"
-        )
-    return given
-
-
-def read_budget(node: Node) -> dict[str, Any]:
-    return value_readers.read_record(node, BUDGET_READERS)
-
-
-def read_permissions(node: Node) -> dict[str, Any]:
-    return value_readers.read_record(node, PERMISSION_READERS)
-
-
-def keep_node(node: Node) -> Node:
-    return node
+    accepts: str
+    """The allowed values, for the docs."""
+    description: str
+    read: ValueReader[Any]
 
 
 FIELDS = (
-    AgentField("name", "a name", "How callers name it; without it the file's name.", read_agent_name),
-    AgentField(
-        "description", "a text", "What it is good for; callers choose by it.", value_readers.read_text
-    ),
+    AgentField("name", "a name", "The agent's name. Defaults to the file's name.", read_agent_name),
+    AgentField("description", "text", "What the agent is good for. Callers choose by it.", read_text),
     AgentField(
         "executor",
         ", ".join(EXECUTOR_NAMES),
-        "What performs its tasks.",
-        value_readers.choice(*EXECUTOR_NAMES),
+        "What runs the agent's tasks.",
+        choice(*EXECUTOR_NAMES),
     ),
     AgentField(
         "command",
         "a command line",
-        "The program of the executor `command`; no shell.",
-        value_readers.read_argv,
+        "The program to start, without a shell. Required for `command` and `acp`.",
+        read_argv,
     ),
     AgentField(
         "model",
         "a tier, a name or `inherit`",
-        "`fast`, `default`, `medium`, `strong`, or a model's name as it is.",
-        value_readers.read_text,
+        "`fast`, `default`, `medium`, `strong`, or the name of a model.",
+        read_text,
     ),
     AgentField(
         "profile",
-        "a profile's name",
-        "The most it may be granted; `tools` narrows it further.",
-        value_readers.read_text,
+        "name of a profile",
+        "The largest set of tools it can have. `tools` can narrow it.",
+        read_text,
     ),
-    AgentField("tools", "a list, or true and false by name", "The tools it may call.", read_tools),
-    AgentField(
-        "disallowed_tools", "a list", "Tools taken away from what it would have.", value_readers.read_words
-    ),
+    AgentField("tools", "a list, or a table of true and false", "The tools it may call.", read_tools),
+    AgentField("disallowed_tools", "a list", "Tools that it may not call.", read_words),
     AgentField(
         "permissions",
-        "`allow` and `deny`, lists",
-        "Rules such as `Bash(curl:*)`; a denial wins.",
+        "`allow` and `deny`, each a list",
+        "Rules such as `Bash(curl:*)`. `deny` wins over `allow`.",
         read_permissions,
     ),
     AgentField(
-        "permission", "allow, deny or ask by tool", "The same in opencode's words.", read_opencode_permission
+        "permission",
+        "a table of allow, deny or ask by tool",
+        "The same rules in opencode's format.",
+        read_opencode_permission,
     ),
     AgentField(
         "permission_mode",
-        "a CLI's own word",
-        "What a CLI does unasked, such as `plan`.",
-        value_readers.read_text,
+        "a mode of the CLI",
+        "What the CLI may do without asking, such as `plan`.",
+        read_text,
     ),
     AgentField(
         "mcp_servers",
         "a list of servers",
-        "Each with `name` and `command`, `args`, `env`, or `url`.",
+        "MCP servers, each with `name` and either `command`, `args`, `env` or `url`.",
         read_servers,
     ),
     AgentField(
         "env",
-        "variables",
-        "For its program; `${NAME}` takes the server's own value.",
-        value_readers.read_string_map,
+        "a table of variables",
+        "Environment variables. `${NAME}` is replaced by the server's own value.",
+        read_string_map,
     ),
-    AgentField("folders", "a list of paths", "Further folders it may work in.", value_readers.read_paths),
+    AgentField("folders", "a list of paths", "Additional folders that it may work in.", read_paths),
     AgentField(
         "settings",
-        "a list of: user, project",
-        "Whose settings a CLI loads; none unless named.",
-        value_readers.read_words,
+        "a list of user, project",
+        "Which of its own settings a CLI loads. None by default.",
+        read_words,
     ),
     AgentField(
-        "session",
-        "true or false",
-        "Whether a later run goes on where the last one ended.",
-        value_readers.read_flag,
+        "session", "true or false", "Whether a later run continues the session of the last one.", read_flag
     ),
     AgentField(
         "allowed_callers",
         "a list",
-        "Who may call it: `main` is the host, else agents.",
-        value_readers.read_words,
+        "Who may run it: `main` (the host) or names of agents. Anyone by default.",
+        read_words,
     ),
+    AgentField("timeout_ms", "milliseconds", "Maximum duration of a run.", whole_number(1, DAY_MS)),
     AgentField(
-        "timeout_ms", "milliseconds", "When a run of it is ended.", value_readers.whole_number(1, DAY_MS)
+        "budget",
+        ", ".join(BUDGET_READERS),
+        "Limits for a run, including all runs that it starts.",
+        read_budget,
     ),
-    AgentField("budget", ", ".join(BUDGET_READERS), "What a run with all it starts may spend.", read_budget),
-    AgentField("max_turns", "a number", "The same as `steps` in the budget.", value_readers.whole_number(1)),
+    AgentField("max_turns", "a number", "The same as `steps` in `budget`.", whole_number(1)),
+    AgentField("max_cost_usd", "dollars", "The same as `cost_usd` in `budget`.", read_dollars),
     AgentField(
-        "max_cost_usd", "dollars", "The same as `cost_usd` in the budget.", value_readers.read_dollars
+        "spawns", "a number", "Maximum number of runs that it may start. 0 by default.", whole_number(0, 1000)
     ),
-    AgentField(
-        "spawns",
-        "a number",
-        "Runs it may start in its turn; none unless said.",
-        value_readers.whole_number(0, 1000),
-    ),
-    AgentField("output_format", "text or json", "What its answer is.", value_readers.choice("text", "json")),
-    AgentField("output_schema", "a JSON Schema", "What its answer must fit.", value_readers.read_json_object),
-    AgentField("container", "an image", "The container it runs in.", value_readers.read_text),
+    AgentField("output_format", "text or json", "Format of its answer.", choice("text", "json")),
+    AgentField("output_schema", "a JSON Schema", "Schema that its answer must match.", read_json_object),
+    AgentField("container", "an image", "Container image to run it in.", read_text),
     AgentField(
         "sandbox",
         "auto, bwrap or none",
-        "What it is shut into.",
-        value_readers.choice("auto", "bwrap", "none"),
+        "Sandbox to run it in. `auto` uses bubblewrap if it is installed.",
+        choice("auto", "bwrap", "none"),
     ),
     AgentField(
         "network",
         "true, false or host",
-        "Whether its sandbox has a network; `host`: a container has this machine's.",
-        value_readers.read_network,
+        "Whether its sandbox has network access. `host` gives a container the network of this machine.",
+        read_network,
     ),
     AgentField(
-        "isolation", "none or worktree", "Where a writer works.", value_readers.choice("none", "worktree")
+        "isolation",
+        "none or worktree",
+        "Whether it works in a git worktree of its own.",
+        choice("none", "worktree"),
     ),
     AgentField(
-        "acceptance", "a list of command lines", "Must succeed after it.", value_readers.read_commands
+        "acceptance",
+        "a list of command lines",
+        "Commands that must succeed after the run.",
+        read_commands,
     ),
     AgentField(
         "system_prompt",
         "replace or append",
-        "Whether the body replaces a CLI's own system prompt.",
-        value_readers.choice("replace", "append"),
+        "Whether the body replaces the CLI's own system prompt or is appended to it.",
+        choice("replace", "append"),
     ),
     AgentField(
-        "mode", "a word of opencode", "`primary` is a main agent, and left out here.", value_readers.read_text
+        "mode", "a mode of opencode", "An agent with `primary` is a main agent and is ignored.", read_text
     ),
-    AgentField("disabled", "true or false", "Leaves the agent out.", value_readers.read_flag),
+    AgentField("disabled", "true or false", "Whether to ignore the agent.", read_flag),
     AgentField(
-        "hooks", "Claude Code's hooks", "Refused when it runs: nothing here would call them.", keep_node
+        "hooks",
+        "Claude Code's hooks",
+        "Not supported: an agent with hooks is refused when it runs.",
+        keep_node,
     ),
 )
 FIELDS_BY_KEY = {field.key: field for field in FIELDS}
@@ -282,17 +293,17 @@ KEY_ALIASES = {
     "max_steps": "max_turns",
     "max_budget_usd": "max_cost_usd",
 }
-"""Other programs' names for the same."""
+"""Names that other programs use for these keys."""
 IGNORED_KEYS = frozenset(
     {
         *("background", "color", "effort", "hidden", "initial_prompt", "memory", "options", "skills"),
         *("reasoning_effort", "temperature", "top_p", "use_cases", "variant", "version", "when_to_use"),
     }
 )
-"""Keys of other programs that grant nothing and forbid nothing: they may be left aside."""
+"""Keys of other programs that neither grant nor forbid anything, so they can be ignored."""
 
 
 def canonical_key(key: str) -> str:
-    """`mcpServers` and `mcp-servers` as `mcp_servers`, and other programs' names as ours."""
+    """Convert `mcpServers` and `mcp-servers` to `mcp_servers`, and names of other programs to ours."""
     snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", key).replace("-", "_").lower()
     return KEY_ALIASES.get(snake, snake)

@@ -1,4 +1,7 @@
-"""The text of a file becomes an agent, and each of its fields knows where it came from."""
+"""Reads an agent's Markdown file into an `AgentDefinition`, with the origin of each field and all problems.
+
+Knows nothing of where files are or which of several definitions counts.
+"""
 
 from __future__ import annotations
 
@@ -16,34 +19,33 @@ from retinue.definitions.agent_fields import (
     canonical_key,
 )
 from retinue.definitions.definition_files import RESERVED_NAMES, AgentFormat, DefinitionScope
+from retinue.definitions.executor_support import support_of
 from retinue.definitions.frontmatter import MarkdownDocument, parse_markdown
 from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean
 from retinue.definitions.profiles import Profile
 from retinue.definitions.yaml_tree import Node
 
-# MERGED definition: What one file, or one table of settings, defines. Knows nothing of how it was read.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDefinition:
-    """What one file (or table of settings) says: an agent, or why it is none."""
+    """What one file or one table of settings defines: an agent, or the reasons why it is invalid."""
 
     name: str
     scope: DefinitionScope
     source: str
-    """The file as people and hosts are shown it."""
+    """The file's path that people and hosts see."""
     file: str = ""
-    """The file's whole path, for its owner."""
+    """The file's full path, which only its owner sees."""
     agent: Agent | None = None
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For each field of the agent that was set, by what."""
+    """For each field that is set, the file and line, or another source, that set it."""
     problems: tuple[DefinitionProblem, ...] = ()
     trusted: bool = True
-    """False for a file of a project that the user has not said to trust."""
+    """False for a file of a project that the user does not trust."""
     left_out: str | None = None
-    """Why it is no subagent, though nothing is wrong with it."""
+    """Why a valid definition is not offered as a subagent."""
     shadows: tuple[str, ...] = ()
-    """Further definitions of the same name, farther away."""
+    """Sources of other definitions with the same name that this one overrides."""
 
     @property
     def error(self) -> DefinitionProblem | None:
@@ -52,40 +54,38 @@ class AgentDefinition:
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """Where a file lies, as far as its meaning goes."""
+    """Where a file comes from, as far as it affects the file's meaning."""
 
     name: str
-    """Of the agent, if the file gives none."""
+    """The agent's name if the file does not set one."""
     source: str
     format: AgentFormat
     scope: DefinitionScope
     file: str = ""
     executor: str | None = None
-    """The user's choice for files that name none."""
+    """The executor that the user prefers for files that do not name one."""
 
 
-STARTING_PROGRAMS = ("command", "claude", "codex", "gemini", "opencode", "acp")
-"""Executors that take a `command`: what to start, and with which arguments before their own."""
 CLAUDE_MODEL_TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
-"""What Claude's names mean where there is no Claude."""
+"""Tiers that replace Claude's model names for the executor `local`."""
 MAX_DESCRIPTION_CHARS = 1_000
 
 
 def read_definition(
     data: bytes, origin: FileOrigin, profiles: Mapping[str, Profile] = known_profiles.BUILTIN_PROFILES
 ) -> AgentDefinition:
-    """Never raises: what is wrong stands in the definition."""
+    """Read a file. Never raises: problems are part of the definition."""
     try:
-        document = parse_markdown(data, lenient=not origin.format.ours)
+        document = parse_markdown(data, lenient=not origin.format.native)
     except MalformedDefinition as error:
         return _definition(origin, origin.name, problems=error.problems)
     values, problems = _read_fields(document, origin)
     name = values["name"].value if "name" in values else origin.name
     if "name" not in values and not NAME_PATTERN.fullmatch(name):
         problems.append(
-            DefinitionProblem(1, f"{name!r} cannot be a name", "give it a `name` of letters, digits, - and _")
+            DefinitionProblem(1, f"{name!r} is not a valid name", "set `name` to letters, digits, - and _")
         )
-    agent, origins = _AgentBuilder(document, origin, values, profiles, problems).make(name)
+    agent, origins = _AgentBuilder(document, origin, values, profiles, problems).build(name)
     if any(problem.fatal for problem in problems):
         return _definition(origin, name, problems=tuple(sorted(problems, key=lambda each: each.line)))
     return _definition(
@@ -100,10 +100,11 @@ def read_definition(
 
 @dataclass(frozen=True, slots=True)
 class _FieldValue:
+    """The checked value of a key, with its line and its YAML node."""
+
     value: Any
     line: int
     node: Node
-    """As it was written."""
 
 
 def _definition(origin: FileOrigin, name: str, **more: Any) -> AgentDefinition:
@@ -113,9 +114,9 @@ def _definition(origin: FileOrigin, name: str, **more: Any) -> AgentDefinition:
 def _read_fields(
     document: MarkdownDocument, origin: FileOrigin
 ) -> tuple[dict[str, _FieldValue], list[DefinitionProblem]]:
-    """Each known key with its checked value; all that is wrong, not only the first of it."""
+    """Read all known keys. Returns their values and all problems, not only the first."""
     values: dict[str, _FieldValue] = {}
-    problems = list(document.notes)
+    problems = list(document.warnings)
     for written, entry in document.header.entries.items():
         key = canonical_key(written)
         if key in IGNORED_KEYS:
@@ -123,11 +124,13 @@ def _read_fields(
         elif key not in FIELDS_BY_KEY:
             near = did_you_mean(key, FIELDS_BY_KEY)
             problems.append(
-                DefinitionProblem(entry.line, f"there is no key {written!r}", near, fatal=origin.format.ours)
+                DefinitionProblem(
+                    entry.line, f"there is no key {written!r}", near, fatal=origin.format.native
+                )
             )
         elif key in values:
             problems.append(
-                DefinitionProblem(entry.line, f"{written}: the same as a key in line {values[key].line}")
+                DefinitionProblem(entry.line, f"{written}: the same as the key in line {values[key].line}")
             )
         else:
             try:
@@ -137,7 +140,7 @@ def _read_fields(
                     problems.append(DefinitionProblem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
     if "description" not in values and not any(problem.fatal for problem in problems):
         problems.append(
-            DefinitionProblem(1, "there is no description", "say in one line what the agent is good for")
+            DefinitionProblem(1, "there is no description", "describe in one line what the agent is good for")
         )
     return values, problems
 
@@ -147,10 +150,12 @@ def _exclusion_reason(name: str, values: Mapping[str, _FieldValue]) -> str | Non
         return "it is disabled"
     if "mode" in values and values["mode"].value == "primary":
         return "it is a main agent (mode: primary)"
-    return f"the name {name} is set aside" if name.lower() in RESERVED_NAMES else None
+    return f"the name {name} is reserved" if name.lower() in RESERVED_NAMES else None
 
 
 class _AgentBuilder:
+    """Builds an agent from the values of its file and records where each field comes from."""
+
     def __init__(
         self,
         document: MarkdownDocument,
@@ -166,11 +171,12 @@ class _AgentBuilder:
         self._problems = problems
         self._origins: dict[str, str] = {}
 
-    def make(self, name: str) -> tuple[Agent, Mapping[str, str]]:
+    def build(self, name: str) -> tuple[Agent, Mapping[str, str]]:
+        """Return the agent and the origins of its fields. Problems are added to the given list."""
         executor = self._executor()
         granted, denied = self._tools(executor)
         servers: AgentServers = self._get("mcp_servers", AgentServers())
-        self._doubt_tools(executor, servers)
+        self._check_tools(executor, servers)
         schema = self._get("output_schema", None)
         agent = Agent(
             name=name,
@@ -208,16 +214,18 @@ class _AgentBuilder:
         return agent, self._origins
 
     def _get(self, key: str, default: Any, field: str | None = None) -> Any:
+        """Return the value of a key and record its line as the origin of `field` (by default, the key)."""
         if key not in self._values:
             return default
         self._origins[field or key] = self._line(key)
         return self._values[key].value
 
-    def _wrong(self, line: int, message: str, hint: str | None = None) -> None:
-        """Noted, and gone on from: there may be more of it."""
+    def _add_problem(self, line: int, message: str, hint: str | None = None) -> None:
+        """Record an error and continue, so that all errors are reported at once."""
         self._problems.append(DefinitionProblem(line, message, hint))
 
     def _line(self, key: str) -> str:
+        """Return the source and line of a key."""
         return f"{self._origin.source}:{self._values[key].line}"
 
     def _executor(self) -> str:
@@ -228,13 +236,14 @@ class _AgentBuilder:
             executor, self._origins["executor"] = self._origin.executor, "agents.executor"
         elif executor is None:
             executor = self._origin.format.executor
-            self._origins["executor"] = "the folder it lies in"
-        if executor in ("command", "acp") and "command" not in self._values:
+            self._origins["executor"] = "the folder it is in"
+        support = support_of(executor)
+        if support.requires_command and "command" not in self._values:
             line = self._values["executor"].line if "executor" in self._values else 1
-            self._wrong(line, f"the executor `{executor}` needs a `command`")
-        if executor not in STARTING_PROGRAMS and "command" in self._values:
+            self._add_problem(line, f"the executor `{executor}` needs a `command`")
+        if not support.takes_command and "command" in self._values:
             line = self._values["command"].line
-            self._wrong(line, f"the executor {executor} takes no `command`", "leave one of them out")
+            self._add_problem(line, f"the executor {executor} takes no `command`", "remove one of them")
         return executor
 
     def _model(self, executor: str) -> str | None:
@@ -244,7 +253,10 @@ class _AgentBuilder:
         return CLAUDE_MODEL_TIERS.get(model, model) if executor == "local" else model
 
     def _tools(self, executor: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-        """What is granted, after the profile and the denials; denials that are left where all is granted."""
+        """Return the granted tools after applying profile and denials, and the denials that remain.
+
+        None means all tools; only then do denials remain.
+        """
         rules: tool_rules.ToolRules = self._get("tools", tool_rules.ToolRules())
         denied = (*rules.denied, *self._get("disallowed_tools", (), "denied_tools"))
         if "permission" in self._values:
@@ -273,16 +285,16 @@ class _AgentBuilder:
         if granted is None or "*" in granted:
             return None, denied
         left = tool_rules.remove_denied(granted, denied)
-        # Where our own loop reads the list, a server's name alone stands for all its tools.
+        # For the executor `local`, the name of a server alone stands for all its tools.
         return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
 
-    def _doubt_tools(self, executor: str, servers: AgentServers) -> None:
-        ours = self._origin.format.ours
+    def _check_tools(self, executor: str, servers: AgentServers) -> None:
+        native = self._origin.format.native
         for key in ("tools", "disallowed_tools"):
             if key in self._values:
                 node, grants = self._values[key].node, key == "tools"
                 self._problems += tool_rules.check_tool_names(
-                    node, executor, servers.names, grants=grants, ours=ours
+                    node, executor, servers.names, grants=grants, native=native
                 )
 
     def _profile(self) -> Profile | None:
@@ -291,7 +303,7 @@ class _AgentBuilder:
         given = self._values["profile"]
         if given.value not in self._profiles:
             near = did_you_mean(given.value, self._profiles) or "there are: " + ", ".join(self._profiles)
-            self._wrong(given.line, f"there is no profile {given.value!r}", near)
+            self._add_problem(given.line, f"there is no profile {given.value!r}", near)
         return self._profiles.get(given.value)
 
     def _permissions(self) -> Permissions:
@@ -304,7 +316,9 @@ class _AgentBuilder:
             try:
                 PermissionRule.parse(rule)
             except ConfigInvalid as error:
-                self._wrong(self._values["permissions"].line, f"permissions: {error.message}", error.hint)
+                self._add_problem(
+                    self._values["permissions"].line, f"permissions: {error.message}", error.hint
+                )
         return Permissions(
             allow=(*rules.get("allow", ()), *opencode.allow),
             deny=(*rules.get("deny", ()), *opencode.deny, *denied),
@@ -315,7 +329,9 @@ class _AgentBuilder:
         given = self._get("settings", ())
         if wrong := set(given) - {"user", "project"}:
             line = self._values["settings"].line
-            self._wrong(line, f"settings: no such settings: {', '.join(sorted(wrong))}")
+            self._add_problem(
+                line, f"settings: no such settings: {', '.join(sorted(wrong))}", "user or project"
+            )
         return given
 
     def _budget(self) -> Budget:
@@ -329,6 +345,7 @@ class _AgentBuilder:
         return Budget(**given)
 
     def _needs(self, servers: AgentServers) -> tuple[str, ...]:
+        """Return what the agent needs that no executor can provide, in words."""
         needs = [f"the MCP server {name!r} that another program defines" for name in servers.referred]
         if "hooks" in self._values:
             self._origins["needs"] = self._line("hooks")

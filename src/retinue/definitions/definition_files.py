@@ -1,4 +1,8 @@
-"""Where agents' files lie, and what that says about them: whose they are and in whose format."""
+"""Where agents' files are, in which format, and how they are opened safely.
+
+A file's folder decides its format and its scope. Files are opened only if they are regular, of a bounded
+size, and inside their project even through links (P6). Knows nothing of what is in a file.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +21,27 @@ DefinitionScope = Literal["project", "user", "built in", "settings"]
 BUILTIN = Path(__file__).parent / "builtin"
 DOCUMENTATION_STEMS = frozenset({"readme", "changelog", "license", "contributing"})
 RESERVED_NAMES = frozenset({"main", "drafts"})
-"""The main agent is no subagent, and drafts wait for a person."""
+"""`main` is the host's own agent, and `drafts` holds agents that wait for a person's approval."""
 MAX_FILES_PER_FOLDER = 500
-"""In one folder; whoever has more has something else in it."""
+"""A folder with more files than this is not a folder of agents; the rest is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFormat:
-    """What a file means that does not say."""
+    """The format of the files in a folder."""
 
     executor: str
-    ours: bool
-    """Whether an unknown key is a mistake; another program's files may hold what only that program knows."""
+    """The executor of agents whose files do not name one."""
+    native: bool
+    """Whether the format is Retinue's own, so that an unknown key is an error. Files of other programs may
+    contain keys that only those programs know."""
 
 
-NATIVE = AgentFormat("local", ours=True)
-FOLDER_PER_AGENT = AgentFormat("claude", ours=True)
-CLAUDE = AgentFormat("claude", ours=False)
-OPENCODE = AgentFormat("opencode", ours=False)
-SMALLCODE = AgentFormat("local", ours=False)
+NATIVE = AgentFormat("local", native=True)
+FOLDER_PER_AGENT = AgentFormat("claude", native=True)
+CLAUDE = AgentFormat("claude", native=False)
+OPENCODE = AgentFormat("opencode", native=False)
+SMALLCODE = AgentFormat("local", native=False)
 
 PROJECT_FOLDERS = (
     (".retinue/agents", NATIVE),
@@ -45,7 +51,7 @@ PROJECT_FOLDERS = (
     (".opencode/agent", OPENCODE),
     (".smallcode/agents", SMALLCODE),
 )
-"""Below a project's folder, the nearest first."""
+"""Folders of agents within a project, in order of precedence."""
 HOME_FOLDERS = (
     (".claude/agents", CLAUDE),
     (".config/opencode/agents", OPENCODE),
@@ -56,18 +62,20 @@ HOME_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class AgentFolder:
-    folder: Path
+    """A folder that holds agents' files."""
+
+    path: Path
     format: AgentFormat
     scope: DefinitionScope
     base: Path | None = None
-    """Its files may not lie outside of this, whatever links say; None where the user may link freely."""
+    """The files must be inside this folder even through links. None if the user may link anywhere."""
     shown: str = ""
-    """How its folder is named to people and hosts."""
+    """The name of the folder that people and hosts see."""
 
     def files(self) -> Iterator[Path]:
-        """By name; `agents/NAME/agent.md` in the one place that has a folder for each agent."""
+        """Yield the agents' files by name. `agents/` has a folder for each agent: `NAME/agent.md`."""
         try:
-            names = sorted(entry.name for entry in self.folder.iterdir() if entry.name[0] != ".")[
+            names = sorted(entry.name for entry in self.path.iterdir() if entry.name[0] != ".")[
                 :MAX_FILES_PER_FOLDER
             ]
         except OSError:
@@ -75,16 +83,18 @@ class AgentFolder:
         for name in names:
             stem, dot, ending = name.rpartition(".")
             if self.format is FOLDER_PER_AGENT:
-                if name.lower() not in RESERVED_NAMES and (self.folder / name / "agent.md").is_file():
-                    yield self.folder / name / "agent.md"
+                if name.lower() not in RESERVED_NAMES and (self.path / name / "agent.md").is_file():
+                    yield self.path / name / "agent.md"
             elif dot and ending.lower() == "md" and stem.lower() not in DOCUMENTATION_STEMS | RESERVED_NAMES:
-                yield self.folder / name
+                yield self.path / name
 
     def name_of(self, file: Path) -> str:
+        """Return the name of an agent whose file does not name it."""
         return file.parent.name if self.format is FOLDER_PER_AGENT else file.stem
 
     def label(self, file: Path) -> str:
-        return f"{self.shown}/{file.relative_to(self.folder).as_posix()}"
+        """Return the path of a file that people and hosts see."""
+        return f"{self.shown}/{file.relative_to(self.path).as_posix()}"
 
 
 def project_folders(project: Path) -> Iterator[AgentFolder]:
@@ -93,7 +103,7 @@ def project_folders(project: Path) -> Iterator[AgentFolder]:
 
 
 def user_folders(config: Path, home: Path) -> Iterator[AgentFolder]:
-    """The user's own: what lies here is as trusted as their settings."""
+    """Yield the user's own folders. Their files are as trusted as the user's settings."""
     yield AgentFolder(config / "agents", NATIVE, "user", None, home_relative(config / "agents", home))
     for folder, form in HOME_FOLDERS:
         yield AgentFolder(home / folder, form, "user", None, f"~/{folder}")
@@ -104,7 +114,7 @@ def builtin_folder() -> AgentFolder:
 
 
 def working_folders(start: Path, home: Path) -> tuple[Path, ...]:
-    """The folders that a person in this one works in: up to the repository's own, else this one alone."""
+    """Return the folders from `start` up to the root of its repository; only `start` outside a repository."""
     chain: list[Path] = []
     for folder in (start, *start.parents):
         if folder == home:
@@ -116,17 +126,15 @@ def working_folders(start: Path, home: Path) -> tuple[Path, ...]:
 
 
 def home_relative(path: Path, home: Path) -> str:
-    """A path as hosts may see it."""
+    """Shorten a path for hosts: relative to the home folder, or the last part only."""
     return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else f"…/{path.name}"
 
-
-# MERGED files: Opening an agent's file: regular, of a bounded size, and inside its project whatever links say (P6).
 
 DefinitionStamp = tuple[int, ...]
 
 
 def file_stamp(file: Path) -> DefinitionStamp | None:
-    """Changes when the file does; None if it is gone."""
+    """Return a value that changes when the file does; None if the file does not exist."""
     try:
         found = file.stat()
     except OSError:
@@ -135,22 +143,25 @@ def file_stamp(file: Path) -> DefinitionStamp | None:
 
 
 def read_definition_file(file: Path, base: Path | None = None) -> bytes:
-    """Its bytes, one more than is allowed at most; `MalformedDefinition` if it may not or cannot be read."""
+    """Read a file, at most one byte more than is allowed. Raises `MalformedDefinition` if it cannot be read.
+
+    With `base`, the file must be inside that folder even through links.
+    """
     try:
         real = file.resolve(strict=True)
         if base is not None and not real.is_relative_to(base.resolve()):
             raise MalformedDefinition(
-                1, "the file lies outside of its project", "a project's link may not leave it"
+                1, "the file is outside its project", "a link in a project may not point outside it"
             )
-        # Not blocking: a pipe would keep us waiting for whoever writes into it.
+        # O_NONBLOCK, because opening a pipe would otherwise wait for a writer.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
         with os.fdopen(os.open(real, flags | getattr(os, "O_BINARY", 0)), "rb") as opened:
             found = os.fstat(opened.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise MalformedDefinition(1, "not a regular file")
             if not os.path.samestat(found, file.resolve(strict=True).stat()):
-                raise MalformedDefinition(1, "the file was swapped while it was read", "try again")
+                raise MalformedDefinition(1, "the file was replaced while it was read", "try again")
             return opened.read(MAX_BYTES + 1)
     except (OSError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "links in a circle"
+        reason = error.strerror if isinstance(error, OSError) else "circular links"
         raise MalformedDefinition(1, f"cannot be read: {reason}") from None

@@ -1,4 +1,4 @@
-"""What is wrong with a file, and where. Knows nothing of any format."""
+"""Problems in a definition file, with their lines. Knows nothing of any file format."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
+    """One problem in a file: an error, or a warning if it is not fatal."""
+
     line: int
-    """From 1, as editors count."""
+    """Counted from 1."""
     message: str
     hint: str | None = None
     fatal: bool = True
-    """False for what is worth saying but takes nothing away."""
+    """False for a warning, which does not prevent the definition from being used."""
 
     def __str__(self) -> str:
         return self.message + (f"; {self.hint}" if self.hint else "")
 
 
 class MalformedDefinition(Exception):
-    """A file, or a value in it, that cannot be understood; one reason at least."""
+    """A file, or a value in it, is invalid. Has at least one problem."""
 
     def __init__(self, line: int, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -33,29 +35,29 @@ class MalformedDefinition(Exception):
 
     @property
     def problem(self) -> DefinitionProblem:
-        """The first of them."""
+        """The first problem."""
         return self.problems[0]
 
 
 class ProblemCollector:
-    """What is wrong, gathered: reading goes on, so that people need not come back for each mistake."""
+    """Collects problems while reading continues, so that people see all of them at once."""
 
     def __init__(self) -> None:
         self._found: list[DefinitionProblem] = []
 
     def read(self, read: Callable[[T], U], given: T) -> U | None:
-        """What is read; None if it is wrong, which is noted."""
+        """Return what `read` returns. If it raises `MalformedDefinition`, collect the problems; return None."""
         try:
             return read(given)
         except MalformedDefinition as error:
             self._found += error.problems
             return None
 
-    def note(self, line: int, message: str, hint: str | None = None) -> None:
+    def add(self, line: int, message: str, hint: str | None = None) -> None:
         self._found.append(DefinitionProblem(line, message, hint))
 
-    def tell(self) -> None:
-        """All of them at once, if there are any."""
+    def raise_if_any(self) -> None:
+        """Raise one `MalformedDefinition` with all problems, if there are any."""
         if self._found:
             found = sorted(self._found, key=lambda each: each.line)
             error = MalformedDefinition(found[0].line, found[0].message)
@@ -63,17 +65,18 @@ class ProblemCollector:
             raise error
 
 
-def read_each(read: Callable[[T], U], given: Iterable[T]) -> list[U]:
-    """What is read of each; what is wrong with them is told together."""
-    mistakes, found = ProblemCollector(), list[U]()
-    for one in given:
-        value = mistakes.read(read, one)
+def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
+    """Read each item. Raises one `MalformedDefinition` with the problems of all items."""
+    problems, found = ProblemCollector(), list[U]()
+    for item in items:
+        value = problems.read(read, item)
         if value is not None:
             found.append(value)
-    mistakes.tell()
+    problems.raise_if_any()
     return found
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str | None:
+    """Return a hint with the known name that most resembles a wrong one, if any is close."""
     near = get_close_matches(given, list(known), 1, 0.6)
     return f"did you mean {near[0]}?" if near else None

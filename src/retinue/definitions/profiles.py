@@ -1,4 +1,4 @@
-"""Profiles: named sets of tools. Four are built in; the user's own folder may hold more, or other ones."""
+"""Profiles: named sets of tools. Four are built in; the user's files can add more or replace them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ CODE_LOOKUP_TOOLS = ("find_definition", "find_references", "get_hover", "find_wo
 
 @dataclass(frozen=True, slots=True)
 class Profile:
+    """A named set of tools."""
+
     name: str
     description: str
     tools: tuple[str, ...]
-    """Names; `*` stands for anything."""
+    """Names of tools. `*` matches anything."""
     source: str = "built in"
 
 
@@ -27,7 +29,7 @@ READ_ONLY = Profile(
     ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in CODE_LOOKUP_TOOLS)),
 )
 DEFAULT_LOCAL_TOOLS = ("Read", "Grep", "Glob", "LS", "outline", "ask_parent")
-"""Our own tools, which change nothing: what a local agent has that names none."""
+"""Retinue's own reading tools, which an agent of the executor `local` gets if it lists none."""
 RESEARCH = Profile(
     "research",
     "Read, search, and look things up on the web",
@@ -48,7 +50,7 @@ PROFILE_KEYS = ("name", "description", "tools", "use_cases")
 
 
 def read_profile(data: bytes, name: str, source: str) -> Profile:
-    """A profile's file: `name`, `description` and `tools` in its header."""
+    """Read a profile's file, with `name`, `description` and `tools` in its header."""
     header = parse_markdown(data).header
     for key, entry in header.entries.items():
         if key not in PROFILE_KEYS:

@@ -1,7 +1,7 @@
-"""The commands with which a project checks itself, found in its own files. Finding is not running.
+"""Finds the commands with which a project checks itself (types, lint, tests, security). Never runs them.
 
-Its makefile comes first, as what the project says of itself; then the scripts of its package; then the
-tools that its Python project is set up for.
+Looks at the makefile first, then at the scripts in `package.json`, then at the tools that `pyproject.toml`
+configures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TARGET_NAMES: Mapping[str, tuple[str, ...]] = {
     "tests": ("test:run", "test:ci", "test", "tests"),
     "security": ("security", "audit", "bandit"),
 }
-"""How targets and scripts for each check are called, the best name first."""
+"""Names of make targets and scripts for each check, in order of preference."""
 PYTHON_TOOLS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "types": (("pyright",), ("mypy", "."), ("basedpyright",), ("ty", "check")),
     "lint": (("ruff", "check", "."), ("flake8",), ("pylint", ".")),
@@ -39,13 +39,14 @@ _PACKAGE = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class ProjectCheck:
+    """A command that checks the project, and the file it was found in."""
+
     argv: tuple[str, ...]
     source: str
-    """The file that it was found in."""
 
 
 def find_checks(project: Path) -> dict[str, ProjectCheck]:
-    """By kind, as far as there are any."""
+    """Return the command for each kind of check that the project has."""
     found: dict[str, ProjectCheck] = {}
     for name, check in (
         *_makefile_checks(project),
@@ -106,7 +107,7 @@ def _checks_named(
 
 
 def _required_packages(value: Any) -> Iterator[str]:
-    """Every package that is named anywhere below a list or as a key: groups are written in many ways."""
+    """Yield the names of all packages in any list of requirements, because tools use different layouts."""
     if isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
             if key in ("dependencies", "dev-dependencies") and isinstance(item, dict):
@@ -121,7 +122,7 @@ def _required_packages(value: Any) -> Iterator[str]:
 
 
 def _program_path(project: Path, name: str) -> str:
-    """The one of the project's own environment, if it has one."""
+    """Return the program's path in the project's virtual environment, or its plain name."""
     folder, ending = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
     own = project / ".venv" / folder / f"{name}{ending}"
     return str(own) if own.is_file() else name

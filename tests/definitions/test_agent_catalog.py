@@ -1,4 +1,4 @@
-"""All places together: the nearest wins and says what it hides, a broken file harms nobody else (P6, P8)."""
+"""Definitions from all folders are merged by precedence; a broken file does not affect others (P6, P8)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from retinue.core import Agent
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, definition_files
+from retinue.definitions.definition_files import MAX_FILES_PER_FOLDER
 
 ALL_PLACES = (
     ".retinue/agents/{}.md",
@@ -62,7 +63,7 @@ def command(name: str) -> AgentDefinition:
     return AgentDefinition(name=name, scope="settings", source="settings", agent=agent)
 
 
-def test_agents_of_every_place_are_found(project: Path, home: Path) -> None:
+def test_agents_in_every_folder_are_found(project: Path, home: Path) -> None:
     for number, place in enumerate(ALL_PLACES):
         write(project, place.format(f"p{number}"))
     own = (".config/retinue/agents", ".claude/agents", ".config/opencode/agent", ".smallcode/agents")
@@ -76,7 +77,7 @@ def test_agents_of_every_place_are_found(project: Path, home: Path) -> None:
     assert (found["u0"].trusted, found["p0"].trusted) == (True, False)
 
 
-def test_main_drafts_and_pages_for_people_are_no_agents(project: Path, home: Path) -> None:
+def test_main_drafts_and_readme_files_are_not_agents(project: Path, home: Path) -> None:
     for path in ("agents/main/agent.md", "agents/drafts/agent.md", ".retinue/agents/drafts/x.md"):
         write(project, path)
     write(project, ".retinue/agents/.#open-in-an-editor.md")
@@ -87,7 +88,7 @@ def test_main_drafts_and_pages_for_people_are_no_agents(project: Path, home: Pat
     assert {each.scope for each in found.values()} == {"built in"}
 
 
-def test_nearest_definition_wins_and_says_what_it_hides(project: Path, home: Path) -> None:
+def test_definition_with_precedence_lists_what_it_overrides(project: Path, home: Path) -> None:
     write(project, ".retinue/agents/reviewer.md")
     write(project, ".claude/agents/reviewer.md")
     write(home, ".config/retinue/agents/reviewer.md")
@@ -100,9 +101,7 @@ def test_nearest_definition_wins_and_says_what_it_hides(project: Path, home: Pat
     )
 
 
-def test_project_that_is_not_trusted_cannot_take_the_place_of_the_users_own(
-    project: Path, home: Path
-) -> None:
+def test_untrusted_project_cannot_override_the_users_agents(project: Path, home: Path) -> None:
     write(project, ".retinue/agents/reviewer.md", "description: evil")
     write(project, ".retinue/agents/locator.md", "description: the project's own")
     assert catalog(project, home, given=(command("reviewer"),)).agents()["reviewer"].scope == "settings"
@@ -112,7 +111,7 @@ def test_project_that_is_not_trusted_cannot_take_the_place_of_the_users_own(
 
 
 def test_broken_file_is_listed_with_its_error_and_keeps_its_name(project: Path, home: Path) -> None:
-    """To run the built-in one instead, without a word, would be a surprise."""
+    """Silently running the built-in agent instead would be a surprise."""
     (project / ".retinue" / "agents").mkdir(parents=True)
     (project / ".retinue" / "agents" / "locator.md").write_bytes(b"---\nname: \xff\n---\n")
     write(project, ".retinue/agents/fine.md")
@@ -137,8 +136,8 @@ def test_changed_files_are_read_again_and_others_are_not(project: Path, home: Pa
     assert "a" not in known.agents()
 
 
-def test_name_of_a_caller_cannot_be_an_agents(project: Path, home: Path) -> None:
-    """Who is called like the host would be taken for it by `allowed_callers`."""
+def test_agent_cannot_have_the_name_of_a_caller(project: Path, home: Path) -> None:
+    """`allowed_callers` could not distinguish it from the host."""
     write(project, ".retinue/agents/jarvis.md")
     found = catalog(project, home, given=(command("main"),)).agents()
     assert found["jarvis"].agent is None
@@ -146,15 +145,15 @@ def test_name_of_a_caller_cannot_be_an_agents(project: Path, home: Path) -> None
     assert "the host's own" in str(found["main"].error)
 
 
-def test_home_as_a_project_keeps_its_files_the_users_own(home: Path) -> None:
+def test_files_in_home_stay_the_users_own_if_home_is_a_project(home: Path) -> None:
     write(home, ".claude/agents/mine.md")
     found = catalog(home, home).agents()["mine"]
     assert (found.scope, found.trusted, found.shadows) == ("user", True, ())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links and pipes")
-def test_project_cannot_have_files_read_that_lie_outside_of_it(project: Path, home: Path) -> None:
-    """P6: not by a link to a file, not by a link to a folder, and a pipe does not keep us waiting."""
+def test_files_outside_a_project_are_not_read(project: Path, home: Path) -> None:
+    """P6: neither through a link to a file nor to a folder; a pipe does not block."""
     secret = write(home, "secret.md", "description: a secret")
     (project / ".retinue" / "agents").mkdir(parents=True)
     (project / ".retinue" / "agents" / "link.md").symlink_to(secret)
@@ -170,7 +169,7 @@ def test_project_cannot_have_files_read_that_lie_outside_of_it(project: Path, ho
     assert {name for name in ("link", "loop", "pipe", "folder", "out") if found[name].agent is None} == {
         *("link", "loop", "pipe", "folder", "out")
     }
-    assert "outside of its project" in str(found["link"].error)
+    assert "is outside its project" in str(found["link"].error)
     assert "a secret" not in repr(found["link"])
     assert found["inside"].agent is not None
 
@@ -183,14 +182,14 @@ def test_users_own_files_may_be_links(project: Path, home: Path, tmp_path: Path)
     assert catalog(project, home).agents()["mine"].agent is not None
 
 
-def test_folder_without_end_is_cut(project: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "MOST_FILES", 3)
-    for number in range(5):
+def test_files_beyond_the_limit_of_a_folder_are_ignored(project: Path, home: Path) -> None:
+    for number in range(MAX_FILES_PER_FOLDER + 2):
         write(project, f".retinue/agents/a{number}.md")
-    assert sum(each.scope == "project" for each in catalog(project, home).agents().values()) == 3
+    found = catalog(project, home).agents().values()
+    assert sum(each.scope == "project" for each in found) == MAX_FILES_PER_FOLDER
 
 
-def test_users_profiles_take_the_place_of_ours(project: Path, home: Path) -> None:
+def test_user_profiles_replace_built_in_ones(project: Path, home: Path) -> None:
     write(project, ".retinue/agents/a.md", "description: d\nprofile: read-only")
     known = catalog(project, home)
     before = known.agents()["a"].agent
@@ -204,7 +203,7 @@ def test_users_profiles_take_the_place_of_ours(project: Path, home: Path) -> Non
     assert "did you mean tools?" in str(known.profile_problems[0][1])
 
 
-def test_person_works_in_the_folders_up_to_their_repository(tmp_path: Path) -> None:
+def test_working_folders_go_up_to_the_repository(tmp_path: Path) -> None:
     inner = tmp_path / "repo" / "a" / "b"
     inner.mkdir(parents=True)
     assert definition_files.working_folders(inner, tmp_path / "home") == (inner,)
