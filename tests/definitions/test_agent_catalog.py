@@ -142,7 +142,7 @@ def test_agent_cannot_have_the_name_of_a_caller(project: Path, home: Path) -> No
     found = catalog(project, home, given=(command("main"),)).agents()
     assert found["jarvis"].agent is None
     assert found["main"].agent is None
-    assert "the host's own" in str(found["main"].error)
+    assert "is reserved for the host" in str(found["main"].error)
 
 
 def test_files_in_home_stay_the_users_own_if_home_is_a_project(home: Path) -> None:

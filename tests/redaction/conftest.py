@@ -1,4 +1,4 @@
-"""A redactor on each engine: whatever holds for one must hold for the other."""
+"""Fixtures: a redactor for each regex engine, because both must behave the same."""
 
 from __future__ import annotations
 

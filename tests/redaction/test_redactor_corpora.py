@@ -1,4 +1,4 @@
-"""How much is found and how much is mistaken, on made sets and on real code."""
+"""Recall and false positives on generated secrets, ordinary strings and real code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def from_rules() -> list[Planted]:
 MARKER = re.compile(r"\[redacted:([^\]]*)\]")
 
 
-def test_made_secrets_do_not_survive(redactor: SecretRedactor) -> None:
+def test_planted_secrets_are_hidden(redactor: SecretRedactor) -> None:
     """P6: recall of at least 0.97 on at least 60 secrets of at least 40 kinds."""
     secrets = list(planted())
     assert len(secrets) >= 60
@@ -30,22 +30,22 @@ def test_made_secrets_do_not_survive(redactor: SecretRedactor) -> None:
     assert 1 - len(survivors(redactor, secrets)) / len(secrets) >= 0.97
 
 
-def test_secrets_made_from_the_published_rules_do_not_survive(redactor: SecretRedactor) -> None:
-    """P6: what gitleaks would report is hidden, though our rules differ from its own."""
+def test_secrets_generated_from_gitleaks_rules_are_hidden(redactor: SecretRedactor) -> None:
+    """P6: everything that gitleaks would report is hidden, although our rules differ."""
     secrets = from_rules()
     assert len({secret.kind for secret in secrets}) > 200
     assert 1 - len(survivors(redactor, secrets)) / len(secrets) >= 0.97
 
 
-def test_ordinary_strings_come_through(redactor: SecretRedactor) -> None:
+def test_ordinary_strings_are_kept(redactor: SecretRedactor) -> None:
     """P6: at most 2 % of at least 300 ordinary strings are changed."""
     strings = list(ordinary())
     assert len(strings) >= 300
     assert len(mistaken(redactor, strings)) / len(strings) <= 0.02
 
 
-def test_a_marker_names_a_known_kind_and_nothing_else(finder: SecretFinder) -> None:
-    """P6: kinds are known before any text is, so a marker cannot hold a part of the secret."""
+def test_marker_contains_only_a_known_kind(finder: SecretFinder) -> None:
+    """P6: kinds do not depend on the text, so a marker cannot contain a part of the secret."""
     redactor = SecretRedactor(finder=finder)
     kinds = {kind for secret in planted(seed=5) for kind in MARKER.findall(redactor.redact(secret.text))}
     assert kinds
@@ -53,7 +53,7 @@ def test_a_marker_names_a_known_kind_and_nothing_else(finder: SecretFinder) -> N
 
 
 def test_both_engines_find_the_same(finders: dict[str, SecretFinder]) -> None:
-    """P6: without RE2 nothing more leaks and nothing more is hidden."""
+    """P6: without RE2, exactly the same text is hidden."""
     texts = [each.text for each in (*planted(seed=2), *ordinary(seed=2), *from_rules())]
     by_engine = [
         [SecretRedactor(finder=finder).redact(text) for text in texts] for finder in finders.values()
@@ -61,8 +61,8 @@ def test_both_engines_find_the_same(finders: dict[str, SecretFinder]) -> None:
     assert by_engine[0] == by_engine[1]
 
 
-def test_our_own_source_comes_through(redactor: SecretRedactor) -> None:
-    """P6: code full of words such as password and token, the rules themselves among it, is left alone."""
+def test_our_own_source_is_kept(redactor: SecretRedactor) -> None:
+    """P6: code that is full of words such as password and token is kept, including the rules themselves."""
     package = Path(__file__).parents[2] / "src" / "retinue"
     for file in package.rglob("*.py"):
         text = file.read_text(encoding="utf-8")

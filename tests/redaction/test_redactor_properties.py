@@ -1,4 +1,4 @@
-"""What holds for any text."""
+"""Properties of the redactor for any text."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ json_values = st.recursive(
 
 @PROPERTY
 @given(surroundings, st.sampled_from(BOUNDS), secrets, st.sampled_from(BOUNDS), surroundings)
-def test_a_planted_secret_never_survives(
+def test_planted_secret_is_always_hidden(
     before: str, opening: str, secret: Planted, closing: str, after: str
 ) -> None:
-    """P6: wherever it stands."""
+    """P6: anywhere in a text."""
     if secret.kind == "environment":
         opening = closing = "\n"  # one to a line is what makes it one
     assert secret.secret not in REDACTOR.redact(before + opening + secret.text + closing + after)
@@ -37,29 +37,29 @@ def test_a_planted_secret_never_survives(
 @PROPERTY
 @given(st.lists(surroundings | secrets.map(lambda secret: secret.text), max_size=5), st.sampled_from(BOUNDS))
 def test_redacting_twice_changes_nothing(parts: list[str], joint: str) -> None:
-    """P6: text passes more than one door."""
+    """P6: text is redacted in more than one place."""
     once = REDACTOR.redact(joint.join(parts))
     assert REDACTOR.redact(once) == once
 
 
 @PROPERTY
 @given(st.text(alphabet=ascii_letters + " ", max_size=500))
-def test_letters_and_blanks_are_left_alone(text: str) -> None:
+def test_letters_and_blanks_are_kept(text: str) -> None:
     """P6: prose is not secret."""
     assert REDACTOR.redact(text) == text
 
 
 @PROPERTY
 @given(st.text(max_size=300))
-def test_any_text_comes_back(text: str) -> None:
-    """P6: the door never fails, whatever the characters."""
+def test_any_text_can_be_redacted(text: str) -> None:
+    """P6: redaction never fails, whatever the characters."""
     assert REDACTOR.redact(text) is not None
 
 
 @PROPERTY
 @given(surroundings, st.text(min_size=6, max_size=30), surroundings)
-def test_a_hidden_value_never_survives(before: str, value: str, after: str) -> None:
-    """P6: exact values are hidden in any surroundings."""
+def test_hidden_value_is_always_replaced(before: str, value: str, after: str) -> None:
+    """P6: exact values are hidden in any context."""
     assume(value not in MARKER)
     assert value not in SecretRedactor(hidden=[value]).redact(before + value + after).replace(MARKER, "\x00")
 
@@ -73,8 +73,8 @@ def test_values_keep_their_shape(value: object) -> None:
 
 @PROPERTY
 @given(secrets, st.lists(st.text(max_size=10), max_size=3))
-def test_a_secret_inside_a_value_never_survives(secret: Planted, path: list[str]) -> None:
-    """P6: however deep it lies."""
+def test_secret_inside_a_value_is_always_hidden(secret: Planted, path: list[str]) -> None:
+    """P6: at any depth."""
     value: object = f"\n{secret.text}\n"
     for key in path:
         value = [{key: value}]
@@ -82,7 +82,7 @@ def test_a_secret_inside_a_value_never_survives(secret: Planted, path: list[str]
 
 
 def shape(value: object) -> object:
-    """A value with its strings left out."""
+    """Return a value without its strings."""
     if isinstance(value, dict):
         return [shape(member) for member in value.values()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The two engines, and what the first use and hostile text cost."""
+"""Both regex engines find the same, load lazily, and take bounded time on hostile text."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ HOSTILE = (
         (r"[$.*]", "$", "$"),
     ],
 )
-def test_expressions_mean_the_same_in_python(go: str, text: str, found: str | None) -> None:
-    """P6: the fallback reads the rules as RE2 does."""
+def test_regexes_mean_the_same_in_python(go: str, text: str, found: str | None) -> None:
+    """P6: the fallback interprets the rules as RE2 does."""
     match = re.search(to_python_regex(go), text)
     assert (match and match[0]) == found
     spans = [pattern.search(text.encode()) for pattern in (Re2Engine().compile(go), ReEngine().compile(go))]
@@ -67,15 +67,15 @@ def test_expressions_mean_the_same_in_python(go: str, text: str, found: str | No
 
 
 def test_every_rule_compiles_without_a_warning(finder: SecretFinder) -> None:
-    """P6: a rule that cannot be read would be a secret let through."""
+    """P6: a rule that does not compile would let secrets through."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for regex in finder.expressions:
-            finder.compiled(regex)
+            finder.compile(regex)
 
 
-def test_a_keyword_finder_that_fails_asks_for_every_rule() -> None:
-    """P6: RE2 reports nothing found when it runs out of memory; that must not open the door."""
+def test_failed_keyword_search_tries_every_rule() -> None:
+    """P6: RE2 finds nothing if it runs out of memory; that must not let secrets through."""
     assert list(found_keywords(None, 3)) == [0, 1, 2]
     assert list(found_keywords([1], 3)) == [0, 1, 2]
     assert list(found_keywords([1, 3], 3)) == [1]
@@ -89,7 +89,7 @@ def run_python(program: str) -> str:
 
 
 def test_importing_loads_neither_rules_nor_engine() -> None:
-    """P10: hosts start us many times a day, mostly with nothing to redact yet."""
+    """P10: hosts start the server often, mostly with nothing to redact yet."""
     program = (
         "import sys; from retinue.redaction import SecretRedactor; SecretRedactor();"
         "print([name for name in ('re2', 'tomllib', 'retinue.redaction.finder') if name in sys.modules])"
@@ -97,7 +97,7 @@ def test_importing_loads_neither_rules_nor_engine() -> None:
     assert run_python(program) == "[]"
 
 
-def test_without_re2_secrets_are_hidden_all_the_same() -> None:
+def test_secrets_are_hidden_without_re2() -> None:
     """P6, P10: a platform without the wheel falls back to `re`."""
     program = (
         "import sys; sys.modules['re2'] = None;"
@@ -107,8 +107,8 @@ def test_without_re2_secrets_are_hidden_all_the_same() -> None:
     assert run_python(program) == 'ReEngine password = "[redacted:password]"'
 
 
-def test_the_rules_carry_their_licence() -> None:
-    """The rules are gitleaks', under MIT, and say so wherever they go."""
+def test_rules_carry_their_licence() -> None:
+    """The rules are gitleaks' under the MIT licence, which must be shipped with them."""
     package = files("retinue.redaction")
     assert "Zachary Rice" in package.joinpath("LICENSE.gitleaks").read_text(encoding="utf-8")
     assert "gitleaks v8" in package.joinpath("rules.toml").read_text(encoding="utf-8")[:200]
@@ -116,7 +116,7 @@ def test_the_rules_carry_their_licence() -> None:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_bounded_time(redactor: SecretRedactor, piece: str) -> None:
-    """P6: no text can stop the door; the bound is generous, a catastrophe would miss it by far."""
+    """P6: no text can block redaction. The bound is generous; catastrophic backtracking would exceed it by far."""
     began = time.thread_time()
     redactor.redact(piece * (SIZE // len(piece)))
     assert time.thread_time() - began < 5

@@ -1,4 +1,4 @@
-"""Secrets out of text, before it leaves."""
+"""Removes secrets from text before it leaves Retinue."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""The rules of gitleaks, read from `rules.toml`.
+"""Loads the rules of gitleaks from `rules.toml` and adapts them.
 
-gitleaks reports leaks in files; we hide them in any text. So where its rules only need to point at a leak,
-they are adjusted here to cover the whole of it. Knows nothing of how rules are searched for.
+gitleaks only reports where a leak is in a file, but Retinue must hide all of it in any text. This module
+changes rules that would not match the whole secret. Knows nothing of how rules are searched for.
 """
 
 from __future__ import annotations
@@ -10,81 +10,86 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-from retinue.redaction.secret_rule import ABOUT_A_SECRET, CODE, NUMBERED_WORDS, Allowlist, SecretRule, either
+from retinue.redaction.secret_rule import CODE, NUMBERED_WORDS, SECRET_METADATA, Allowlist, SecretRule, any_of
 
-SUPERSEDED = frozenset(
+REPLACED_RULES = frozenset(
     {
-        "jwt",  # leaves one that was cut
-        "hashicorp-tf-password",  # means .tf files only; our password rules cover it
-        "kubernetes-secret-yaml",  # finds one entry of several
-        "microsoft-teams-webhook",  # takes a quarter of an id for the secret
-        "pkcs12-file",  # has a path alone
-        "private-key",  # needs an end that a cut text lacks
-        "slack-webhook-url",  # takes the host along
-        "sourcegraph-access-token",  # takes any commit id near the name
+        "jwt",  # misses a token that was cut
+        "hashicorp-tf-password",  # is for .tf files only; our password rules cover it
+        "kubernetes-secret-yaml",  # finds only one of several entries
+        "microsoft-teams-webhook",  # treats a quarter of an id as the secret
+        "pkcs12-file",  # checks only a file's path
+        "private-key",  # requires the end of the key, which a cut text lacks
+        "slack-webhook-url",  # hides the host as well
+        "sourcegraph-access-token",  # matches any commit id near the name
     }
 )
-"""Rules of gitleaks that our own replace, because they would hide too little or too much."""
+"""Rules that our own rules replace, because they would hide too little or too much."""
 
-KEYWORDS = {"cloudflare-origin-ca-key": ("v1.0-",), "intra42-client-secret": ("s-s4t2ud-", "s-s4t2af-")}
-"""Rarer words that these rules cannot do without: each rule that a text calls for costs a pass over it."""
+KEYWORD_OVERRIDES = {
+    "cloudflare-origin-ca-key": ("v1.0-",),
+    "intra42-client-secret": ("s-s4t2ud-", "s-s4t2af-"),
+}
+"""Less frequent keywords for these rules. Each rule whose keyword occurs costs a pass over the text."""
 
-GROUPS = {"jwt-base64": 0, "sonar-api-token": 2}
-"""Where the first group is only a part of the secret or stands beside it."""
+SECRET_GROUPS = {"jwt-base64": 0, "sonar-api-token": 2}
+"""The group of the secret in rules where it is not the first one."""
 
 IDENTIFIER = r"[\w.-]{0,50}?"
-OPENINGS = {f"(?i){IDENTIFIER}": "(?i)", f"{IDENTIFIER}(?i:{IDENTIFIER}": "(?i:"}
-"""How rules begin that take the identifier before them along, at the price of RE2's speed; `after_identifier`
-says to look at it once something was found."""
+IDENTIFIER_PREFIXES = {f"(?i){IDENTIFIER}": "(?i)", f"{IDENTIFIER}(?i:{IDENTIFIER}": "(?i:"}
+"""Beginnings of rules that also match the identifier before the secret, with their replacements. Matching the
+identifier slows RE2 down, so it is only looked at after a match (`SecretRule.after_identifier`)."""
 
 TERMINATOR = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 ANY_TERMINATOR = r"(?:[^\w-]|$)"
-"""gitleaks looks at source code; in prose, HTML and logs a token ends at a comma, bracket or tag as well."""
+"""gitleaks expects source code, but in prose, HTML and logs a comma, bracket or tag also ends a token."""
 
-GENERIC = "generic-api-key"
-"""Goes by the name of a value, not by its form. So the value must end like a literal, lest it be any code."""
+GENERIC_RULE = "generic-api-key"
+"""This rule matches by the name of a value, not by its form. It keeps its terminator so as not to match code."""
 
-MORE_ALLOWED = {GENERIC: (CODE, NUMBERED_WORDS, ABOUT_A_SECRET)}
-"""Its own list knows words that secrets do not contain, but not that `key: Ed25519PrivateKey` is code."""
+EXTRA_ALLOWLISTS = {GENERIC_RULE: (CODE, NUMBERED_WORDS, SECRET_METADATA)}
+"""Allowlists in addition to a rule's own, which does not know that `key: Ed25519PrivateKey` is code."""
 
 
-def load() -> tuple[SecretRule, ...]:
-    # Imported here: only the first text needs it.
+def load_gitleaks_rules() -> tuple[SecretRule, ...]:
+    # Imported here because only the first text needs it.
     import tomllib
 
     document = tomllib.loads(files("retinue.redaction").joinpath("rules.toml").read_text(encoding="utf-8"))
-    # Its stopwords are the alphabet and one UUID: samples that nobody misses when they are hidden.
-    for_all = replace(allowlist_from(document["allowlist"]), stopwords=())
-    return tuple(rule_from(entry, for_all) for entry in document["rules"] if entry["id"] not in SUPERSEDED)
+    # The stopwords are the alphabet and one UUID: samples that may as well be hidden.
+    for_all = replace(make_allowlist(document["allowlist"]), stopwords=())
+    return tuple(
+        make_rule(entry, for_all) for entry in document["rules"] if entry["id"] not in REPLACED_RULES
+    )
 
 
-def rule_from(entry: dict[str, Any], for_all: Allowlist) -> SecretRule:
+def make_rule(entry: dict[str, Any], for_all: Allowlist) -> SecretRule:
     name, regex = str(entry["id"]), str(entry["regex"])
-    opening = next((opening for opening in OPENINGS if regex.startswith(opening)), "")
+    opening = next((opening for opening in IDENTIFIER_PREFIXES if regex.startswith(opening)), "")
     if opening:
-        regex = OPENINGS[opening] + regex.removeprefix(opening)
-    if name != GENERIC:
+        regex = IDENTIFIER_PREFIXES[opening] + regex.removeprefix(opening)
+    if name != GENERIC_RULE:
         regex = regex.replace(TERMINATOR, ANY_TERMINATOR)
     return SecretRule(
         id=name,
         regex=regex,
-        keywords=KEYWORDS.get(name) or tuple(keyword.lower() for keyword in entry["keywords"]),
+        keywords=KEYWORD_OVERRIDES.get(name) or tuple(keyword.lower() for keyword in entry["keywords"]),
         entropy=float(entry.get("entropy", 0.0)),
-        group=GROUPS.get(name, entry.get("secretGroup")),
+        group=SECRET_GROUPS.get(name, entry.get("secretGroup")),
         after_identifier=bool(opening),
         open_ended=True,
         allowlists=(
             for_all,
-            *(allowlist_from(each) for each in entry.get("allowlists", ()) if each.get("condition") != "AND"),
-            *MORE_ALLOWED.get(name, ()),
+            *(make_allowlist(each) for each in entry.get("allowlists", ()) if each.get("condition") != "AND"),
+            *EXTRA_ALLOWLISTS.get(name, ()),
         ),
     )
 
 
-def allowlist_from(entry: dict[str, Any]) -> Allowlist:
-    """Paths are left out: a text has none. For the same reason a list that joins them by AND never holds."""
+def make_allowlist(entry: dict[str, Any]) -> Allowlist:
+    """Convert an allowlist without its path conditions, because a text has no path."""
     return Allowlist(
-        regex=either(*entry.get("regexes", ())),
+        regex=any_of(*entry.get("regexes", ())),
         stopwords=tuple(word.lower().encode() for word in entry.get("stopwords", ())),
         target=entry.get("regexTarget", "secret"),
     )
