@@ -20,7 +20,7 @@ from retinue.core import (
     ContextOverflow,
     EmptyReply,
     Json,
-    JsonTable,
+    JsonObject,
     Model,
     Prompt,
     Reply,
@@ -31,8 +31,8 @@ from retinue.core import (
     Turn,
     TurnRole,
     Unavailable,
-    as_rows,
-    as_table,
+    as_object,
+    as_object_list,
     as_text,
     estimate_tokens,
 )
@@ -43,20 +43,20 @@ Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 
 
-def read_prompt(body: JsonTable) -> Prompt:
+def read_prompt(body: JsonObject) -> Prompt:
     """Read the prompt from a request body."""
     roles: dict[str, TurnRole] = {"system": "system", "assistant": "assistant", "tool": "tool"}
     turns = [
         Turn(
             roles.get(as_text(message.get("role")), "user"),
             as_text(message.get("content")),
-            tuple(_read_call(call) for call in as_rows(message.get("tool_calls"))),
+            tuple(_read_call(call) for call in as_object_list(message.get("tool_calls"))),
             as_text(message.get("tool_call_id")) or None,
         )
-        for message in as_rows(body.get("messages"))
+        for message in as_object_list(body.get("messages"))
     ]
-    functions = [as_table(tool.get("function")) for tool in as_rows(body.get("tools"))]
-    wanted = as_table(as_table(body.get("response_format")).get("json_schema")).get("schema")
+    functions = [as_object(tool.get("function")) for tool in as_object_list(body.get("tools"))]
+    wanted = as_object(as_object(body.get("response_format")).get("json_schema")).get("schema")
     limit = body.get("max_tokens")
     return Prompt(
         turns=tuple(turns),
@@ -96,8 +96,8 @@ def _to_json_table(value: object) -> dict[str, Json]:
     return parsed
 
 
-def _read_call(call: JsonTable) -> ToolCall:
-    function = as_table(call.get("function"))
+def _read_call(call: JsonObject) -> ToolCall:
+    function = as_object(call.get("function"))
     return ToolCall(
         as_text(call.get("id")), as_text(function.get("name")), as_text(function.get("arguments"))
     )
@@ -183,7 +183,7 @@ class FakeModelServer:
         self.state = state or FakeServerState()
         self.load = anyio.Event()
         """Set this event to finish loading the model."""
-        self.requests: list[JsonTable] = []
+        self.requests: list[JsonObject] = []
         self.asked: list[str] = []
         """The paths of all requests."""
         self.busy = 0
@@ -205,7 +205,7 @@ class FakeModelServer:
         if self.state.key and given != f"Bearer {self.state.key}":
             await send_answer(send, refusal(401, f"Incorrect API key provided: {given}"))
         elif path == "/v1/chat/completions":
-            await self._until_gone(receive, send, as_table(json.loads(body)))
+            await self._until_gone(receive, send, as_object(json.loads(body)))
         elif path == "/v1/models":
             await send_answer(send, self._listing())
         else:
@@ -219,7 +219,7 @@ class FakeModelServer:
         entry: Json = {"id": self.state.model, "object": "model", "owned_by": self.behaviour.owner, **more}
         return FakeAnswer(200, {"object": "list", "data": [entry]})
 
-    async def _until_gone(self, receive: Receive, send: Send, body: JsonTable) -> None:
+    async def _until_gone(self, receive: Receive, send: Send, body: JsonObject) -> None:
         """Answer a chat request, and stop at once if the client disconnects."""
         async with anyio.create_task_group() as group:
 
@@ -232,7 +232,7 @@ class FakeModelServer:
             await self._chat(send, body)
             group.cancel_scope.cancel()
 
-    async def _chat(self, send: Send, body: JsonTable) -> None:
+    async def _chat(self, send: Send, body: JsonObject) -> None:
         self.requests.append(body)
         self._tell()
         if refused := self._refused(body):
@@ -253,7 +253,7 @@ class FakeModelServer:
             self.most_busy = max(self.most_busy, self.busy)
             await self._answer(send, body)
 
-    def _refused(self, body: JsonTable) -> FakeAnswer | None:
+    def _refused(self, body: JsonObject) -> FakeAnswer | None:
         behaviour, state = self.behaviour, self.state
         wanted = as_text(body.get("model"))
         if not state.loaded and behaviour.busy_while_loading and not self.load.is_set():
@@ -263,7 +263,7 @@ class FakeModelServer:
             return behaviour.no_model(wanted)
         if (
             behaviour.refuses_json_object
-            and as_table(body.get("response_format")).get("type") == "json_object"
+            and as_object(body.get("response_format")).get("type") == "json_object"
         ):
             return FakeAnswer(400, {"error": "'response_format.type' must be 'json_schema' or 'text'"})
         if behaviour.refuses_chosen_tool and isinstance(body.get("tool_choice"), dict):
@@ -272,7 +272,7 @@ class FakeModelServer:
             return behaviour.no_tools(wanted)
         return None
 
-    async def _answer(self, send: Send, body: JsonTable) -> None:
+    async def _answer(self, send: Send, body: JsonObject) -> None:
         prompt = read_prompt(body)
         if not self.state.tools:
             prompt = replace(prompt, tools=())
@@ -324,7 +324,7 @@ class FakeModelServer:
             reply = replace(reply, text="", reasoning=reply.reasoning + reply.text)
         return reply
 
-    async def _stream(self, send: Send, body: JsonTable, reply: Reply | None) -> None:
+    async def _stream(self, send: Send, body: JsonObject, reply: Reply | None) -> None:
         """Stream a reply; None for an empty one."""
         name = self.state.answers_as or self.state.model
         frame: dict[str, Json] = {"id": "chatcmpl-1", "created": 1, "model": name}
@@ -348,7 +348,7 @@ class FakeModelServer:
             await send_event(send, {**frame, "choices": [choice]})
         finish = reply.finish if reply is not None else "stop"
         await send_event(send, {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-        if reply is not None and as_table(body.get("stream_options")).get("include_usage"):
+        if reply is not None and as_object(body.get("stream_options")).get("include_usage"):
             await send_event(send, {**frame, "choices": [], "usage": usage_json(reply)})
         if self.state.trouble != "no_done":
             await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": True})

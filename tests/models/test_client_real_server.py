@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterator
 import anyio
 import pytest
 
-from retinue.core import ContextOverflow, Prompt, Reply, ToolSpec, Turn, as_rows
+from retinue.core import ContextOverflow, Prompt, Reply, ToolSpec, Turn, as_object_list
 from retinue.models import ModelPlan, Models
 from retinue.models.client import ModelClient
 from tests.models.served import ask
@@ -55,7 +55,7 @@ async def busy_slots(client: ModelClient) -> int:
     """Return the number of busy slots that the server reports."""
     return sum(
         bool(slot.get("is_processing"))
-        for slot in as_rows(await client.server.connection.request_json("/slots"))
+        for slot in as_object_list(await client.server.connection.request_json("/slots"))
     )
 
 

@@ -92,7 +92,7 @@ def test_importing_loads_neither_rules_nor_engine() -> None:
     """P10: hosts start the server often, mostly with nothing to redact yet."""
     program = (
         "import sys; from retinue.redaction import SecretRedactor; SecretRedactor();"
-        "print([name for name in ('re2', 'tomllib', 'retinue.redaction.finder') if name in sys.modules])"
+        "print([name for name in ('re2', 'tomllib', 'retinue.redaction.secret_finder') if name in sys.modules])"
     )
     assert run_python(program) == "[]"
 

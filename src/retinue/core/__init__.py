@@ -71,12 +71,12 @@ if TYPE_CHECKING:
     from retinue.core.json_value import Json as Json
     from retinue.core.lenient_json import (
         MAX_JSON_CHARS as MAX_JSON_CHARS,
-        JsonTable as JsonTable,
+        JsonObject as JsonObject,
         NotJson as NotJson,
         any_value as any_value,
+        as_object as as_object,
+        as_object_list as as_object_list,
         as_positive_int as as_positive_int,
-        as_rows as as_rows,
-        as_table as as_table,
         as_text as as_text,
         embedded_values as embedded_values,
         first_value as first_value,
@@ -204,8 +204,8 @@ else:
             "ids": "MessageId OwnerId RunId",
             "json_value": "Json",
             "lenient_json": (
-                "MAX_JSON_CHARS JsonTable NotJson any_value as_positive_int as_rows as_table as_text "
-                "embedded_values first_value json_or_none objects_in parse_lenient "
+                "MAX_JSON_CHARS JsonObject NotJson any_value as_object as_object_list as_positive_int "
+                "as_text embedded_values first_value json_or_none objects_in parse_lenient "
                 "parse_lenient_object stated_values unfenced"
             ),
             "message": "NO_ANSWER TAKEN_BACK Message MessageStatus PermissionWanted",

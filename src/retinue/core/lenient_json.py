@@ -179,26 +179,27 @@ def _kind(value: Json) -> str:
     return "a text" if isinstance(value, str) else "a single value"
 
 
-JsonTable = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
+"""A JSON object from another program, whose fields may be missing or of another type."""
 
 
-def as_table(value: object) -> JsonTable:
-    """Return `value` if it is a JSON object, otherwise an empty one."""
-    return cast("JsonTable", value) if isinstance(value, Mapping) else {}
+def as_object(value: object) -> JsonObject:
+    """Return the value if it is a JSON object, otherwise an empty one."""
+    return cast("JsonObject", value) if isinstance(value, Mapping) else {}
 
 
-def as_rows(value: object) -> list[JsonTable]:
-    """Return the items of a JSON list as objects; an empty list if `value` is not a list."""
-    return [as_table(row) for row in cast("list[object]", value)] if isinstance(value, list) else []
+def as_object_list(value: object) -> list[JsonObject]:
+    """Return the elements of a list as objects; an empty list if the value is not a list."""
+    return [as_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
 
 
 def as_text(value: object) -> str:
-    """Return `value` if it is a string, otherwise an empty one."""
+    """Return the value if it is a string, otherwise an empty string."""
     return value if isinstance(value, str) else ""
 
 
-def as_number(value: object) -> int:
-    """Return `value` as an integer if it is a number, otherwise 0."""
+def as_int(value: object) -> int:
+    """Return the value as an integer if it is a number, otherwise 0."""
     return int(value) if isinstance(value, int | float) else 0
 
 

@@ -18,14 +18,14 @@ from retinue.core import (
     EmptyReply,
     FinishReason,
     Json,
-    JsonTable,
+    JsonObject,
     Prompt,
     Reply,
     ToolCall,
     Turn,
+    as_object,
+    as_object_list,
     as_positive_int,
-    as_rows,
-    as_table,
     as_text,
     json_or_none,
 )
@@ -106,7 +106,7 @@ class ReplyAssembler:
     finish: str = ""
     done: bool = False
     _size: int = 0
-    usage: JsonTable = field(default_factory=dict[str, object])
+    usage: JsonObject = field(default_factory=dict[str, object])
     _text: list[str] = field(default_factory=list[str])
     _reasoning: list[str] = field(default_factory=list[str])
     _calls: list[_PartialCall] = field(default_factory=list[_PartialCall])
@@ -121,19 +121,19 @@ class ReplyAssembler:
     def has_text(self) -> bool:
         return bool(self._text)
 
-    def add(self, chunk: JsonTable) -> str:
+    def add(self, chunk: JsonObject) -> str:
         """Add one chunk and return the text that it contributes."""
         self.model = as_text(chunk.get("model")) or self.model
-        self.usage = as_table(chunk.get("usage")) or self.usage
-        choices = as_rows(chunk.get("choices"))
+        self.usage = as_object(chunk.get("usage")) or self.usage
+        choices = as_object_list(chunk.get("choices"))
         if not choices:
             return ""
         choice = choices[0]
         self.finish = as_text(choice.get("finish_reason")) or self.finish
-        delta = as_table(choice.get("delta")) or as_table(choice.get("message"))
+        delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
         if reasoning := as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")):
             self._reasoning.append(reasoning)
-        for position, call in enumerate(as_rows(delta.get("tool_calls"))):
+        for position, call in enumerate(as_object_list(delta.get("tool_calls"))):
             self._add_call(position, call)
         added = as_text(delta.get("content"))
         if added:
@@ -143,9 +143,9 @@ class ReplyAssembler:
             self.finish, self.done = "length", True
         return replace_lone_surrogates(added)
 
-    def _add_call(self, position: int, chunk: JsonTable) -> None:
+    def _add_call(self, position: int, chunk: JsonObject) -> None:
         """Start a tool call, or append to the open one with the same index."""
-        function = as_table(chunk.get("function"))
+        function = as_object(chunk.get("function"))
         name, call_id, given = (
             as_text(function.get("name")),
             as_text(chunk.get("id")),
@@ -181,7 +181,7 @@ class ReplyAssembler:
             if not reasoning.strip():
                 raise EmptyReply("the server reported success but sent an empty reply")
             text = reasoning  # with a schema, some servers send the whole answer as reasoning
-        details = as_table(self.usage.get("prompt_tokens_details"))
+        details = as_object(self.usage.get("prompt_tokens_details"))
         return Reply(
             text=text,
             reasoning=reasoning,

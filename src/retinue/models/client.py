@@ -22,7 +22,7 @@ from retinue.core import (
     ReplyPiece,
     ToolsUnsupported,
     Unavailable,
-    as_table,
+    as_object,
     estimate_tokens,
     json_or_none,
 )
@@ -235,7 +235,7 @@ class ModelClient:
             assembler.done = True
             return ""
         parsed = json_or_none(data)
-        chunk = as_table(parsed)
+        chunk = as_object(parsed)
         if name == "error" or is_error(chunk):
             raise self.server.connection.error_for(200, data)
         if not isinstance(parsed, dict):

@@ -13,8 +13,8 @@ from retinue.core import (
     RetinueError,
     ToolsUnsupported,
     Unavailable,
+    as_object,
     as_positive_int,
-    as_table,
     as_text,
     json_or_none,
 )
@@ -33,11 +33,11 @@ def error_message(answer: object) -> str:
     """Extract the message from any of the shapes that servers use for errors."""
     if isinstance(answer, str):
         return answer
-    body = as_table(answer)
+    body = as_object(answer)
     error = body.get("error")
     if isinstance(error, str):
         return error
-    for place in (as_table(error), body):
+    for place in (as_object(error), body):
         for key in ("message", "detail", "title"):
             if message := as_text(place.get(key)):
                 return message
@@ -46,7 +46,7 @@ def error_message(answer: object) -> str:
 
 def is_error(answer: object) -> bool:
     """Whether a JSON body describes an error, whatever the status of its response."""
-    body = as_table(answer)
+    body = as_object(answer)
     return bool(body.get("error")) or body.get("object") == "error"
 
 
@@ -61,7 +61,7 @@ def error_from_response(url: str, status: int, body: bytes, secret: str = "") ->
     `secret` is removed from the server's message, because some servers repeat the key.
     """
     answer = json_or_none(body)
-    error = as_table(as_table(answer).get("error"))
+    error = as_object(as_object(answer).get("error"))
     message = error_message(answer) or body[:MAX_MESSAGE_CHARS].decode("utf-8", "replace")
     searched = f"{message} {as_text(error.get('type'))} {as_text(error.get('code'))}"
     shown = _shorten(message.replace(secret, "[key]") if secret else message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from retinue.core import JsonTable, ModelFacts, Unavailable, as_table
+from retinue.core import JsonObject, ModelFacts, Unavailable, as_object
 from retinue.models.connection import ServerConnection
 from retinue.models.server_kinds import DEFAULT_CONTEXT, UNKNOWN, OfferedModel, ServerKind, likely_kinds
 
@@ -131,10 +131,10 @@ class ModelServer:
 
     async def survey(self) -> ServerSurvey:
         """Ask the server what kind it is and which models it has. Never cached."""
-        listing = as_table(await self.connection.request_json("/v1/models"))
+        listing = as_object(await self.connection.request_json("/v1/models"))
         for kind in likely_kinds(listing):
-            native: JsonTable = (
-                as_table(await self.connection.request_json(kind.native)) if kind.native else {}
+            native: JsonObject = (
+                as_object(await self.connection.request_json(kind.native)) if kind.native else {}
             )
             offers = kind.read(native, listing)
             if offers is not None:
@@ -151,7 +151,7 @@ class ModelServer:
             return False
         if kind.show is None:
             return offer.tools is not False
-        capabilities = as_table(await self.connection.request_json(kind.show, {"model": offer.name})).get(
+        capabilities = as_object(await self.connection.request_json(kind.show, {"model": offer.name})).get(
             "capabilities"
         )
         return not isinstance(capabilities, list) or "tools" in capabilities

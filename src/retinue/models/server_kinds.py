@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from retinue.core import JsonTable, as_positive_int, as_rows, as_table, as_text
+from retinue.core import JsonObject, as_object, as_object_list, as_positive_int, as_text
 
 DEFAULT_CONTEXT = 4_096
 DEFAULT_SLOTS = 1
@@ -37,7 +37,7 @@ class ServerKind:
     """The value of `owned_by` in its list of models."""
     native: str | None = None
     """Path of its own endpoint that says which models are loaded."""
-    read: Callable[[JsonTable, JsonTable], list[OfferedModel] | None]
+    read: Callable[[JsonObject, JsonObject], list[OfferedModel] | None]
     """Reads the models from the native answer and the list of models; returns None for another kind of server."""
     show: str | None = None
     """Path of an endpoint that says whether a model supports tools, given the model's name."""
@@ -55,30 +55,30 @@ class ServerKind:
     """Regexes of its error if it does not have the model."""
 
 
-def read_model_list(listing: JsonTable) -> list[OfferedModel]:
+def read_model_list(listing: JsonObject) -> list[OfferedModel]:
     """Read `/v1/models`, which every server has. Some servers include the context size."""
     return [
         OfferedModel(
             name=as_text(entry.get("id")),
             loaded=True,
-            context=as_positive_int(as_table(entry.get("meta")).get("n_ctx"))
+            context=as_positive_int(as_object(entry.get("meta")).get("n_ctx"))
             or as_positive_int(entry.get("max_model_len")),
         )
-        for entry in as_rows(listing.get("data"))
+        for entry in as_object_list(listing.get("data"))
         if as_text(entry.get("id"))
     ]
 
 
-def _read_llama_cpp(props: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
-    settings = as_table(props.get("default_generation_settings"))
+def _read_llama_cpp(props: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    settings = as_object(props.get("default_generation_settings"))
     if not settings:
         return None
-    caps = as_table(props.get("chat_template_caps"))
+    caps = as_object(props.get("chat_template_caps"))
     template = as_text(props.get("chat_template"))
     takes = caps.get("supports_tools", "tools" in template if template else None)
     states = {
-        as_text(entry.get("id")): as_text(as_table(entry.get("status")).get("value")) or "loaded"
-        for entry in as_rows(listing.get("data"))
+        as_text(entry.get("id")): as_text(as_object(entry.get("status")).get("value")) or "loaded"
+        for entry in as_object_list(listing.get("data"))
     }
     return [
         OfferedModel(
@@ -92,7 +92,7 @@ def _read_llama_cpp(props: JsonTable, listing: JsonTable) -> list[OfferedModel] 
     ]
 
 
-def _read_ollama(running: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
+def _read_ollama(running: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
     if not isinstance(running.get("models"), list):
         return None
     loaded = [
@@ -101,7 +101,7 @@ def _read_ollama(running: JsonTable, listing: JsonTable) -> list[OfferedModel] |
             loaded=True,
             context=as_positive_int(entry.get("context_length")),
         )
-        for entry in as_rows(running["models"])
+        for entry in as_object_list(running["models"])
     ]
     names = {offer.name for offer in loaded}
     rest = [
@@ -112,20 +112,20 @@ def _read_ollama(running: JsonTable, listing: JsonTable) -> list[OfferedModel] |
     return loaded + rest
 
 
-def _read_lm_studio(native: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
+def _read_lm_studio(native: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
     if not isinstance(native.get("models"), list):
         return None
     offers: list[OfferedModel] = []
-    for entry in as_rows(native["models"]):
+    for entry in as_object_list(native["models"]):
         if as_text(entry.get("type")) == "embedding" or not as_text(entry.get("key")):
             continue
-        instances = as_rows(entry.get("loaded_instances"))
+        instances = as_object_list(entry.get("loaded_instances"))
         offers += [
             OfferedModel(
                 name=as_text(instance.get("id")) or as_text(entry["key"]),
                 loaded=True,
-                context=as_positive_int(as_table(instance.get("config")).get("context_length")),
-                slots=as_positive_int(as_table(instance.get("config")).get("parallel")),
+                context=as_positive_int(as_object(instance.get("config")).get("context_length")),
+                slots=as_positive_int(as_object(instance.get("config")).get("parallel")),
             )
             for instance in instances
         ]
@@ -134,8 +134,8 @@ def _read_lm_studio(native: JsonTable, listing: JsonTable) -> list[OfferedModel]
     return sorted(offers, key=lambda offer: not offer.loaded)
 
 
-def _read_vllm(_: JsonTable, listing: JsonTable) -> list[OfferedModel] | None:
-    entries = as_rows(listing.get("data"))
+def _read_vllm(_: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    entries = as_object_list(listing.get("data"))
     return read_model_list(listing) if any(entry.get("owned_by") == "vllm" for entry in entries) else None
 
 
@@ -203,10 +203,10 @@ UNKNOWN = ServerKind(
 SERVER_KINDS = (LLAMA_CPP, OLLAMA, LM_STUDIO, VLLM)
 
 
-def likely_kinds(listing: JsonTable) -> list[ServerKind]:
+def likely_kinds(listing: JsonObject) -> list[ServerKind]:
     """Order the kinds so that those named as owners in the list of models come first.
 
     Most servers are then recognised with one more request.
     """
-    owners = {as_text(entry.get("owned_by")) for entry in as_rows(listing.get("data"))}
+    owners = {as_text(entry.get("owned_by")) for entry in as_object_list(listing.get("data"))}
     return sorted(SERVER_KINDS, key=lambda kind: kind.owner not in owners)
