@@ -145,7 +145,7 @@ def test_no_text_breaks_the_readers(text: str) -> None:
 
 
 def test_built_in_workflows_are_complete() -> None:
-    found = WorkflowCatalog(AgentSources()).found("workflow")
+    found = WorkflowCatalog(AgentSources()).by_name("workflow")
     assert set(found) == {"research-write-validate", "review-in-parallel", "simple-or-complex"}
     for each in found.values():
         assert each.problem is None, each.problem
@@ -200,12 +200,12 @@ def test_untrusted_project_cannot_override_the_users_teams(tmp_path: Path) -> No
         )
 
     for trusted, winner in ((False, "of-user"), (True, "of-project")):
-        team = catalog(trusted).found("team")["t"].workflow
+        team = catalog(trusted).by_name("team")["t"].workflow
         assert team is not None and team.agents() == {winner}
-    assert "quarantined" not in catalog(True).found("team")
-    mine = catalog(False).found("workflow")["simple-or-complex"].workflow
+    assert "quarantined" not in catalog(True).by_name("team")
+    mine = catalog(False).by_name("workflow")["simple-or-complex"].workflow
     assert mine is not None and mine.agents() == {"mine"}
-    broken = catalog(False).found("workflow")["broken"]
+    broken = catalog(False).by_name("workflow")["broken"]
     assert broken.workflow is None and broken.problem is not None
 
 
@@ -216,6 +216,6 @@ def test_link_out_of_a_project_is_not_followed(tmp_path: Path) -> None:
     project = tmp_path / "p"
     (project / ".retinue/teams").mkdir(parents=True)
     (project / ".retinue/teams/t.yaml").symlink_to(outside)
-    found = WorkflowCatalog(AgentSources(projects=(project,), is_trusted=lambda _: True)).found("team")["t"]
+    found = WorkflowCatalog(AgentSources(projects=(project,), is_trusted=lambda _: True)).by_name("team")["t"]
     assert found.workflow is None
     assert found.problem is not None and "outside" in found.problem.message

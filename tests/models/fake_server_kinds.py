@@ -14,8 +14,8 @@ from retinue.core import Json
 
 OverflowShape = Literal["400", "error", "empty"]
 StreamFault = Literal["stall", "cut", "garble", "error", "no_done", "whole"]
-"""A fault in the middle of a reply: send nothing more, close, send invalid JSON, or send an error. Or omit the
-last event, or send the reply as one document although a stream was requested."""
+"""A fault in the middle of a reply: send nothing more, close, send invalid JSON, or send an error. Or omit
+the last event, or send the reply as one document although a stream was requested."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from retinue.codebase import Policy
-from retinue.config import Settings
-from retinue.config.settings import LimitSettings, RuntimeSettings
+from retinue.config import LimitSettings, RuntimeSettings, Settings
 from retinue.core import Root, Stop
 from retinue.redaction import SecretRedactor
 from retinue.research import Ledger, SourceFiles, check_question, search_scope

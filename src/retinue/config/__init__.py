@@ -20,7 +20,13 @@ if TYPE_CHECKING:
         setting_values as setting_values,
         user_settings_file as user_settings_file,
     )
-    from retinue.config.settings import Settings as Settings
+    from retinue.config.settings import (
+        CommandSettings as CommandSettings,
+        LimitSettings as LimitSettings,
+        PolicySettings as PolicySettings,
+        RuntimeSettings as RuntimeSettings,
+        Settings as Settings,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -29,6 +35,6 @@ else:
                 "CHILD_SOCKET CHILD_TOKEN DATA_DIR LoadedSettings SettingProblem invalid_settings "
                 "load_settings load_settings_file setting_values user_settings_file"
             ),
-            "settings": "Settings",
+            "settings": "CommandSettings LimitSettings PolicySettings RuntimeSettings Settings",
         },
     )

@@ -55,6 +55,8 @@ class SettingProblem:
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
+    """The merged settings and where each value comes from."""
+
     settings: Settings
     origins: Mapping[str, str]
     """For each key that is set, the file, variable or flag that set it."""
@@ -341,6 +343,7 @@ class SettingRow:
         return self.check(text)
 
     def _check_item(self, value: object) -> Any:
+        """Check a single value, or one item of a list or table."""
         if self.kind is bool:
             if not isinstance(value, bool):
                 raise InvalidValue(self.allowed)
@@ -364,16 +367,16 @@ class SettingRow:
 def _collect_rows(kind: type, prefix: str = "", user_only: bool = False) -> Iterator[SettingRow]:
     """Yield a row for each setting of a settings class and of the classes nested in it."""
     hints = get_type_hints(kind)
-    for field in dataclasses.fields(kind):
-        hint = hints[field.name]
-        only = user_only or bool(field.metadata.get("user_only"))
+    for each in dataclasses.fields(kind):
+        hint = hints[each.name]
+        only = user_only or bool(each.metadata.get("user_only"))
         if dataclasses.is_dataclass(hint):
-            yield from _collect_rows(cast("type", hint), f"{prefix}{field.name}.", only)
+            yield from _collect_rows(cast("type", hint), f"{prefix}{each.name}.", only)
         elif named := named_table_type(hint):
-            yield from _collect_rows(named, f"{prefix}{field.name}.*.", only)
+            yield from _collect_rows(named, f"{prefix}{each.name}.*.", only)
         else:
-            bounds = {**field.metadata, "user_only": only, "required": _is_required(field)}
-            yield SettingRow(prefix + field.name, _without_none(hint), bounds)
+            bounds = {**each.metadata, "user_only": only, "required": _is_required(each)}
+            yield SettingRow(prefix + each.name, _without_none(hint), bounds)
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
@@ -459,18 +462,19 @@ def build_settings(values: Mapping[str, Any]) -> Settings:
 
 
 def _build_section(kind: type[Section], prefix: str, values: Mapping[str, Any]) -> Section:
+    """Build one settings class, and those nested in it, from values by key."""
     hints = get_type_hints(kind)
     given: dict[str, Any] = {}
-    for field in dataclasses.fields(cast("Any", kind)):
-        key, hint = prefix + field.name, hints[field.name]
+    for each in dataclasses.fields(cast("Any", kind)):
+        key, hint = prefix + each.name, hints[each.name]
         if dataclasses.is_dataclass(hint):
-            given[field.name] = _build_section(cast("type[Any]", hint), key + ".", values)
+            given[each.name] = _build_section(cast("type[Any]", hint), key + ".", values)
         elif named := named_table_type(hint):
             below = (name.removeprefix(key + ".") for name in values if name.startswith(key + "."))
             names = sorted({name.partition(".")[0] for name in below})
-            given[field.name] = {name: _build_section(named, f"{key}.{name}.", values) for name in names}
+            given[each.name] = {name: _build_section(named, f"{key}.{name}.", values) for name in names}
         elif key in values:
-            given[field.name] = values[key]
+            given[each.name] = values[key]
     return kind(**given)
 
 

@@ -62,8 +62,8 @@ class RuntimeSettings:
     """Milliseconds that a request may take if it does not set a deadline."""
 
     max_concurrent_tasks: int = setting(4, at_least=1)
-    """Maximum number of tasks that run at the same time in all servers that share the data folder. Each server
-    may run the same number of research roles in addition."""
+    """Maximum number of tasks that run at the same time in all servers that share the data folder. Each
+    server may run the same number of research roles in addition."""
 
     max_queued_tasks: int = setting(1_000, at_least=0)
     """Maximum number of tasks in the queue. Further tasks are refused."""
@@ -167,8 +167,8 @@ class AgentSettings:
     configuration of Retinue."""
 
     executor: str | None = setting(None, one_of=EXECUTOR_NAMES)
-    """Executor for agents whose files do not name one. By default `claude` for Claude Code's files, `opencode`
-    for opencode's files and `local` for Retinue's own."""
+    """Executor for agents whose files do not name one. By default `claude` for Claude Code's files,
+    `opencode` for opencode's files and `local` for Retinue's own."""
 
     tool_for_each: bool = setting(False)
     """Whether a host sees a tool `run_subagent_NAME` for each agent in addition to `run_subagent`."""
@@ -219,8 +219,8 @@ class Settings:
     """Folder for the token, the runs and the index. Several servers may share it."""
 
     artifact_dir: Path | None = setting(None, user_only=True)
-    """Folder for reports and handoffs that are written to disk on request. Defaults to `artifacts` in the data
-    folder."""
+    """Folder for reports and handoffs that are written to disk on request. Defaults to `artifacts` in the
+    data folder."""
 
     index: bool = True
     """Whether to keep an index of the roots in the data folder. It makes answers faster but does not change

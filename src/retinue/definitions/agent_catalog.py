@@ -61,7 +61,7 @@ class AgentCatalog:
         Definitions that are excluded (`left_out`) are not among them.
         """
         found: dict[str, list[AgentDefinition]] = {}
-        for definition in self.everything():
+        for definition in self.all_definitions():
             if definition.left_out is None:
                 found.setdefault(definition.name, []).append(definition)
         return {
@@ -69,7 +69,7 @@ class AgentCatalog:
             for name, (nearest, *farther) in sorted(found.items())
         }
 
-    def everything(self) -> list[AgentDefinition]:
+    def all_definitions(self) -> list[AgentDefinition]:
         """Return all definitions from all folders in order of precedence."""
         sources = self.sources
         self._refresh_profiles()

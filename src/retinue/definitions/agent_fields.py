@@ -95,7 +95,7 @@ class AgentServers:
 
 
 def read_servers(node: Node) -> AgentServers:
-    """Read MCP servers: a list of tables with a `name`, a table by name, or a list of names and such tables."""
+    """Read MCP servers: a table by name, or a list of names, of tables with a `name`, and of tables by name."""
     defined: dict[str, McpServer] = {}
 
     def read(item: tuple[str | None, Node]) -> McpServer | str:
@@ -128,6 +128,7 @@ def _server_nodes(node: Node) -> Iterator[tuple[str | None, Node]]:
 
 
 def _read_server(key: str | None, node: TableNode) -> McpServer:
+    """Read one server. `key` is its name if it is the key of a table."""
     given = read_record(node, SERVER_READERS, "a server")
     name = given["name"] if key is None else key
     command, url = given.get("command", ()), given.get("url")

@@ -146,6 +146,7 @@ def _read_fields(
 
 
 def _exclusion_reason(name: str, values: Mapping[str, _FieldValue]) -> str | None:
+    """Return why a valid agent is not offered as a subagent, or None."""
     if "disabled" in values and values["disabled"].value:
         return "it is disabled"
     if "mode" in values and values["mode"].value == "primary":
@@ -229,6 +230,7 @@ class _AgentBuilder:
         return f"{self._origin.source}:{self._values[key].line}"
 
     def _executor(self) -> str:
+        """Choose the executor: from the file, the user's preference, or the folder."""
         executor = self._get("executor", None)
         if executor is None and "command" in self._values:
             executor, self._origins["executor"] = "command", self._line("command")
@@ -289,6 +291,7 @@ class _AgentBuilder:
         return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
 
     def _check_tools(self, executor: str, servers: AgentServers) -> None:
+        """Record problems with the names in `tools` and `disallowed_tools`."""
         native = self._origin.format.native
         for key in ("tools", "disallowed_tools"):
             if key in self._values:
@@ -335,6 +338,7 @@ class _AgentBuilder:
         return given
 
     def _budget(self) -> Budget:
+        """Combine `budget` with `max_turns` and `max_cost_usd`; the lower limit counts."""
         given = dict(self._get("budget", {}))
         if "cost_usd" in given:
             given["cost_micros"] = given.pop("cost_usd")

@@ -98,6 +98,7 @@ class AgentFolder:
 
 
 def project_folders(project: Path) -> Iterator[AgentFolder]:
+    """Yield the folders of agents in a project."""
     for folder, form in PROJECT_FOLDERS:
         yield AgentFolder(project / folder, form, "project", project, folder)
 

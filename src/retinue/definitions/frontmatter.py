@@ -62,6 +62,7 @@ def _decode(data: bytes) -> str:
 
 
 def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[DefinitionProblem, ...]]:
+    """Parse the lines between the fences. Returns the header and warnings."""
     try:
         return _require_table(read_yaml("\n".join(lines), 2)), ()
     except MalformedDefinition as error:

@@ -46,7 +46,7 @@ class ProblemCollector:
         self._found: list[DefinitionProblem] = []
 
     def read(self, read: Callable[[T], U], given: T) -> U | None:
-        """Return what `read` returns. If it raises `MalformedDefinition`, collect the problems; return None."""
+        """Return `read(given)`. If it raises `MalformedDefinition`, collect its problems and return None."""
         try:
             return read(given)
         except MalformedDefinition as error:

@@ -36,6 +36,7 @@ def read_flag(node: Node) -> bool:
 
 
 def read_network(node: Node) -> NetworkChoice:
+    """Read true, false or `host`."""
     if isinstance(node, ScalarNode) and node.text == "host":
         return "host"
     if isinstance(node, ScalarNode) and node.kind == "bool":

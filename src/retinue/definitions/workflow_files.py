@@ -102,17 +102,17 @@ class WorkflowCatalog:
     def __init__(self, sources: AgentSources) -> None:
         self._sources = sources
 
-    def found(self, kind: WorkflowKind) -> Mapping[str, FoundWorkflow]:
+    def by_name(self, kind: WorkflowKind) -> Mapping[str, FoundWorkflow]:
         """Return the definitions by name, the one with the highest precedence for each.
 
         A broken file keeps its name, because running another definition in its place would be a surprise.
         """
         nearest: dict[str, FoundWorkflow] = {}
-        for each in self.everything(kind):
+        for each in self.all_definitions(kind):
             nearest.setdefault(each.name, each)
         return dict(sorted(nearest.items()))
 
-    def everything(self, kind: WorkflowKind) -> list[FoundWorkflow]:
+    def all_definitions(self, kind: WorkflowKind) -> list[FoundWorkflow]:
         """Return all definitions in order of precedence."""
         sources = self._sources
         trusted_files: list[FoundWorkflow] = []
@@ -140,6 +140,7 @@ class WorkflowCatalog:
 def _workflows_in(
     folder: Path, kind: WorkflowKind, scope: DefinitionScope, shown: str, base: Path | None = None
 ) -> Iterator[FoundWorkflow]:
+    """Yield what the YAML files in a folder define. `shown` replaces the folder in paths that people see."""
     try:
         names = sorted(entry.name for entry in folder.iterdir())[:MAX_FILES_PER_FOLDER]
     except OSError:
@@ -248,6 +249,7 @@ def _read_members(node: Node) -> tuple[str, ...]:
 
 
 def _read_chain(node: Node, name: str) -> Chain:
+    """Read a list of steps and check each branch against the step before it."""
     items = _require_items(node)
     problems = ProblemCollector()
     found = [problems.read(_read_step, item) for item in items]
@@ -266,6 +268,7 @@ def _require_items(node: Node) -> tuple[Node, ...]:
 
 
 def _read_step(node: Node) -> WorkflowNode:
+    """Read one step of any kind."""
     if isinstance(node, ListNode):
         return _read_nested(node)
     table = require_table(node)
@@ -296,6 +299,7 @@ def _read_step(node: Node) -> WorkflowNode:
 
 
 def _make_step(given: Mapping[str, Any]) -> Step:
+    """Build a step that runs an agent or checks."""
     agent, checks = given.get("agent"), given.get("checks", ())
     phase = given.get("phase", Phase.VALIDATE if checks else Phase.RESEARCH)
     return Step(
@@ -370,12 +374,14 @@ def _read_finding(node: Node) -> dict[str, FieldType]:
 
 
 def _read_finding_type(node: Node) -> FieldType:
+    """Read the type of a finding: the name of a type, or a list of allowed values."""
     if isinstance(node, ListNode):
         return read_words(node)
     return choice(*FINDING_TYPES)(node)
 
 
 def _read_checks(node: Node) -> tuple[str, ...]:
+    """Read a list of checks, or `all`."""
     if isinstance(node, ScalarNode) and node.text == "all":
         return CHECKS
     found, problems = read_words(node), ProblemCollector()

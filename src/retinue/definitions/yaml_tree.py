@@ -32,6 +32,8 @@ KIND_BY_TAG: dict[str, ScalarKind] = {
 
 @dataclass(frozen=True, slots=True)
 class ScalarNode:
+    """A single value: its text as written and the type that YAML gives it."""
+
     text: str
     kind: ScalarKind
     line: int
@@ -39,6 +41,8 @@ class ScalarNode:
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
+    """A YAML list."""
+
     items: tuple[Node, ...]
     line: int
 
@@ -53,6 +57,8 @@ class NodeEntry:
 
 @dataclass(frozen=True, slots=True)
 class TableNode:
+    """A YAML mapping."""
+
     entries: Mapping[str, NodeEntry]
     line: int
 
@@ -169,6 +175,7 @@ def _build(events: Iterable[Any], first_line: int, max_values: int) -> Node | No
 
 
 def _kind(event: Any) -> ScalarKind:
+    """Return the type of a scalar according to YAML 1.1, restricted to what people mean."""
     import yaml
 
     tag: str = event.tag or _resolver().resolve(yaml.ScalarNode, event.value, event.implicit)
@@ -189,6 +196,7 @@ def _resolver() -> Any:
 
 
 def _hint_for(reason: str) -> str:
+    """Return a hint for an error message of the YAML parser."""
     if "mapping values are not allowed" in reason:
         return "a text that contains `: ` needs quotes"
     if "\\t" in reason or "tab" in reason:

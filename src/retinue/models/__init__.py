@@ -1,4 +1,4 @@
-"""Access to language models behind OpenAI-compatible servers: LM Studio, Ollama, llama.cpp, vLLM and others."""
+"""Clients for language models behind OpenAI-compatible servers such as LM Studio, Ollama and llama.cpp."""
 
 from typing import TYPE_CHECKING
 

@@ -48,7 +48,7 @@ leaves a connection that can be reused."""
 MAX_CHARS_PER_TOKEN = 16
 """No reply has longer tokens on average. A reply that exceeds `max_tokens` by this measure is cut."""
 CUT_RATIO = 0.6
-"""If a server counts less than this share of the estimated prompt tokens, it has dropped part of the prompt."""
+"""If a server counts less than this share of the estimated prompt tokens, it has cut the prompt."""
 NEARLY_FULL_RATIO = 0.8
 """A prompt is suspected of being cut only if it fills at least this share of the context."""
 

@@ -117,9 +117,9 @@ class ServerConnection:
         except httpx2.HTTPError as error:
             raise ModelFailed(f"{self.address.base}: {type(error).__name__}") from None
 
-    async def _send(self, method: str, path: str, body: Json, timeout: httpx2.Timeout) -> httpx2.Response:
+    async def _send(self, method: str, path: str, body: Json, timeouts: httpx2.Timeout) -> httpx2.Response:
         """Send a request, and retry at once if the server has closed the reused connection."""
-        request = self._client.build_request(method, self.address.root + path, json=body, timeout=timeout)
+        request = self._client.build_request(method, self.address.root + path, json=body, timeout=timeouts)
         for _ in range(MAX_ATTEMPTS - 1):
             began = time.monotonic()
             try:

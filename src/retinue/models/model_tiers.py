@@ -66,14 +66,14 @@ class ModelPlan:
             endpoint = given.endpoint
             if endpoint:
                 break
-        return self._server(endpoint), model or None
+        return self._find_endpoint(endpoint), model or None
 
     def servers(self) -> dict[str, EndpointPlan]:
         """Return all configured servers by name or URL."""
         found = dict(self.endpoints)
         for given in (self.endpoint, *(tier.endpoint for tier in self.tiers.values())):
             if given and given not in found:
-                found[given] = self._server(given)
+                found[given] = self._find_endpoint(given)
         return found
 
     @property
@@ -82,7 +82,8 @@ class ModelPlan:
         named = (self.endpoint, *(tier.endpoint for tier in self.tiers.values()))
         return bool(self.endpoints) or any(named)
 
-    def _server(self, given: str) -> EndpointPlan:
+    def _find_endpoint(self, given: str) -> EndpointPlan:
+        """Return the endpoint with a name or a URL. Raises `ConfigInvalid` or `Unavailable`."""
         if known := self.endpoints.get(given):
             return known
         if "://" in given:
@@ -130,13 +131,13 @@ class Models:
         from retinue.models.client import ModelClient, ReplyTimeouts, TokenEstimator
 
         endpoint, model = self.plan.choose(name)
-        server = self._server(endpoint)
+        server = self._open_server(endpoint)
         tokens = self._tokens.setdefault((server.connection.address.key, model), TokenEstimator())
         return ModelClient(server, model, tokens, ReplyTimeouts(first_s=self.plan.patience_s))
 
     def endpoint(self, name: str = "default") -> Endpoint:
         """Return the endpoint whose slots limit the runs of a tier or model. Call `survey` first."""
-        server = self._server(self.plan.choose(name)[0])
+        server = self._open_server(self.plan.choose(name)[0])
         return Endpoint(server.connection.address.key, server.slots)
 
     async def survey(self, name: str = "default") -> None:
@@ -145,7 +146,8 @@ class Models:
             async with asyncio.timeout(SURVEY_S):
                 await self.client_for(name).facts()
 
-    def _server(self, endpoint: EndpointPlan) -> ModelServer:
+    def _open_server(self, endpoint: EndpointPlan) -> ModelServer:
+        """Return the server of an endpoint, connected at first use."""
         from retinue.models.connection import ServerConnection
         from retinue.models.server_info import ModelServer
 

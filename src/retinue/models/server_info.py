@@ -44,6 +44,7 @@ class ServerSurvey:
         return OfferedModel(name=name, loaded=False)  # the server reports an error if it lacks the model
 
     def _default_model(self) -> OfferedModel:
+        """Return the loaded model, or the only one. Raises `Unavailable` if there is a choice."""
         loaded = [offer for offer in self.offers if offer.loaded]
         if loaded:
             return loaded[0]

@@ -38,7 +38,7 @@ class ServerKind:
     native: str | None = None
     """Path of its own endpoint that says which models are loaded."""
     read: Callable[[JsonObject, JsonObject], list[OfferedModel] | None]
-    """Reads the models from the native answer and the list of models; returns None for another kind of server."""
+    """Reads the models from the native answer and the list of models. Returns None if the kind is wrong."""
     show: str | None = None
     """Path of an endpoint that says whether a model supports tools, given the model's name."""
     slots: int = DEFAULT_SLOTS
@@ -48,7 +48,7 @@ class ServerKind:
     cuts_front: bool = False
     """Whether it silently drops the beginning of a prompt that is too long, instead of refusing it."""
     overflow: tuple[str, ...] = ()
-    """Regexes of its error for a prompt that is too long. The groups `prompt` and `context` are token counts."""
+    """Regexes of its error for a prompt that is too long, with the token counts `prompt` and `context`."""
     no_tools: tuple[str, ...] = ()
     """Regexes of its error if a model does not support tools."""
     no_model: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Rules for values whose names mark them as secret, in code, configuration, environments and command lines."""
+"""Rules for values whose names mark them as secret, in code, configuration files and command lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retinue.redaction.secret_rule import (
     SecretRule,
 )
 
-PASSWORD_NAME = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
+LOGIN_NAME = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
 """Names of passwords, which people choose: any value that is not a plain word may be one."""
 PASSWORD_KEYWORDS = (
     *("password", "passwd", "passphrase", "passcode", "pwd"),
@@ -53,13 +53,13 @@ NAME_SUFFIX = r"[\w-]{0,24}"
 CODE_RULES = (
     SecretRule(
         id="password",
-        regex=rf"(?i){PASSWORD_NAME}{NAME_SUFFIX}{TYPE_ANNOTATION}{ASSIGNMENT}{QUOTED_VALUE}",
+        regex=rf"(?i){LOGIN_NAME}{NAME_SUFFIX}{TYPE_ANNOTATION}{ASSIGNMENT}{QUOTED_VALUE}",
         keywords=PASSWORD_KEYWORDS,
         allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, SECRET_METADATA),
     ),
     SecretRule(
         id="password",
-        regex=rf"(?i){PASSWORD_NAME}{NAME_SUFFIX}{ASSIGNMENT}{BARE_VALUE}",
+        regex=rf"(?i){LOGIN_NAME}{NAME_SUFFIX}{ASSIGNMENT}{BARE_VALUE}",
         keywords=PASSWORD_KEYWORDS,
         allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, CODE, SECRET_METADATA),
     ),
@@ -84,7 +84,7 @@ SETTER_FUNCTIONS = r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setI
 FILE_RULES = (
     SecretRule(
         id="secret",
-        regex=rf"(?i)\b{SETTER_FUNCTIONS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{PASSWORD_NAME}|{CREDENTIAL_NAME}){NAME_SUFFIX}{QUOTE},\s{{0,8}}{QUOTED_VALUE}",
+        regex=rf"(?i)\b{SETTER_FUNCTIONS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{LOGIN_NAME}|{CREDENTIAL_NAME}){NAME_SUFFIX}{QUOTE},\s{{0,8}}{QUOTED_VALUE}",
         keywords=PASSWORD_KEYWORDS + CREDENTIAL_KEYWORDS,
         allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, SECRET_METADATA),
     ),
@@ -114,7 +114,7 @@ FILE_RULES = (
     SecretRule(
         id="secret",
         regex=rf"(?i)\b(?:name|key){ASSIGNMENT}{QUOTE}?[\w.-]{{0,40}}"
-        rf"(?:{PASSWORD_NAME}|{CREDENTIAL_NAME}|authorization|cookie)[\w.-]{{0,20}}"
+        rf"(?:{LOGIN_NAME}|{CREDENTIAL_NAME}|authorization|cookie)[\w.-]{{0,20}}"
         rf"{QUOTE}?[,\s]{{1,40}}{QUOTE}?value{ASSIGNMENT}(?:{QUOTED_VALUE}|{BARE_VALUE})",
         keywords=(*PASSWORD_KEYWORDS, *CREDENTIAL_KEYWORDS, "authorization", "cookie"),
         allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, CODE),

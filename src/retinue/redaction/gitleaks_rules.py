@@ -45,13 +45,14 @@ ANY_TERMINATOR = r"(?:[^\w-]|$)"
 """gitleaks expects source code, but in prose, HTML and logs a comma, bracket or tag also ends a token."""
 
 GENERIC_RULE = "generic-api-key"
-"""This rule matches by the name of a value, not by its form. It keeps its terminator so as not to match code."""
+"""A rule that matches by the name of a value, not by its form. It keeps its terminator to not match code."""
 
 EXTRA_ALLOWLISTS = {GENERIC_RULE: (CODE, NUMBERED_WORDS, SECRET_METADATA)}
 """Allowlists in addition to a rule's own, which does not know that `key: Ed25519PrivateKey` is code."""
 
 
 def load_gitleaks_rules() -> tuple[SecretRule, ...]:
+    """Return all rules of gitleaks that we use, adapted."""
     # Imported here because only the first text needs it.
     import tomllib
 
@@ -64,6 +65,7 @@ def load_gitleaks_rules() -> tuple[SecretRule, ...]:
 
 
 def make_rule(entry: dict[str, Any], for_all: Allowlist) -> SecretRule:
+    """Adapt one rule. `for_all` is the allowlist that applies to every rule."""
     name, regex = str(entry["id"]), str(entry["regex"])
     opening = next((opening for opening in IDENTIFIER_PREFIXES if regex.startswith(opening)), "")
     if opening:

@@ -26,7 +26,7 @@ MIN_HIDDEN_LENGTH = 6
 MARKER_START, MARKER_END = b"[redacted:", b"]"
 MAX_MARKER_BYTES = 80
 MAX_ROUNDS = 6
-"""Hiding a secret can reveal another, so the search repeats until it finds none, but not more often than this."""
+"""Maximum number of searches. Hiding a secret can reveal another, so the search repeats until it finds none."""
 
 KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
 KEY_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
@@ -38,7 +38,7 @@ class SecretRedactor:
     """Replaces each secret by `[redacted:<kind>]`. Redacting a redacted text changes nothing."""
 
     def __init__(self, hidden: Iterable[str] = (), *, finder: SecretFinder | None = None) -> None:
-        """`hidden` are known secret values, such as the token of a child process, to replace wherever they occur."""
+        """`hidden` are known secrets to replace wherever they occur, such as the token of a child process."""
         self._hidden = frozenset(value for value in hidden if len(value) >= MIN_HIDDEN_LENGTH)
         self._hidden_forms = sorted({form for value in self._hidden for form in encoded_forms(value)})
         self._given_finder = finder
@@ -91,6 +91,7 @@ class SecretRedactor:
         return self._given_finder or default_finder()
 
     def _find_secrets(self, data: bytes) -> Iterator[SecretSpan]:
+        """Yield hidden values and the secrets that rules find."""
         for form in self._hidden_forms:
             at = data.find(form)
             while at >= 0:

@@ -48,6 +48,8 @@ KeywordFinder = Callable[[bytes], Iterable[int]]
 
 
 class RegexEngine(Protocol):
+    """What redaction needs of a regex library."""
+
     def compile(self, regex: str) -> RegexPattern: ...
 
     def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder: ...
@@ -98,6 +100,7 @@ class ReEngine:
 
 @cache
 def best_engine() -> RegexEngine:
+    """Return RE2 if it is installed, otherwise Python's `re`."""
     try:
         return Re2Engine()
     except ImportError:

@@ -58,6 +58,7 @@ class SecretFinder:
             yield from self._apply(self._rules[index], text)
 
     def _apply(self, rule: SecretRule, text: bytes) -> Iterator[SecretSpan]:
+        """Yield the secrets that one rule finds."""
         pattern = self.compile(rule.regex)
         at = 0
         while at < len(text) and (match := pattern.search(text, at)):
@@ -104,6 +105,7 @@ def default_finder() -> SecretFinder:
 
 
 def locate_secret(rule: SecretRule, pattern: RegexPattern, match: RegexMatch) -> tuple[int, int]:
+    """Return the position of the secret within a match."""
     if rule.group is not None:
         return match.span(rule.group)
     groups = (match.span(group) for group in range(1, pattern.groups + 1))
@@ -146,6 +148,7 @@ class SecretCandidate:
         return self.text[start:end]
 
     def _extend_left(self, letters: frozenset[int]) -> int:
+        """Return where the run of these characters before the match starts."""
         start = self.match_span[0]
         furthest = max(0, start - MAX_NAME_BYTES)
         while start > furthest and self.text[start - 1] in letters:
@@ -153,6 +156,7 @@ class SecretCandidate:
         return start
 
     def _line(self) -> bytes:
+        """Return the line that contains the secret, cut on both sides if it is long."""
         first, last = (
             max(0, self.start - MAX_LINE_DISTANCE),
             min(len(self.text), self.end + MAX_LINE_DISTANCE),

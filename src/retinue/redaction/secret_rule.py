@@ -33,7 +33,7 @@ class Allowlist:
     stopwords: tuple[bytes, ...] = ()
     """Lower-case words. A match that contains one is not a secret."""
     target: AllowlistTarget = "secret"
-    """What `regex` is searched in: the secret, the match, the match with the whole name before it, or the line."""
+    """Where to search `regex`: the secret, the match, the match with the name before it, or the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SecretRule:
     """The kind of secret, as in `[redacted:<kind>]`."""
     regex: str
     keywords: tuple[str, ...]
-    """Lower-case words. A text without any of them is not searched. A rule without keywords is always tried."""
+    """Lower-case words. A text without any of them is not searched. Without keywords, every text is."""
     entropy: float = 0.0
     """A secret must have more bits of entropy per byte than this."""
     group: int | None = None
@@ -104,13 +104,11 @@ PATH_OR_URL = Allowlist(
 )
 """A path, or a URL without credentials."""
 
-SECRET_STEMS = (
-    "pass|pwd|user|secret|token|key|str|val|arg|field|name|data|input|conf|param|env|test|hash|cred"
-)
+NAME_STEMS = "pass|pwd|user|secret|token|key|str|val|arg|field|name|data|input|conf|param|env|test|hash|cred"
 CODE = Allowlist(
     regex=any_of(
         r"^[A-Za-z_$]+\d{0,2}(?:(?:\.|->|::|\?\.)[A-Za-z_$]+\d{0,2})+$|^(?:this|self)\.",  # user.password1
-        rf"^[a-z_]*(?:{SECRET_STEMS})[a-z_]*\d{{0,5}}[a-z_]*$|^[A-Z_]*(?:{SECRET_STEMS.upper()})[A-Z_]*\d{{0,5}}[A-Z_]*$",
+        rf"^[a-z_]*(?:{NAME_STEMS})[a-z_]*\d{{0,5}}[a-z_]*$|^[A-Z_]*(?:{NAME_STEMS.upper()})[A-Z_]*\d{{0,5}}[A-Z_]*$",
         rf"^{CAMEL_CASE}$",
         r"^[\w.]*(?:Key|Password|Token|Secret|Credential)(?:s|Types?)?$",  # x509.Ed448PrivateKey
         r"^\^|\)$|^--?[a-z][a-z-]*$",  # a pattern, a call, an option

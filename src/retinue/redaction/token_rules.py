@@ -1,4 +1,4 @@
-"""Rules for secrets with a recognisable form: private keys, JWTs, password hashes, tokens with known prefixes.
+"""Rules for secrets with a recognisable form: private keys, JWTs, password hashes, provider tokens.
 
 Private keys are also found if they were cut. The tokens are those that gitleaks does not know or matches too
 narrowly; they are found anywhere, in prose as in code.
@@ -25,7 +25,8 @@ CRYPT_METHODS = (
 KEY_RULES = (
     SecretRule(
         id="private-key",
-        regex=rf"{KEY_BEGIN}([ \t]*{LINE_BREAK}{KEY_BODY}+|{KEY_BODY}*?{KEY_CHARACTERS}{{16,}}{KEY_BODY}*)-----END",
+        regex=rf"{KEY_BEGIN}([ \t]*{LINE_BREAK}{KEY_BODY}+"
+        rf"|{KEY_BODY}*?{KEY_CHARACTERS}{{16,}}{KEY_BODY}*)-----END",
         keywords=PRIVATE_KEY_KEYWORDS,
     ),
     # A key without its end: all lines with a long run of key characters after any prefix (blanks, a comment
@@ -93,6 +94,7 @@ NOT_A_TOKEN = Allowlist(
 
 
 def token_rule(kind: str, regex: str, *keywords: str) -> SecretRule:
+    """Make a rule for tokens that start with a known prefix."""
     return SecretRule(
         id=kind,
         regex=rf"\b({regex})",

@@ -109,7 +109,7 @@ class AgentService:
             definitions = [self.catalog.read(file) for file in files]
             others = ()
         else:
-            definitions = [each for each in self.catalog.everything() if each.scope != "built in"]
+            definitions = [each for each in self.catalog.all_definitions() if each.scope != "built in"]
             others = self.catalog.profile_problems
         found = [row for definition in definitions for row in agent_views.problems(definition)]
         found += [agent_views.problem(str(file), problem) for file, problem in others]
@@ -123,7 +123,7 @@ class AgentService:
 
     def checked(self, files: Sequence[Path] = ()) -> int:
         """How many files that looks at."""
-        return len(files) or sum(each.scope != "built in" for each in self.catalog.everything())
+        return len(files) or sum(each.scope != "built in" for each in self.catalog.all_definitions())
 
     def prompt(self) -> str:
         """The section about its subagents for a main agent's system prompt."""
