@@ -95,7 +95,7 @@ class AgentServers:
 
 
 def read_servers(node: Node) -> AgentServers:
-    """Read MCP servers: a table by name, or a list of names, of tables with a `name`, and of tables by name."""
+    """Read MCP servers: a table by name, or a list of names, tables with a `name` and tables by name."""
     defined: dict[str, McpServer] = {}
 
     def read(item: tuple[str | None, Node]) -> McpServer | str:

@@ -26,7 +26,7 @@ MIN_HIDDEN_LENGTH = 6
 MARKER_START, MARKER_END = b"[redacted:", b"]"
 MAX_MARKER_BYTES = 80
 MAX_ROUNDS = 6
-"""Maximum number of searches. Hiding a secret can reveal another, so the search repeats until it finds none."""
+"""Maximum number of searches. Hiding a secret can reveal another, so the search is repeated."""
 
 KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
 KEY_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")

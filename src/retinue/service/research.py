@@ -146,7 +146,7 @@ def _model(service: Service) -> Callable[[], Model] | None:
     models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:
         return None
-    return models.named
+    return models.client_for
 
 
 async def _request(
