@@ -58,11 +58,11 @@ def test_config_says_where_the_users_own_file_is() -> None:
         ("[models.endpoints.a]\n", "models.endpoints.a.url: is missing"),
         (
             "[models.endpoints.a]\nurl = 'ftp://x'\n",
-            "models.endpoints.a.url: the URL of a model's server is not",
+            "models.endpoints.a.url: the URL of a model server is not",
         ),
         (
             "[models]\nendpoint = 'http://me:pass@x'\n",
-            "models.endpoint: the URL of a model's server has a name",
+            "models.endpoint: the URL of a model server contains a user name",
         ),
         ("[models.tiers.fast]\nendpoint = 'big'\n", "models.tiers.fast.endpoint = 'big': neither a URL nor"),
     ],
