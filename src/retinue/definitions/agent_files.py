@@ -174,8 +174,8 @@ class _AgentBuilder:
 
     def build(self, name: str) -> tuple[Agent, Mapping[str, str]]:
         """Return the agent and the origins of its fields. Problems are added to the given list."""
-        executor = self._executor()
-        granted, denied = self._tools(executor)
+        executor = self._choose_executor()
+        granted, denied = self._resolve_tools(executor)
         servers: AgentServers = self._get("mcp_servers", AgentServers())
         self._check_tools(executor, servers)
         schema = self._get("output_schema", None)
@@ -186,18 +186,18 @@ class _AgentBuilder:
             prompt=self._document.body,
             prompt_mode=self._get("system_prompt", "replace", "prompt_mode"),
             command=self._get("command", ()),
-            model=self._model(executor),
+            model=self._choose_model(executor),
             tools=granted,
             denied_tools=denied,
-            permissions=self._permissions(),
+            permissions=self._merge_permissions(),
             mcp_servers=servers.defined,
             env=self._get("env", {}),
             folders=self._get("folders", ()),
-            settings=self._settings(),
+            settings=self._checked_settings(),
             session=self._get("session", False),
             allowed_callers=self._get("allowed_callers", None),
             timeout_s=self._get("timeout_ms", DEFAULT_TIMEOUT_S * 1000, "timeout_s") / 1000,
-            budget=self._budget(),
+            budget=self._combine_budget(),
             spawns=self._get("spawns", 0),
             output_format=self._get("output_format", "text" if schema is None else "json"),
             output_schema=schema,
@@ -206,10 +206,10 @@ class _AgentBuilder:
             network=self._get("network", None),
             isolation=self._get("isolation", "none"),
             acceptance=self._get("acceptance", ()),
-            needs=self._needs(servers),
+            needs=self._unmet_needs(servers),
             source=self._origin.source,
         )
-        self._origins["name"] = self._line("name") if "name" in self._values else "the file's name"
+        self._origins["name"] = self._source_line("name") if "name" in self._values else "the file's name"
         if agent.prompt:
             self._origins["prompt"] = f"{self._origin.source}:{self._document.body_line}"
         return agent, self._origins
@@ -218,22 +218,22 @@ class _AgentBuilder:
         """Return the value of a key and record its line as the origin of `field` (by default, the key)."""
         if key not in self._values:
             return default
-        self._origins[field or key] = self._line(key)
+        self._origins[field or key] = self._source_line(key)
         return self._values[key].value
 
     def _add_problem(self, line: int, message: str, hint: str | None = None) -> None:
         """Record an error and continue, so that all errors are reported at once."""
         self._problems.append(DefinitionProblem(line, message, hint))
 
-    def _line(self, key: str) -> str:
+    def _source_line(self, key: str) -> str:
         """Return the source and line of a key."""
         return f"{self._origin.source}:{self._values[key].line}"
 
-    def _executor(self) -> str:
+    def _choose_executor(self) -> str:
         """Choose the executor: from the file, the user's preference, or the folder."""
         executor = self._get("executor", None)
         if executor is None and "command" in self._values:
-            executor, self._origins["executor"] = "command", self._line("command")
+            executor, self._origins["executor"] = "command", self._source_line("command")
         elif executor is None and self._origin.executor:
             executor, self._origins["executor"] = self._origin.executor, "agents.executor"
         elif executor is None:
@@ -248,13 +248,14 @@ class _AgentBuilder:
             self._add_problem(line, f"the executor {executor} takes no `command`", "remove one of them")
         return executor
 
-    def _model(self, executor: str) -> str | None:
+    def _choose_model(self, executor: str) -> str | None:
+        """Return the model. For the executor `local`, Claude's model names become tiers."""
         model = self._get("model", None)
         if model == "inherit":
             return None
         return CLAUDE_MODEL_TIERS.get(model, model) if executor == "local" else model
 
-    def _tools(self, executor: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    def _resolve_tools(self, executor: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
         """Return the granted tools after applying profile and denials, and the denials that remain.
 
         None means all tools; only then do denials remain.
@@ -263,7 +264,7 @@ class _AgentBuilder:
         denied = (*rules.denied, *self._get("disallowed_tools", (), "denied_tools"))
         if "permission" in self._values:
             denied += self._values["permission"].value.denied_tools
-        granted, profile = rules.granted, self._profile()
+        granted, profile = rules.granted, self._find_profile()
         if profile is not None and granted is not None:
             kept = tool_rules.restrict_to(granted, profile.tools)
             for tool in granted:
@@ -280,10 +281,8 @@ class _AgentBuilder:
                     granted, self._get("mcp_servers", AgentServers()).names
                 )
         elif granted is None and executor == "local":
-            granted, self._origins["tools"] = (
-                known_profiles.DEFAULT_LOCAL_TOOLS,
-                "default of the executor local",
-            )
+            granted = known_profiles.DEFAULT_LOCAL_TOOLS
+            self._origins["tools"] = "default of the executor local"
         if granted is None or "*" in granted:
             return None, denied
         left = tool_rules.remove_denied(granted, denied)
@@ -300,7 +299,7 @@ class _AgentBuilder:
                     node, executor, servers.names, grants=grants, native=native
                 )
 
-    def _profile(self) -> Profile | None:
+    def _find_profile(self) -> Profile | None:
         if "profile" not in self._values:
             return None
         given = self._values["profile"]
@@ -309,7 +308,8 @@ class _AgentBuilder:
             self._add_problem(given.line, f"there is no profile {given.value!r}", near)
         return self._profiles.get(given.value)
 
-    def _permissions(self) -> Permissions:
+    def _merge_permissions(self) -> Permissions:
+        """Combine `permissions`, opencode's `permission`, rules in `disallowed_tools`, and the mode."""
         rules = self._get("permissions", {})
         opencode: tool_rules.OpencodePermission = self._get(
             "permission", tool_rules.OpencodePermission(), "permissions"
@@ -328,16 +328,16 @@ class _AgentBuilder:
             mode=self._get("permission_mode", None, "permissions"),
         )
 
-    def _settings(self) -> tuple[str, ...]:
+    def _checked_settings(self) -> tuple[str, ...]:
         given = self._get("settings", ())
         if wrong := set(given) - {"user", "project"}:
             line = self._values["settings"].line
             self._add_problem(
-                line, f"settings: no such settings: {', '.join(sorted(wrong))}", "user or project"
+                line, f"settings: no such settings: {', '.join(sorted(wrong))}", "use user or project"
             )
         return given
 
-    def _budget(self) -> Budget:
+    def _combine_budget(self) -> Budget:
         """Combine `budget` with `max_turns` and `max_cost_usd`; the lower limit counts."""
         given = dict(self._get("budget", {}))
         if "cost_usd" in given:
@@ -348,10 +348,10 @@ class _AgentBuilder:
                 given[kind] = min(amount, given.get(kind, amount))
         return Budget(**given)
 
-    def _needs(self, servers: AgentServers) -> tuple[str, ...]:
+    def _unmet_needs(self, servers: AgentServers) -> tuple[str, ...]:
         """Return what the agent needs that no executor can provide, in words."""
         needs = [f"the MCP server {name!r} that another program defines" for name in servers.referred]
         if "hooks" in self._values:
-            self._origins["needs"] = self._line("hooks")
+            self._origins["needs"] = self._source_line("hooks")
             needs.append("hooks")
         return tuple(needs)

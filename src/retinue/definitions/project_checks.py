@@ -6,7 +6,6 @@ configures.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from retinue.core import as_object, json_or_none
 from retinue.definitions.definition_files import read_definition_file
 from retinue.definitions.problems import MalformedDefinition
 from retinue.definitions.workflow_files import CHECKS
@@ -64,18 +64,8 @@ def _makefile_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
 
 
 def _package_json_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
-    try:
-        package: Any = json.loads(_read_text(project, "package.json") or "{}")
-        scripts: Any = package.get("scripts", {}) if isinstance(package, dict) else {}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    except ValueError:
-        return
-    if not isinstance(scripts, dict):
-        return
-    real = {
-        str(name)
-        for name, script in cast("dict[Any, Any]", scripts).items()
-        if "no test specified" not in str(script)
-    }
+    scripts = as_object(as_object(json_or_none(_read_text(project, "package.json"))).get("scripts"))
+    real = {name for name, script in scripts.items() if "no test specified" not in str(script)}
     runner = next(
         (runner for lock, runner in RUNNER_BY_LOCK_FILE.items() if (project / lock).exists()), "npm"
     )
@@ -87,9 +77,7 @@ def _pyproject_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
         declared = tomllib.loads(_read_text(project, "pyproject.toml"))
     except tomllib.TOMLDecodeError:
         return
-    configured: Any = declared.get("tool", {})
-    tools_of = cast("dict[str, Any]", configured if isinstance(configured, dict) else {})
-    known = {*_required_packages(declared), *tools_of}
+    known = {*_required_packages(declared), *as_object(declared.get("tool"))}
     for name, tools in PYTHON_TOOLS.items():
         for program, *arguments in tools:
             if program in known:
