@@ -228,9 +228,9 @@ def test_unknown_tool_is_a_warning_unless_all_tools_are_known(
 ) -> None:
     """Only a warning, because another program may have tools that we have never heard of."""
     assert errors(f"description: d\n{header}", form) == []
-    told = warnings(f"description: d\n{header}", form)
-    assert len(told) == len(says), told
-    assert all(part in line for part, line in zip(says, told, strict=True)), told
+    found = warnings(f"description: d\n{header}", form)
+    assert len(found) == len(says), found
+    assert all(part in line for part, line in zip(says, found, strict=True)), found
 
 
 def test_unknown_key_is_an_error_in_native_files_and_a_warning_in_others() -> None:

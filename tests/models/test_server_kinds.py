@@ -165,7 +165,7 @@ async def test_client_waits_for_a_model_to_load(kind: str) -> None:
             here.endpoint.load.set()
 
         group.start_soon(load)
-        assert (await here.client.facts()).context == 4_096, "cautious while nothing is told"
+        assert (await here.client.facts()).context == 4_096, "the default until the server reports more"
         assert (await here.client.reply(ask())).text == "here I am"
         assert (await here.client.facts()).context == 8_192
 

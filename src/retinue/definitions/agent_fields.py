@@ -218,7 +218,7 @@ FIELDS = (
     AgentField(
         "settings",
         "a list of user, project",
-        "Which of its own settings a CLI loads. None by default.",
+        "Which settings files a CLI loads. None by default.",
         read_words,
     ),
     AgentField(
@@ -260,7 +260,7 @@ FIELDS = (
     AgentField(
         "isolation",
         "none or worktree",
-        "Whether it works in a git worktree of its own.",
+        "Whether it works in its own git worktree.",
         choice("none", "worktree"),
     ),
     AgentField(
