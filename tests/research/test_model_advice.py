@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from retinue.core import ModelFailed
-from retinue.models.scripted import FACTS, Line, Scripted, says
 from retinue.research.model_advice import MAX_SENTENCE_CHARS, MAX_SHOWN, Advice, ask_for_advice
+from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says
 
 pytestmark = pytest.mark.anyio
 
@@ -27,8 +27,8 @@ def said(order: object, *sentences: tuple[str, object]) -> str:
     return json.dumps({"order": order, "explanation": explanation})
 
 
-async def advice(line: Line, candidates: Sequence[str] = CANDIDATES) -> Advice:
-    return await ask_for_advice(Scripted([line]), QUESTION, candidates)
+async def advice(line: ScriptLine, candidates: Sequence[str] = CANDIDATES) -> Advice:
+    return await ask_for_advice(ScriptedModel([line]), QUESTION, candidates)
 
 
 async def test_candidates_that_the_model_picks_come_first_and_the_others_keep_their_order() -> None:
@@ -86,7 +86,7 @@ async def test_plain_words_are_not_mistaken_for_names() -> None:
         says('{"order": {"2": 1}, "explanation": "yes"}'),
     ],
 )
-async def test_unusable_reply_fails(reply: Line) -> None:
+async def test_unusable_reply_fails(reply: ScriptLine) -> None:
     with pytest.raises(ModelFailed):
         await advice(reply)
 
@@ -109,8 +109,8 @@ async def test_long_sentences_are_cut() -> None:
 
 async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> None:
     candidates = [f"src/module_{number}.py:{number} " + "some words of the line " * 8 for number in range(60)]
-    small = Scripted([said([1])], replace(FACTS, context=2_048))
-    large = Scripted([said([1])], replace(FACTS, context=131_072))
+    small = ScriptedModel([said([1])], replace(FACTS, context=2_048))
+    large = ScriptedModel([said([1])], replace(FACTS, context=131_072))
     await ask_for_advice(small, QUESTION, candidates)
     await ask_for_advice(large, QUESTION, candidates)
     few, many = (len(model.prompts[0].turns[1].text.splitlines()) - 3 for model in (small, large))
@@ -119,11 +119,11 @@ async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> Non
 
 async def test_context_too_small_for_the_question_fails() -> None:
     with pytest.raises(ModelFailed, match="loaded with 256 tokens"):
-        await ask_for_advice(Scripted([said([1])], replace(FACTS, context=256)), QUESTION, CANDIDATES)
+        await ask_for_advice(ScriptedModel([said([1])], replace(FACTS, context=256)), QUESTION, CANDIDATES)
 
 
 async def test_system_prompt_never_changes_so_that_the_server_can_cache_it() -> None:
-    model = Scripted([said([1]), said([1])])
+    model = ScriptedModel([said([1]), said([1])])
     await ask_for_advice(model, QUESTION, CANDIDATES)
     await ask_for_advice(model, "another question", CANDIDATES[:2])
     first, second = (prompt.turns[0] for prompt in model.prompts)

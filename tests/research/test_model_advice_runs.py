@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 from retinue.core import BudgetKind, ContextOverflow, RunStatus
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES
-from retinue.models.scripted import Line, Scripted, says
 from retinue.service import (
     ResearchRequest,
     Service,
@@ -24,6 +21,9 @@ from retinue.service import (
     research_codebase,
 )
 from retinue.wiring import build_service, read_settings, recording
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
+from tests.models.scripted_model import ScriptedModel, ScriptLine, says
 
 pytestmark = pytest.mark.anyio
 
@@ -39,10 +39,10 @@ def advice(order: list[int], *sentences: str) -> str:
 
 @asynccontextmanager
 async def with_model(
-    project: Path, script: Iterable[Line], **flags: Any
-) -> AsyncGenerator[tuple[Service, Scripted]]:
-    scripted = Scripted(script)
-    async with serving(FakeEndpoint(scripted, PROFILES["llamacpp"])) as url:
+    project: Path, script: Iterable[ScriptLine], **flags: Any
+) -> AsyncGenerator[tuple[Service, ScriptedModel]]:
+    scripted = ScriptedModel(script)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["llamacpp"])) as url:
         loaded = read_settings({"roots": (str(project),), "models.endpoint": url, **flags})
         async with recording(loaded, build_service(loaded)) as service:
             yield service, scripted
@@ -87,7 +87,7 @@ async def test_place_with_high_confidence_stays_first(project: Path) -> None:
     ],
 )
 async def test_unusable_advice_leaves_the_answer_unchanged_and_is_reported_P8(
-    project: Path, line: Line, why: str
+    project: Path, line: ScriptLine, why: str
 ) -> None:
     before = await without_model(project, VAGUE)
     async with with_model(project, [line]) as (service, _):
@@ -111,7 +111,7 @@ async def test_report_is_complete_and_says_so_if_the_model_server_is_missing_P10
 
 
 async def test_slow_model_gets_only_its_share_of_the_time_P2(project: Path) -> None:
-    async def never(_: object) -> Line:
+    async def never(_: object) -> ScriptLine:
         await asyncio.Event().wait()
         raise AssertionError
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retinue.codebase import CodebaseView
-from retinue.config.settings import PolicySettings
+from retinue.config import PolicySettings
 from retinue.core import (
     ConfigInvalid,
     InvalidInput,

@@ -10,11 +10,11 @@ import anyio
 import pytest
 from mcp import Client
 
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, FakeServerState
-from retinue.models.scripted import Line, Scripted, calls
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
 from tests.models.served import KINDS
 from tests.server.conftest import call
 from tests.service.agent_support import write_agent
@@ -26,11 +26,11 @@ READER = "description: reads for you\ntools: [Read]"
 
 @asynccontextmanager
 async def host_with_model(
-    project: Path, script: Iterable[Line], kind: str = "lmstudio", state: FakeServerState | None = None
-) -> AsyncGenerator[tuple[Client, Scripted]]:
+    project: Path, script: Iterable[ScriptLine], kind: str = "lmstudio", state: FakeServerState | None = None
+) -> AsyncGenerator[tuple[Client, ScriptedModel]]:
     write_agent(Path.home(), ".config/retinue/agents/reader.md", READER)
-    scripted = Scripted(script)
-    async with serving(FakeEndpoint(scripted, PROFILES[kind], state)) as url:
+    scripted = ScriptedModel(script)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS[kind], state)) as url:
         loaded = read_settings({"roots": (str(project),), "models.endpoint": url})
         service = build_service(loaded)
         async with Client(build_server(service, loaded.settings.tools.groups, lifetime(loaded))) as client:
@@ -79,7 +79,7 @@ async def test_no_more_runs_at_once_than_the_server_has_slots(project: Path) -> 
     """P2: an Ollama serves one at a time; the second run queues instead of piling up there."""
     inside, most = 0, 0
 
-    async def slowly(_: object) -> Line:
+    async def slowly(_: object) -> ScriptLine:
         nonlocal inside, most
         inside += 1
         most = max(most, inside)

@@ -77,9 +77,11 @@ if TYPE_CHECKING:
         as_int as as_int,
         as_object as as_object,
         as_object_list as as_object_list,
+        as_positive_int as as_positive_int,
         as_text as as_text,
         embedded_values as embedded_values,
         first_value as first_value,
+        json_or_none as json_or_none,
         objects_in as objects_in,
         parse_lenient as parse_lenient,
         parse_lenient_object as parse_lenient_object,
@@ -204,9 +206,9 @@ else:
             "ids": "MessageId OwnerId RunId",
             "json_value": "Json",
             "lenient_json": (
-                "MAX_JSON_CHARS JsonObject NotJson any_value as_int as_object as_object_list as_text "
-                "embedded_values first_value objects_in parse_lenient parse_lenient_object "
-                "stated_values unfenced"
+                "MAX_JSON_CHARS JsonObject NotJson any_value as_int as_object as_object_list "
+                "as_positive_int as_text embedded_values first_value json_or_none objects_in "
+                "parse_lenient parse_lenient_object stated_values unfenced"
             ),
             "message": "NO_ANSWER TAKEN_BACK Message MessageStatus PermissionWanted",
             "model": (

@@ -201,3 +201,16 @@ def as_text(value: object) -> str:
 def as_int(value: object) -> int:
     """Return the value as an integer if it is a number, otherwise 0."""
     return int(value) if isinstance(value, int | float) else 0
+
+
+def as_positive_int(value: object) -> int | None:
+    """Return `value` if it is an integer above zero, otherwise None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def json_or_none(text: bytes | str) -> object:
+    """Parse strict JSON. Returns None if `text` is not JSON."""
+    try:
+        return json.loads(text if isinstance(text, str) else text.decode())
+    except (ValueError, RecursionError):
+        return None

@@ -26,8 +26,8 @@ from retinue.core import (
     clip,
 )
 from retinue.definitions import (
+    AgentCatalog,
     AgentDefinition,
-    Catalog,
     did_you_mean,
     permissions_beyond_reading,
     unsupported_fields,
@@ -154,7 +154,7 @@ EVERYONE_TOKENS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentService:
-    catalog: Catalog
+    catalog: AgentCatalog
     executors: Mapping[str, Callable[[Agent], Executor]]
     """Those that there are, by name: each makes what performs one agent's tasks."""
     trusted: TrustedProjects
@@ -207,7 +207,7 @@ class AgentService:
             definitions = [self.catalog.read(file) for file in files]
             others = ()
         else:
-            definitions = [each for each in self.catalog.everything() if each.scope != "built in"]
+            definitions = [each for each in self.catalog.all_definitions() if each.scope != "built in"]
             others = self.catalog.profile_problems
         found = [row for definition in definitions for row in agent_views.problems(definition)]
         found += [agent_views.problem(str(file), problem) for file, problem in others]
@@ -221,7 +221,7 @@ class AgentService:
 
     def checked(self, files: Sequence[Path] = ()) -> int:
         """How many files that looks at."""
-        return len(files) or sum(each.scope != "built in" for each in self.catalog.everything())
+        return len(files) or sum(each.scope != "built in" for each in self.catalog.all_definitions())
 
     def prompt(self) -> str:
         """The section about its subagents for a main agent's system prompt."""

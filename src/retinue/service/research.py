@@ -213,7 +213,7 @@ def _research_model(service: Service) -> Callable[[], Model] | None:
     models = None if service.agent_service is None else service.agent_service.models
     if models is None or not models.plan.configured or not service.settings.models.research:
         return None
-    return models.named
+    return models.client_for
 
 
 def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:

@@ -172,7 +172,7 @@ def _local_executor(
     from retinue.executors import LocalExecutor
     from retinue.service import reading_policy
 
-    model = models.named(agent.model or "default")
+    model = models.client_for(agent.model or "default")
     return LocalExecutor(
         agent=agent,
         model=model,

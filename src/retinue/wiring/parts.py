@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
 from retinue.core import HOST, Agent, ConfigInvalid, Root, Run, Unauthorized
-from retinue.definitions import AgentDefinition, AgentSources, Catalog, home_relative, working_folders
+from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
 from retinue.service import AgentService, AgentState, Service, plan_models
 from retinue.store import (
@@ -82,7 +82,7 @@ def _agents(
         reserved=frozenset({HOST, settings.agents.caller}),
     )
     return AgentService(
-        catalog=Catalog(sources),
+        catalog=AgentCatalog(sources),
         executors=executors(settings, readable, clean, models),
         models=models,
         trusted=trusted,
