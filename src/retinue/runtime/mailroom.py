@@ -25,7 +25,7 @@ _SETTLED = (MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ParentReply:
     """A question that is settled, and whether it was settled because nobody answered in time."""
 
     message: Message
@@ -69,7 +69,7 @@ class Mailroom:
         wait_s: float | None,
         wanted: PermissionWanted | None = None,
         silence: str = NO_ANSWER,
-    ) -> Reply:
+    ) -> ParentReply:
         """Ask, and do not wait for a late answer: after the time, `silence` is the answer (P7)."""
         message = await self.ask(run_id, question, wait_s, wanted)
         timed_out = message.status is MessageStatus.PENDING and await self._store.persist(
@@ -77,7 +77,7 @@ class Mailroom:
         )
         # An answer that came in time counts, however long the run then waits for its slot.
         settled = message if message.status in _SETTLED else await self.answer(message.id, None)
-        return Reply(settled, timed_out)
+        return ParentReply(settled, timed_out)
 
     async def answer(self, message_id: MessageId, wait_s: float | None) -> Message:
         """Wait for the answer to a question that was asked before. Still pending when the time is over."""
