@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
 
-.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop docs conformance clean
+.PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
 
 setup: $(READY)
 
@@ -81,6 +81,10 @@ bench-workflows: $(READY)
 
 bench-loop: $(READY)
 	$(BIN)/python -m benchmarks.loop
+
+# The path of three requests through the code; all, or those of WALKS: research, claude, workflow.
+bench-walks: $(READY)
+	$(BIN)/python -m benchmarks.walks $(WALKS)
 
 # SETS holds *.jsonl of questions with their files, REPOS the repositories they ask about.
 bench-retrieval: $(READY)
