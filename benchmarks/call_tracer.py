@@ -39,6 +39,17 @@ STARTERS: Mapping[CodeType, str] = {
 WRITES = re.compile(r"(INSERT (?:OR \w+ )?INTO|UPDATE|DELETE FROM|REPLACE INTO|DROP \w+|CREATE \w+) (\w+)")
 
 
+class Handover(NamedTuple):
+    """Two methods of the package: what the first one gets as its argument is work that the second one does.
+
+    The second runs in another thread, which takes work from a queue. Its stack then goes on with the stack of
+    the first one. Both are written as `module:qualified_name`.
+    """
+
+    puts: str
+    takes: str
+
+
 class Entered(NamedTuple):
     """One activation of a function of the package."""
 
@@ -109,8 +120,11 @@ class Stage:
 class CallTracer:
     """`with CallTracer(package) as tracer`, then `with tracer.stage("name", landmarks) as stage`."""
 
-    def __init__(self, package: Path) -> None:
+    def __init__(self, package: Path, handovers: Sequence[Handover] = ()) -> None:
         self._package = f"{package.resolve()}/"
+        self._puts = {one.puts for one in handovers}
+        self._takes = {one.takes for one in handovers}
+        self._handed_over: dict[int, tuple[object, Stack]] = {}
         self._labels: dict[CodeType, str | None] = {}
         self._origins: weakref.WeakKeyDictionary[asyncio.Task[Any], Stack] = weakref.WeakKeyDictionary()
         self._started: dict[CodeType, tuple[str, Stack]] = {}
@@ -170,6 +184,9 @@ class CallTracer:
         code = frame.f_code
         if code in STARTERS:
             self._remember_start(frame)
+        elif self._label(code) is not None and _name_of(frame) in self._puts:
+            work = _arguments(frame)[-1]
+            self._handed_over[id(work)] = work, self._stack(frame)
         if self._stage is None:
             return
         if self._label(code) is not None:
@@ -212,12 +229,18 @@ class CallTracer:
             codes.append(code)
             if (module := self._label(code)) is not None and not _is_comprehension(code):
                 own.append(Entered(frame, module, code.co_qualname, ""))
+                if _name_of(frame) in self._takes and (handed := self._handed(frame)):
+                    return (*handed, own.pop()._replace(start="thread"), *reversed(own))
             frame = frame.f_back
         own.reverse()
         start, before = self._origin(codes)
         if own and before:
             own[0] = own[0]._replace(start=start)
         return (*before, *own)
+
+    def _handed(self, frame: FrameType) -> Stack:
+        work, stack = self._handed_over.get(id(_arguments(frame)[-1]), (None, ()))
+        return stack if work is _arguments(frame)[-1] else ()
 
     def _origin(self, codes: Sequence[CodeType]) -> tuple[str, Stack]:
         with suppress(RuntimeError):
@@ -294,8 +317,11 @@ class CallTracer:
 def _is_call_of(landmark: Landmark, frame: FrameType) -> bool:
     if landmark.called is None:
         return False
-    name = f"{frame.f_globals.get('__name__')}:{frame.f_code.co_qualname}"
-    return re.fullmatch(landmark.called, name) is not None
+    return re.fullmatch(landmark.called, _name_of(frame)) is not None
+
+
+def _name_of(frame: FrameType) -> str:
+    return f"{frame.f_globals.get('__name__')}:{frame.f_code.co_qualname}"
 
 
 def _is_given(landmark: Landmark, frame: FrameType) -> bool:

@@ -48,10 +48,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import retinue
-from benchmarks.call_tracer import CallTracer, Entered, Landmark, Stack, Stage, Transaction
+from benchmarks.call_tracer import CallTracer, Entered, Handover, Landmark, Stack, Stage, Transaction
 
 PACKAGE = Path(retinue.__file__).parent
 STORE = "retinue.db"
+WRITER_THREAD = Handover(
+    "retinue.store.database:Database._enqueue", "retinue.store.database:Database._perform"
+)
+"""All writes of the store happen in one thread: their stacks go on with whoever asked for the write."""
 QUESTION = "how is a failed payment retried by the gateway?"
 
 RECORDED = Landmark("run is recorded", sql=r"^INSERT INTO runs\b")
@@ -401,7 +405,7 @@ def trace(name: str, home: Path) -> Walk:
         walk.tracer.follow_tasks()
         await WALKS[name](walk)
 
-    with CallTracer(PACKAGE) as tracer:
+    with CallTracer(PACKAGE, (WRITER_THREAD,)) as tracer:
         walk = Walk(tracer, home)
         asyncio.run(follow(walk))
     return walk
