@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from retinue.core.budget import UNLIMITED, Budget
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 
 HOST = "main"
 """The caller's name of a host that was given no other."""

@@ -1,13 +1,19 @@
 """What a request may spend, and what was spent. Values only: the counting is the meter's business.
 
-Amounts are whole numbers, so that sums are exact: money in millionths of a dollar, time in milliseconds.
-"""
+Amounts are whole numbers, so that sums are exact: money in millionths of a dollar, time in milliseconds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from retinue.core.errors import InvalidInput
 
@@ -80,3 +86,56 @@ class Usage:
 
 UNLIMITED = Budget()
 NOTHING_SPENT = Usage({})
+
+
+# MERGED spending: The port through which work spends a run's budget. Counts nothing itself; the runtime's meter does.
+
+
+class Reserved(Protocol):
+    """An amount set aside. What is not settled when the block ends goes back."""
+
+    def settle(self, actual: int) -> None:
+        """Say what was really spent. More than was set aside may raise `BudgetExceeded`."""
+        ...
+
+
+class Spending(Protocol):
+    """A run's budget. Whoever spends reserves first (P2).
+
+    Every method raises `BudgetExceeded`, and sets nothing aside, if there is not enough.
+    """
+
+    def reserving(self, kind: BudgetKind, amount: int) -> AbstractAsyncContextManager[Reserved]:
+        """Set an amount aside for the length of a block, on an event loop."""
+        ...
+
+    def reserve(self, kind: BudgetKind, amount: int) -> AbstractContextManager[Reserved]:
+        """Set an amount aside for the length of a block, in a worker thread: it may wait for the store."""
+        ...
+
+    def charge(self, kind: BudgetKind, amount: int) -> None:
+        """Reserve and spend at once, in a worker thread."""
+        ...
+
+
+class _NoReservation:
+    def settle(self, actual: int) -> None:
+        return
+
+
+class Unmetered:
+    """A budget without limits, for work that belongs to no run."""
+
+    @asynccontextmanager
+    async def reserving(self, kind: BudgetKind, amount: int) -> AsyncGenerator[Reserved]:
+        yield _NoReservation()
+
+    @contextmanager
+    def reserve(self, kind: BudgetKind, amount: int) -> Generator[Reserved]:
+        yield _NoReservation()
+
+    def charge(self, kind: BudgetKind, amount: int) -> None:
+        return
+
+
+UNMETERED = Unmetered()

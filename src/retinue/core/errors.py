@@ -8,14 +8,14 @@ RetinueError                 a stable `code`, a sentence, and what to do about i
 ├── PathMissing              path_missing        nothing readable is there
 ├── LimitExceeded            limit_exceeded      a bound was reached: kind, used, limit
 │   └── BudgetExceeded       budget_exceeded     a request tree has spent what it was given
-├── Saturated                saturated           the queue is full: nothing was recorded, try again later
+├── QueueFull                saturated           the queue is full: nothing was recorded, try again later
 ├── RunUnknown               run_unknown         no run (or message) has that id
 ├── Conflict                 conflict            the state has moved on and does not allow the change
 ├── Unauthorized             unauthorized        whoever asks has not shown that they may
 ├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
 ├── ProgramFailed            program_failed      a program that was to do the work ended badly: its exit code
 │   └── AcceptanceFailed     acceptance_failed   a command that was to prove the work did not succeed
-├── Halted                   workflow_stopped    a phase of a workflow said STOP, or is blocked: the reason
+├── WorkflowStopped                   workflow_stopped    a phase of a workflow said STOP, or is blocked: the reason
 ├── ModelFailed              model_failed        a model's server answered, but with nothing that can be used
 │   ├── ContextOverflow      context_overflow    the conversation is longer than the loaded model can hold
 │   ├── ToolsUnsupported     tools_unsupported   the server or the model takes no tools
@@ -35,7 +35,7 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 
 
 class RetinueError(Exception):
@@ -108,7 +108,7 @@ class BudgetExceeded(LimitExceeded):
     code = "budget_exceeded"
 
 
-class Saturated(RetinueError):
+class QueueFull(RetinueError):
     code = "saturated"
 
 
@@ -136,7 +136,7 @@ class AcceptanceFailed(ProgramFailed):
     code = "acceptance_failed"
 
 
-class Halted(RetinueError):
+class WorkflowStopped(RetinueError):
     code = "workflow_stopped"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
+from retinue.core.budget import UNMETERED, Spending
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
-from retinue.core.spending import UNMETERED, Spending
 
 StreamName = Literal["stdout", "stderr", "event"]
 """What was said, what was said beside it, and what happened meanwhile."""
@@ -37,8 +37,8 @@ class OutputLine:
 
 
 Emit = Callable[[OutputLine], Awaitable[None]]
-Hide = Callable[[Iterable[str]], None]
-Started = Callable[[ProcessIdentity], Awaitable[None]]
+HideSecrets = Callable[[Iterable[str]], None]
+OnProcessStart = Callable[[ProcessIdentity], Awaitable[None]]
 AskParent = Callable[[str, float | None], Awaitable[Message]]
 """Puts a question to the run's parent and waits for the answer, for so many seconds; then it is closed."""
 
@@ -67,7 +67,7 @@ class RunContext:
     """Wall time for the whole task; None for as long as it takes."""
     emit: Emit
     """Given every line of output as it comes; while it waits, the task waits."""
-    started: Started
+    started: OnProcessStart
     """Given the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables through which the task can reach us again."""
@@ -77,7 +77,7 @@ class RunContext:
     """None where there is nobody to ask."""
     resume: Resumed | None = None
     """The session to go on with; None to begin one."""
-    hide: Hide = lambda values: None
+    hide: HideSecrets = lambda values: None
     """Given the secrets that the task gets to know, before it can tell them."""
     permit: Permit = deny_all
     """Asked before the task does what its agent is neither allowed nor denied."""
@@ -118,3 +118,32 @@ class Outcome:
                 return "canceled"
             case _:
                 return "error"
+
+
+# MERGED ports: The shapes that one room asks of another: whatever has the shape qualifies, fakes too.
+
+T = TypeVar("T")
+
+
+class Redactor(Protocol):
+    """Takes secrets out of what leaves."""
+
+    def redact(self, text: str) -> str: ...
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Take these values out too, from now on."""
+        ...
+
+    def redact_value(self, value: T) -> T:
+        """The same for a JSON-like value, whose names help to find them."""
+        ...
+
+    def lines(self) -> Callable[[str], str]:
+        """The same for a text that comes line by line: it remembers what began in an earlier line."""
+        ...
+
+
+class Executor(Protocol):
+    """A way to perform one task."""
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome: ...

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from retinue.core.phase import Decision, ExpectedFindings, Phase, PhaseStatus
+from retinue.core.workflow import Decision, Expected, Phase, Progress
 
 HANDOFF_SUMMARY_TOKENS = 500
 """Of a `context_summary`; the server cuts what is longer."""
@@ -35,7 +35,7 @@ class HandoffRequest(_Model):
     phase: Phase
     context: HandoffContext
     instructions: str
-    expected_output: ExpectedFindings
+    expected_output: Expected
 
 
 class HandoffResponse(_Model):
@@ -43,7 +43,7 @@ class HandoffResponse(_Model):
 
     task_id: str
     phase: Phase
-    status: PhaseStatus
+    status: Progress
     decision: Decision
     findings: dict[str, Any]
     """Phase-specific; stays with the server."""

@@ -1,17 +1,19 @@
 """JSON as models and programs say it: in fences, between sentences, with trailing commas, as Python.
 
-The one reader of answers. Whatever the text, it ends soon and raises nothing but `NotJson`.
-"""
+The one reader of answers. Whatever the text, it ends soon and raises nothing but `NotJson`."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-from collections.abc import Iterator
-from typing import NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
-from retinue.core.json_value import Json
+# MERGED json_value: What JSON can hold, as a type. Knows nothing of encodings.
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
 
 MAX_JSON_CHARS = 60_000
 DEEPEST = 64

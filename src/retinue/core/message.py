@@ -18,7 +18,7 @@ class MessageStatus(StrEnum):
     """The run ended before the answer was given or taken."""
 
 
-CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
+MESSAGE_CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
     MessageStatus.PENDING: frozenset({MessageStatus.REPLIED, MessageStatus.CLOSED}),
     MessageStatus.REPLIED: frozenset({MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED}),
     MessageStatus.ACKNOWLEDGED: frozenset(),
@@ -28,7 +28,7 @@ CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
 
 NO_ANSWER = "No answer came. Go on with what you know, and say what you had to assume."
 """What an agent is told in place of an answer."""
-TAKEN_BACK = "The agent took its question back."
+QUESTION_WITHDRAWN = "The agent took its question back."
 """What stands in place of an answer that nobody waits for any more."""
 
 

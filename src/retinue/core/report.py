@@ -157,7 +157,7 @@ class Report:
         if not self.roles or not set(self.roles) <= set(RESEARCH_ROLES):
             raise InvalidInput(f"a report has roles, and no unknown ones: {sorted(self.roles)}")
 
-    def whole_path(self, reference: Reference) -> str:
+    def absolute_path(self, reference: Reference) -> str:
         """Where a file that it names lies, `..` taken out."""
         root = self.roots_searched[self.root_of.get(str(reference), 0)]
         return os.path.normpath(Path(root) / reference.path)

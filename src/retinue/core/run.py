@@ -13,7 +13,7 @@ from retinue.core.budget import NOTHING_SPENT, UNLIMITED, Budget, Usage
 from retinue.core.errors import Conflict
 from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 
 
 class RunStatus(StrEnum):

@@ -4,10 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from retinue.core.budget import UNLIMITED, Budget
-from retinue.core.phase import Phase
+
+# MERGED phase: The few words of a handoff that everybody needs: phases, decisions, states. Knows nothing of validation.
+
+
+class Phase(StrEnum):
+    RESEARCH = "research"
+    WRITE = "write"
+    VALIDATE = "validate"
+
+    @property
+    def expected(self) -> Expected:
+        return _EXPECTED[self]
+
+
+class Expected(StrEnum):
+    """What the findings of a phase must hold."""
+
+    FINDINGS = "structured_findings"
+    FILES = "files_changed"
+    VALIDATION = "validation_result"
+
+
+class Decision(StrEnum):
+    PROCEED = "PROCEED"
+    STOP = "STOP"
+    CLARIFY = "CLARIFY"
+
+
+class Progress(StrEnum):
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    BLOCKED = "blocked"
+
+
+_EXPECTED = {
+    Phase.RESEARCH: Expected.FINDINGS,
+    Phase.WRITE: Expected.FILES,
+    Phase.VALIDATE: Expected.VALIDATION,
+}
+
 
 FieldType: TypeAlias = 'tuple[str, ...] | Literal["string", "number", "integer", "boolean"]'
 """A field of the findings that is held to its type; a tuple names the only values it may have."""

@@ -49,7 +49,7 @@ class Earlier:
     @classmethod
     def of(cls, report: Report) -> Earlier:
         values = [outcome.value for outcome in report.roles.values() if outcome.value is not None]
-        files = {report.whole_path(reference) for value in values for reference in value.references}
+        files = {report.absolute_path(reference) for value in values for reference in value.references}
         return cls(report.id, report.question, frozenset(files))
 
 

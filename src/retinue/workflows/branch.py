@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retinue.core import Branch, Decision, PhaseStatus
+from retinue.core import Branch, Decision, Progress
 from retinue.workflows.step_io import Done, Given, PerformNode
 from retinue.workflows.steps import Steps
 
@@ -24,7 +24,7 @@ async def run_branch(
     stopped = before.response.model_copy(
         update={
             "task_id": path,
-            "status": PhaseStatus.BLOCKED,
+            "status": Progress.BLOCKED,
             "decision": Decision.STOP,
             "findings": {"reason": reason},
             "issues": (reason,),

@@ -12,7 +12,7 @@ from retinue.core import (
     Decision,
     HandoffResponse,
     Phase,
-    PhaseStatus,
+    Progress,
     WorkflowNode,
     counted,
     steps_of,
@@ -82,7 +82,7 @@ def _nothing(chain: Chain, path: str) -> Done:
     response = HandoffResponse(
         task_id=path,
         phase=Phase.RESEARCH,
-        status=PhaseStatus.COMPLETE,
+        status=Progress.COMPLETE,
         decision=Decision.PROCEED,
         findings={},
         context_summary=f"{chain.id} has no steps",

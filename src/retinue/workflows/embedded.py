@@ -15,7 +15,6 @@ from retinue.core import (
     Budget,
     Conflict,
     Emit,
-    Halted,
     Outcome,
     OutputLine,
     Redactor,
@@ -27,6 +26,7 @@ from retinue.core import (
     RunSpec,
     Task,
     Workflow,
+    WorkflowStopped,
 )
 from retinue.definitions import MalformedDefinition, read_team, read_workflow
 from retinue.runtime import Changes, Parked, Supervisor, Work
@@ -128,7 +128,7 @@ class WorkflowExecutor:
                 await self._end_children(run_id)
                 result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
                 return await self._outcome(run_id, result, error, ctx.emit)
-            error = Halted(_told(result)) if result["decision"] == "STOP" else None
+            error = WorkflowStopped(_told(result)) if result["decision"] == "STOP" else None
             return await self._outcome(run_id, result, error, ctx.emit)
 
     async def _outcome(
@@ -177,7 +177,9 @@ def workflow_of(record: WorkflowRecord, name: str) -> Workflow:
     try:
         return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
     except MalformedDefinition as error:
-        raise Halted(f"its text cannot be read any more: {error.problem}", hint="run it again") from None
+        raise WorkflowStopped(
+            f"its text cannot be read any more: {error.problem}", hint="run it again"
+        ) from None
 
 
 def assignment_of(record: WorkflowRecord) -> Assignment:
@@ -195,4 +197,4 @@ def assignment_of(record: WorkflowRecord) -> Assignment:
                 constraints=tuple(map(str, constraints)),
             )
         case _:
-            raise Halted("the record of the workflow is of another version")
+            raise WorkflowStopped("the record of the workflow is of another version")

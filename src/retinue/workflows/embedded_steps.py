@@ -17,19 +17,19 @@ from retinue.core import (
     BudgetKind,
     Conflict,
     Emit,
-    Halted,
     Json,
     Message,
     MessageId,
     MessageStatus,
     OutputLine,
+    QueueFull,
     Redactor,
     RetinueError,
     Run,
     RunId,
     RunStatus,
-    Saturated,
     Unavailable,
+    WorkflowStopped,
     estimate_tokens,
 )
 from retinue.runtime import Changes
@@ -204,7 +204,7 @@ class EmbeddedSteps:
         )
         answer = (await self.ask(f"{key}:again:{before.id}:ask", [question]))[0]
         if is_stop(answer):
-            raise Halted(f"{key.split(':')[0]} was interrupted, and the user wants no more of it")
+            raise WorkflowStopped(f"{key.split(':')[0]} was interrupted, and the user wants no more of it")
 
     async def _begin(
         self, key: str, who: str, start: Callable[[AlsoRecord], Awaitable[Run | None]]
@@ -218,7 +218,7 @@ class EmbeddedSteps:
         while True:
             try:
                 run = await start(record)
-            except Saturated:
+            except QueueFull:
                 await self._next_change()
                 continue
             except Unavailable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from retinue.core import Decision, HandoffResponse, Parallel, PhaseStatus, QuorumRule
+from retinue.core import Decision, HandoffResponse, Parallel, Progress, QuorumRule
 from retinue.workflows.replies import with_short_summary
 from retinue.workflows.step_io import Done, Given, PerformNode
 from retinue.workflows.steps import Steps
@@ -49,7 +49,7 @@ def aggregate(
         HandoffResponse(
             task_id=path,
             phase=responses[0].phase,
-            status=PhaseStatus.COMPLETE if proceeding == len(responses) else PhaseStatus.PARTIAL,
+            status=Progress.COMPLETE if proceeding == len(responses) else Progress.PARTIAL,
             decision=Decision.PROCEED if proceeds else Decision.STOP,
             findings={"checks": {name: _finding(name, each) for name, each in pairs}},
             context_summary="\n".join(f"{name}: {each.context_summary}" for name, each in pairs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from retinue.core import HANDOFF_SUMMARY_TOKENS, ExpectedFindings, HandoffContext, HandoffRequest, Step
+from retinue.core import HANDOFF_SUMMARY_TOKENS, Expected, HandoffContext, HandoffRequest, Step
 from retinue.workflows.replies import said, shortened
 from retinue.workflows.step_io import Given
 
@@ -12,14 +12,14 @@ LAST_REPLY_TOKENS = 1_500
 SIMPLE_SUMMARY_TOKENS = 150
 SIMPLE_FILES = 5
 DEFAULT_INSTRUCTIONS = {
-    ExpectedFindings.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
-    ExpectedFindings.FILES: "Implement the feature as the project does such things, with tests.",
-    ExpectedFindings.VALIDATION: "Judge whether the change does what was asked.",
+    Expected.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
+    Expected.FILES: "Implement the feature as the project does such things, with tests.",
+    Expected.VALIDATION: "Judge whether the change does what was asked.",
 }
 _HOLDS = {
-    ExpectedFindings.FINDINGS: "what was found, by name",
-    ExpectedFindings.FILES: '"files_changed" and "tests_written", lists of paths',
-    ExpectedFindings.VALIDATION: "what was looked at and how it was",
+    Expected.FINDINGS: "what was found, by name",
+    Expected.FILES: '"files_changed" and "tests_written", lists of paths',
+    Expected.VALIDATION: "what was looked at and how it was",
 }
 
 

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from retinue.core import (
     HANDOFF_SUMMARY_TOKENS,
     Decision,
-    ExpectedFindings,
+    Expected,
     FieldType,
     HandoffRequest,
     HandoffResponse,
-    PhaseStatus,
+    Progress,
     estimate_tokens,
     objects_in,
 )
@@ -24,13 +24,13 @@ CUT = f" […] (cut to {HANDOFF_SUMMARY_TOKENS} tokens by the server)"
 _FIELDS = frozenset(HandoffResponse.model_fields)
 _TELLING = frozenset({"decision", "status", "context_summary"})
 _DECISION_OF = {
-    PhaseStatus.COMPLETE.value: Decision.PROCEED.value,
-    PhaseStatus.BLOCKED.value: Decision.STOP.value,
+    Progress.COMPLETE.value: Decision.PROCEED.value,
+    Progress.BLOCKED.value: Decision.STOP.value,
 }
 _STATUS_OF = {
-    Decision.PROCEED.value: PhaseStatus.COMPLETE.value,
-    Decision.STOP.value: PhaseStatus.BLOCKED.value,
-    Decision.CLARIFY.value: PhaseStatus.BLOCKED.value,
+    Decision.PROCEED.value: Progress.COMPLETE.value,
+    Decision.STOP.value: Progress.BLOCKED.value,
+    Decision.CLARIFY.value: Progress.BLOCKED.value,
 }
 
 
@@ -115,13 +115,13 @@ def _completed(given: dict[str, Any], request: HandoffRequest) -> dict[str, Any]
     return values
 
 
-def _hold_to(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: ExpectedFindings) -> None:
+def _hold_to(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: Expected) -> None:
     for name, kind in types.items():
         if name not in findings:
             raise Unreadable(f"findings.{name} is missing; it must be {said(kind)}")
         if not _is(findings[name], kind):
             raise Unreadable(f"findings.{name} must be {said(kind)}")
-    if expected is ExpectedFindings.FILES and not isinstance(findings.get("files_changed"), list):
+    if expected is Expected.FILES and not isinstance(findings.get("files_changed"), list):
         raise Unreadable("findings.files_changed must be a list of paths, empty if nothing was changed")
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from retinue.core import ProcessIdentity, Started, StreamName
+from retinue.core import OnProcessStart, ProcessIdentity, StreamName
 from retinue.executors.process.program import Program
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class ProcessGroup:
         *,
         stdin: bytes | None,
         on_output: OnOutput,
-        on_start: Started = unrecorded,
+        on_start: OnProcessStart = unrecorded,
         spawn: Callable[[Program], Awaitable[Process]] = spawn_process,
     ) -> AsyncGenerator[ProcessGroup]:
         """Run the program, feed it `stdin` and close it, and give each chunk of output to `on_output`.
