@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retinue.core import name_invisible_characters
+from retinue.core import escape_invisible_characters
 from retinue.dashboard import words
 from retinue.dashboard.html import Html, joined, tag
 
@@ -41,11 +41,11 @@ def test_attributes_that_are_false_or_missing_are_left_out() -> None:
     "letter", ["\x1b", "\x00", "\r", "\u200b", "\u202e", "\u2066", "\ufeff", "\U000e0041"]
 )
 def test_unseen_letters_get_a_name_where_all_must_be_seen_P7(letter: str) -> None:
-    assert name_invisible_characters(f"rm {letter}x") == f"rm \\u{{{ord(letter):x}}}x"
+    assert escape_invisible_characters(f"rm {letter}x") == f"rm \\u{{{ord(letter):x}}}x"
 
 
 def test_letters_of_all_languages_stay_as_they_are() -> None:
-    assert name_invisible_characters("größe\n\t日本 שלום 😀") == "größe\n\t日本 שלום 😀"
+    assert escape_invisible_characters("größe\n\t日本 שלום 😀") == "größe\n\t日本 שלום 😀"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The words we use: values, ports and errors. Knows nothing of any other room."""
+"""Values, ports and errors that all other packages share. Imports none of them."""
 
 from typing import TYPE_CHECKING
 
@@ -155,9 +155,9 @@ if TYPE_CHECKING:
     from retinue.core.text import (
         clip as clip,
         counted as counted,
+        escape_invisible_characters as escape_invisible_characters,
         estimate_tokens as estimate_tokens,
         join_notes as join_notes,
-        name_invisible_characters as name_invisible_characters,
         strip_control_characters as strip_control_characters,
     )
     from retinue.core.workflow import (
@@ -226,7 +226,7 @@ else:
             ),
             "stop": "Stop wait_shielded",
             "text": (
-                "clip counted estimate_tokens join_notes name_invisible_characters strip_control_characters"
+                "clip counted escape_invisible_characters estimate_tokens join_notes strip_control_characters"
             ),
             "workflow": (
                 "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "

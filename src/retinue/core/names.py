@@ -1,22 +1,20 @@
-"""Names that configuration chooses from: the groups of tools, and the executors."""
+"""Names that settings and agent files refer to: tool groups, executors and tools."""
 
 from __future__ import annotations
 
 TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows")
-"""Every group there is, in the order hosts see them."""
+"""All groups of MCP tools, in the order in which hosts see them."""
 
 DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
-"""What a host sees if nothing else is said: every group costs each of its conversations tokens."""
+"""The groups that are on by default. Every group costs tokens in each conversation of the host."""
 
 EXECUTOR_NAMES = ("local", "claude", "codex", "gemini", "opencode", "acp", "command", "deterministic")
-"""Every way to perform a task that an agent may name, whether it is there or not."""
+"""All executors that an agent file may name, installed or not."""
 
-
-# MERGED tool_names: What tools are called: ours, and those that agents written for other programs name.
 
 ASK_PARENT = "ask_parent"
 OWN_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline", ASK_PARENT)
-"""The tools of agents on local models; their MCP servers' come on top."""
+"""The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {
     "read": "read_file",
@@ -30,7 +28,7 @@ TOOL_SYNONYMS = {
     "outline_file": "outline",
     "askparent": ASK_PARENT,
 }
-"""Other programs' names for ours, in small letters."""
+"""Names that other programs use for our tools, in lower case."""
 
 FOREIGN_TOOLS = frozenset(
     {
@@ -39,7 +37,7 @@ FOREIGN_TOOLS = frozenset(
         *("task", "agent", "todowrite", "skill", "slashcommand", "exitplanmode", "spawn_agent"),
     }
 )
-"""Tools that exist elsewhere and never here: an agent of ours reads, and asks."""
+"""Tools of other programs that agents on local models never get, because these agents only read and ask."""
 
 MCP_PREFIX = "mcp__"
-"""What the names of tools of MCP servers begin with: `mcp__server__tool`."""
+"""Prefix of the names of MCP server tools: `mcp__server__tool`."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from retinue.core import counted, name_invisible_characters
+from retinue.core import counted, escape_invisible_characters
 from retinue.dashboard.html import Html, tag
 from retinue.dashboard.words import cut, duration
 
@@ -49,12 +49,12 @@ def _wanted(permission: Mapping[str, Any]) -> list[Html]:
     return [
         tag(
             "p",
-            tag("code", name_invisible_characters(permission["tool"])),
+            tag("code", escape_invisible_characters(permission["tool"])),
             " on:" if permission["subject"] else None,
         ),
-        *([_shown(name_invisible_characters(permission["subject"]))] if permission["subject"] else []),
+        *([_shown(escape_invisible_characters(permission["subject"]))] if permission["subject"] else []),
         *(
-            [tag("p", "with:"), _shown(name_invisible_characters(permission["details"]))]
+            [tag("p", "with:"), _shown(escape_invisible_characters(permission["details"]))]
             if permission["details"]
             else []
         ),
@@ -87,7 +87,7 @@ def _decision(message: str, permission: Mapping[str, Any]) -> list[Html]:
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
     if rule is not None:
         buttons.append(button("always", "Always for this agent"))
-        what = name_invisible_characters(rule) if len(rule) <= SHOWN_RULE else "what is named above"
+        what = escape_invisible_characters(rule) if len(rule) <= SHOWN_RULE else "what is named above"
         however = ", whatever it is called with" if permission["details"] else ""
         buttons.append(tag("p", f"Always allows {what} from now on{however}.", class_="about"))
     return [

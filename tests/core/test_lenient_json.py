@@ -18,7 +18,7 @@ from retinue.core import (
     parse_lenient_object,
     stated_values,
 )
-from retinue.core.lenient_json import MOST_BEGINNINGS
+from retinue.core.lenient_json import MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_every_object_is_found_in_fences_lists_and_broken_ones() -> None:
 
 def test_an_object_behind_a_large_one_is_found() -> None:
     """What is inside a value that was read costs no try."""
-    large = json.dumps([{"n": number} for number in range(2 * MOST_BEGINNINGS)])
+    large = json.dumps([{"n": number} for number in range(2 * MAX_ATTEMPTS)])
     assert embedded_values(f'{large} so {{"a": 1}}')[-1] == {"a": 1}
     nested = json.dumps({"all": json.loads(large)})
     assert list(objects_in(f'{nested} so {{"a": 1}}'))[-1] == {"a": 1}
