@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from retinue.core import RunId
-from retinue.server.child_tools import tools_of
+from retinue.server.child_tools import build_child_tools
 from retinue.server.mcp_server import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import call, host
@@ -35,7 +35,7 @@ async def test_servers_of_two_runs_speak_each_for_its_own_P1() -> None:
 
 
 def test_tools_of_one_run_are_not_those_of_another_P1() -> None:
-    one, two = (tools_of(RunId.new(), remembers=True) for _ in "ab")
+    one, two = (build_child_tools(RunId.new(), has_memory=True) for _ in "ab")
     for mine, theirs in zip(one, two, strict=True):
         assert mine.name == theirs.name
         assert mine.fn != theirs.fn

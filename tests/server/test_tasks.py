@@ -17,7 +17,7 @@ from pydantic import ConfigDict
 
 from retinue.core import MessageStatus, RunId
 from retinue.server.mcp_server import build_child_server
-from retinue.server.tasks import IDENTIFIER
+from retinue.server.tasks import TASKS_EXTENSION
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import SECRET, Mailbox, call, host
 
@@ -76,7 +76,7 @@ async def finish(handle: Handle, ctx: ClaimContext) -> CallToolResult:
 
 
 class TakesTasks(ClientExtension):
-    identifier = IDENTIFIER
+    identifier = TASKS_EXTENSION
 
     def claims(self) -> Sequence[ResultClaim[Any]]:
         return (ResultClaim(result_type="task", model=Handle, resolve=finish),)
@@ -270,7 +270,7 @@ async def test_host_that_declares_nothing_may_not_listen_to_tasks() -> None:
 
 
 async def test_host_of_an_older_revision_that_declares_it_sees_no_task_either() -> None:
-    async with host(mode="legacy", extensions=[advertise(IDENTIFIER)]) as client:
+    async with host(mode="legacy", extensions=[advertise(TASKS_EXTENSION)]) as client:
         started = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         assert started["status"] in ("queued", "running")
 
@@ -284,6 +284,6 @@ async def test_tasks_are_served_only_where_work_can_be_started() -> None:
             await request(client.session, "tasks/get", "1k09m8cp19a5a0m")
         assert refused.value.error.code == METHOD_NOT_FOUND
     async with host(("core", "runs"), **TASKS) as client:
-        assert IDENTIFIER not in (client.server_capabilities.extensions or {})
+        assert TASKS_EXTENSION not in (client.server_capabilities.extensions or {})
     async with host(("agents",), **TASKS) as client:
-        assert IDENTIFIER in (client.server_capabilities.extensions or {})
+        assert TASKS_EXTENSION in (client.server_capabilities.extensions or {})

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from retinue.server import disable_gc, freeze_gc
-from retinue.server.gc_tuning import BETWEEN_LOOKS
+from retinue.server.process import GC_THRESHOLD
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def test_what_is_loaded_is_kept_out_of_sight_and_what_comes_later_is_collected()
     freeze_gc()
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
-    assert gc.get_threshold()[0] == BETWEEN_LOOKS
+    assert gc.get_threshold()[0] == GC_THRESHOLD
     ring: list[object] = []
     ring.append(ring)
     del ring

@@ -136,6 +136,6 @@ def test_child_tools_without_a_memory_cost_what_they_did() -> None:
     loaded = read_settings({})
     service = build_service(loaded)
     for remembers in (False, True):
-        child = build_child_server(service, RunId.new(), lifetime(loaded), spawns=0, remembers=remembers)
+        child = build_child_server(service, RunId.new(), lifetime(loaded), spawns=0, has_memory=remembers)
         names = {tool.name for tool in child._tool_manager.list_tools()}  # pyright: ignore[reportPrivateUsage]
         assert ("append_memory" in names) is remembers

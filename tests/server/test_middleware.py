@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from mcp.server.context import ServerRequestContext
 
-from retinue.server.redaction_middleware import Door
+from retinue.server.middleware import RetinueMiddleware, StartedCalls
 
 pytestmark = pytest.mark.anyio
 Value = TypeVar("Value")
@@ -40,12 +40,12 @@ class ByName:
         return value
 
 
-async def through_the_door(method: str, answer: dict[str, Any]) -> Any:
+async def pass_middleware(method: str, answer: dict[str, Any]) -> Any:
     async def call_next(_: object) -> dict[str, Any]:
         return answer
 
     ctx = cast("ServerRequestContext[Any, Any]", SimpleNamespace(method=method, params=None))
-    return await Door(ByName())(ctx, call_next)
+    return await RetinueMiddleware(ByName(), StartedCalls())(ctx, call_next)
 
 
 def told(pin: str) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def told(pin: str) -> dict[str, Any]:
 
 
 async def test_text_says_no_more_than_the_structure() -> None:
-    assert await through_the_door("tools/call", told("1234")) == told("***")
+    assert await pass_middleware("tools/call", told("1234")) == told("***")
 
 
 async def test_answer_inside_a_task_is_cleaned_in_the_same_way() -> None:
-    task = await through_the_door("tasks/get", {"status": "completed", "result": told("1234")})
+    task = await pass_middleware("tasks/get", {"status": "completed", "result": told("1234")})
     assert task == {"status": "completed", "result": told("***")}
