@@ -1,4 +1,4 @@
-"""What leaves passes the door once, and a structured answer stays one with its text (P6)."""
+"""The middleware redacts answers, and keeps text and structure of an answer equal (P6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class ByName:
-    """Finds a secret by the name it stands under alone, which a text does not show."""
+    """A redactor that finds secrets only by the name of their field."""
 
     def redact(self, text: str) -> str:
         return text
@@ -29,7 +29,7 @@ class ByName:
         return self.redact
 
     def hide(self, values: Iterable[str]) -> None:
-        """It looks at names alone."""
+        """Does nothing: this redactor looks only at names."""
 
     def _cleaned(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -55,10 +55,10 @@ def told(pin: str) -> dict[str, Any]:
     }
 
 
-async def test_text_says_no_more_than_the_structure() -> None:
+async def test_text_of_an_answer_is_redacted_like_its_structure() -> None:
     assert await pass_middleware("tools/call", told("1234")) == told("***")
 
 
-async def test_answer_inside_a_task_is_cleaned_in_the_same_way() -> None:
+async def test_answer_inside_a_task_is_redacted_too() -> None:
     task = await pass_middleware("tasks/get", {"status": "completed", "result": told("1234")})
     assert task == {"status": "completed", "result": told("***")}

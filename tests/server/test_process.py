@@ -1,4 +1,4 @@
-"""A server looks for garbage all its life, but not while it loads."""
+"""Garbage collection is off while a server loads, and on afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_before() -> Generator[None]:
     gc.enable()
 
 
-def test_what_is_loaded_is_kept_out_of_sight_and_what_comes_later_is_collected() -> None:
+def test_loaded_objects_are_frozen_and_later_garbage_is_collected() -> None:
     disable_gc()
     assert not gc.isenabled()
     freeze_gc()

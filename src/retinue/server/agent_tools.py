@@ -12,8 +12,8 @@ from retinue.core import RetinueError, RunId
 from retinue.server.core_tools import (
     READ_ONLY,
     RequestService,
-    ToolAnswer,
     ToolContext,
+    ToolResponse,
     WaitSeconds,
     report_progress,
 )
@@ -54,7 +54,7 @@ def agent_tool_name(agent_name: str) -> str:
 def _register_agent(server: MCPServer[Service], tools: AgentTools, name: str) -> None:
     async def run_this_subagent(
         prompt: str, ctx: ToolContext, context: str | None = None, wait_s: WaitSeconds = None
-    ) -> ToolAnswer:
+    ) -> ToolResponse:
         return await tools.run_subagent(name, prompt, ctx, context, wait_s)
 
     server.add_tool(
@@ -89,14 +89,14 @@ class AgentTools:
         ctx: ToolContext,
         context: str | None = None,
         wait_s: WaitSeconds = None,
-    ) -> ToolAnswer:
+    ) -> ToolResponse:
         as_task = self._parent is None and supports_tasks(ctx.request_context)
         if as_task and wait_s is None:
             wait_s = QUICK_RESULT_S
         performed = await self._perform(ctx, agent_name, prompt, context, wait_s, as_task=as_task)
         return performed.required or performed.outcome
 
-    async def spawn_agent(self, agent: str, task: str, ctx: ToolContext) -> ToolAnswer:
+    async def spawn_agent(self, agent: str, task: str, ctx: ToolContext) -> ToolResponse:
         """Answer in the same shape on success and failure: small models cannot handle tool errors."""
         try:
             performed = await self._perform(ctx, agent, task, None, None)

@@ -25,7 +25,7 @@ PROGRESS_INTERVAL_S = 5.0
 
 ToolContext = Context[Service, Any]
 """The type of the parameter through which a tool receives its call."""
-ToolAnswer = dict[str, Any] | InputRequiredResult
+ToolResponse = dict[str, Any] | InputRequiredResult
 """The answer of a tool that may first need input from the person at the host."""
 WaitSeconds = Annotated[
     float | None, Field(description="Seconds to wait for the result; then a handle is returned.")

@@ -4,7 +4,7 @@ It dispatches on the method of the message:
 
 - `notifications/cancelled`: cancels the run that the canceled call started.
 - `subscriptions/listen`: refuses task notifications to hosts that do not declare the Tasks extension.
-- `initialize`, `server/discover`, `prompts/*`, `resources/*`: a server for child processes hides the last two.
+- `initialize`, `server/discover`, `prompts/*`, `resources/*`: a child server hides prompts and resources.
 - methods whose answers contain what Retinue read or ran: redacts the answer (P6).
 
 Errors of all methods are redacted too.

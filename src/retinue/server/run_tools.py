@@ -8,7 +8,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from retinue.core import counted
-from retinue.server.core_tools import READ_ONLY, RequestService, ToolAnswer, ToolContext, report_progress
+from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext, ToolResponse, report_progress
 from retinue.server.elicitation import DeclinedQuestions, HostElicitation
 from retinue.service import Service
 
@@ -58,7 +58,7 @@ def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
         ctx: ToolContext,
         mode: Literal["any", "all"] = "any",
         wait_s: float | None = None,
-    ) -> ToolAnswer:
+    ) -> ToolResponse:
         person = HostElicitation(ctx, declined)
         for message, filled in person.answers().items():
             if message.run_id in run_ids:

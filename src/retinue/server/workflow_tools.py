@@ -9,7 +9,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from retinue.core import Run, RunId
-from retinue.server.core_tools import ToolAnswer, ToolContext, WaitSeconds, report_progress
+from retinue.server.core_tools import ToolContext, ToolResponse, WaitSeconds, report_progress
 from retinue.server.elicitation import DeclinedQuestions, HostElicitation
 from retinue.server.middleware import StartedCalls
 from retinue.service import Service, parse_assignment
@@ -51,7 +51,7 @@ class WorkflowTools:
             str | dict[str, Any] | None, Field(description="A workflow instead of a name: {steps: [...]}.")
         ] = None,
         wait_s: WaitSeconds = None,
-    ) -> ToolAnswer:
+    ) -> ToolResponse:
         flows = ctx.request_context.lifespan_context.workflows
         return await self._finish(
             ctx,
@@ -62,7 +62,7 @@ class WorkflowTools:
 
     async def run_team(
         self, name: str, task: str, ctx: ToolContext, wait_s: WaitSeconds = None
-    ) -> ToolAnswer:
+    ) -> ToolResponse:
         flows = ctx.request_context.lifespan_context.workflows
         return await self._finish(
             ctx, lambda: flows.start(name, parse_assignment(task), kind="team"), task, wait_s
@@ -78,7 +78,7 @@ class WorkflowTools:
 
     async def _finish(
         self, ctx: ToolContext, start: Callable[[], Awaitable[Run]], task: str, wait_s: float | None
-    ) -> ToolAnswer:
+    ) -> ToolResponse:
         """Start a workflow and wait for it.
 
         If the host repeats a call with answers, this waits for the workflow of the first call instead.
