@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from retinue.core import RunId
 from retinue.server.child_tools import build_child_tools
 from retinue.server.mcp_server import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings
-from tests.server.conftest import call, host
+from tests.server.conftest import Era, call, host
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
@@ -41,12 +42,16 @@ def test_tools_of_two_runs_are_bound_to_different_runs_P1() -> None:
         assert mine.fn != theirs.fn
 
 
-async def test_child_server_offers_tools_only() -> None:
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_child_server_offers_tools_only(era: Era) -> None:
     """P2: clients request every list that a server offers, and each request costs the run time."""
     loaded = read_settings({})
     server = build_child_server(build_service(loaded), RunId.new(), lifetime(loaded), spawns=1)
-    async with Client(server) as client:
+    async with Client(server, mode=era) as client:
         offered = client.server_capabilities
         assert offered.tools is not None
         assert (offered.prompts, offered.resources) == (None, None)
         assert "ask_parent" in {tool.name for tool in (await client.list_tools()).tools}
+        for request_list in (client.list_prompts, client.list_resources):
+            with pytest.raises(MCPError, match="Method not found"):
+                await request_list()

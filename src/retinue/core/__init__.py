@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         Outcome as Outcome,
         OutputLine as OutputLine,
         ProcessIdentity as ProcessIdentity,
-        Redactor as Redactor,
         Resumed as Resumed,
         RunContext as RunContext,
         StreamName as StreamName,
@@ -153,6 +152,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.stop import Stop as Stop, wait_shielded as wait_shielded
     from retinue.core.text import (
+        Redactor as Redactor,
         clip as clip,
         counted as counted,
         escape_invisible_characters as escape_invisible_characters,
@@ -191,7 +191,7 @@ else:
             ),
             "executor": (
                 "AskParent Emit Executor HideSecrets OnProcessStart Outcome OutputLine ProcessIdentity "
-                "Redactor Resumed RunContext StreamName Task"
+                "Resumed RunContext StreamName Task"
             ),
             "handoff": (
                 "HANDOFF_SUMMARY_TOKENS HandoffContext HandoffRequest HandoffResponse handoff_schemas"
@@ -226,7 +226,8 @@ else:
             ),
             "stop": "Stop wait_shielded",
             "text": (
-                "clip counted escape_invisible_characters estimate_tokens join_notes strip_control_characters"
+                "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
+                "strip_control_characters"
             ),
             "workflow": (
                 "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from retinue.core.budget import UNMETERED, Spending
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
@@ -134,32 +134,6 @@ class Outcome:
                 return "canceled"
             case _:
                 return "error"
-
-
-T = TypeVar("T")
-
-
-class Redactor(Protocol):
-    """Removes secrets from text and values before they leave the process."""
-
-    def redact(self, text: str) -> str:
-        """Return the text with every secret replaced."""
-        ...
-
-    def hide(self, values: Iterable[str]) -> None:
-        """Also redact these values from now on."""
-        ...
-
-    def redact_value(self, value: T) -> T:
-        """Redact a JSON-like value. The names of its fields help to find secrets."""
-        ...
-
-    def lines(self) -> Callable[[str], str]:
-        """Return a function that redacts text line by line.
-
-        It remembers secrets that began in an earlier line, such as a private key.
-        """
-        ...
 
 
 class Executor(Protocol):

@@ -1,4 +1,4 @@
-"""Shortens, cleans and measures text for people and models.
+"""Shortens, cleans and measures text for people and models. Also defines the `Redactor` port.
 
 Tokens are estimated without a tokenizer. Tokenizers first split a text into pieces: a word with the space
 before it, a punctuation mark, a line break. Counting the pieces by kind and weighting each kind comes close
@@ -9,7 +9,8 @@ shows how accurate they are for it and for another vocabulary.
 from __future__ import annotations
 
 import re
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -104,3 +105,26 @@ def estimate_tokens(text: str) -> int:
         elif kind == "wide":
             total += _PER_WIDE_BYTE * len(piece[0].encode("utf-8", "surrogatepass"))
     return max(round(total), min(1, len(text)))
+
+
+class Redactor(Protocol):
+    """Removes secrets from text and values before they leave the process."""
+
+    def redact(self, text: str) -> str:
+        """Return the text with every secret replaced."""
+        ...
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Also redact these values from now on."""
+        ...
+
+    def redact_value(self, value: T) -> T:
+        """Redact a JSON-like value. The names of its fields help to find secrets."""
+        ...
+
+    def lines(self) -> Callable[[str], str]:
+        """Return a function that redacts text line by line.
+
+        It remembers secrets that began in an earlier line, such as a private key.
+        """
+        ...

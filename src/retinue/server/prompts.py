@@ -86,7 +86,7 @@ def _register_task_prompt(
     @server.prompt(name=prompt, description=description)
     async def task_prompt(
         name: Annotated[str, Field(description="Which one.")],
-        task: Annotated[str, Field(description="What it is to do.")],
+        task: Annotated[str, Field(description="The task to do.")],
     ) -> str:
         return (
             f"Call {tool} with {name_argument}={name!r} and exactly the {task_argument} below. If it takes "

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import anyio
+import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -137,8 +138,6 @@ async def serve_http(
     server: RetinueServer, address: BindAddress, token: str | None, allowed_hosts: Sequence[str]
 ) -> None:
     """Serve streamable HTTP until interrupted. Without a token, only a loopback address is allowed."""
-    import uvicorn  # imported here because most servers use standard input and output
-
     if token is None and not address.is_loopback:
         raise InvalidInput(
             f"other machines can connect to {address.url_host}, so it requires a token",
