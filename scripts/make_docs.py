@@ -141,7 +141,7 @@ def tools_page() -> str:
     lines = ["# Tools", "", 'What a host sees when every group is switched on (`tools.groups = ["all"]`).']
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
     lines += ["", "# Tools of a run's own processes", "", "What `retinue child` serves, of that run alone."]
-    child = build_child_server(service, RunId.new(), not_up, spawns=0, remembers=True)
+    child = build_child_server(service, RunId.new(), not_up, spawns=0, has_memory=True)
     lines += tool_sections(anyio.run(listed, child))
     return "\n".join(lines) + "\n"
 

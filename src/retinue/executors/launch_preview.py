@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from retinue.core import Agent, Hide, OutputLine, ProcessIdentity, Resumed, RunContext
+from retinue.core import Agent, HideSecrets, OutputLine, ProcessIdentity, Resumed, RunContext
 from retinue.executors.cli import SOCKET_VARIABLE, TOKEN_VARIABLE, CliLauncher, CodingCli
 from retinue.executors.command import CommandExecutor
 from retinue.executors.process import Program
@@ -43,7 +43,7 @@ class LaunchPreview:
 
 @contextmanager
 def preview_context(
-    cwd: Path, env: Mapping[str, str], hide: Hide, resume: Resumed | None = None
+    cwd: Path, env: Mapping[str, str], hide: HideSecrets, resume: Resumed | None = None
 ) -> Generator[RunContext]:
     """Yield the context of a run that never starts.
 

@@ -180,7 +180,7 @@ def narrow_places(
 def _absolute_paths(report: Report) -> frozenset[str]:
     """Return the absolute paths of the files that a report names."""
     values = [outcome.value for outcome in report.roles.values() if outcome.value is not None]
-    return frozenset(report.whole_path(reference) for value in values for reference in value.references)
+    return frozenset(report.absolute_path(reference) for value in values for reference in value.references)
 
 
 def _rescore(place: Place, narrowing: Narrowing, known: frozenset[str]) -> Place:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from retinue.core import (
     NO_ANSWER,
-    TAKEN_BACK,
+    QUESTION_WITHDRAWN,
     Conflict,
     Message,
     MessageId,
@@ -59,7 +59,9 @@ class Mailroom:
             await self._store.write(self._store.messages.ask, run_id, question, wanted, message_id)
             return await self.answer(message_id, wait_s)
         except asyncio.CancelledError:
-            self._store.post(self._settle, message_id, TAKEN_BACK)  # also if it was cancelled while recorded
+            self._store.post(
+                self._settle, message_id, QUESTION_WITHDRAWN
+            )  # also if it was cancelled while recorded
             raise
 
     async def ask_once(

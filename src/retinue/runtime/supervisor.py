@@ -136,7 +136,7 @@ class Supervisor:
     async def start(self, work: Work, also: Callable[[Run], object] | None = None) -> Run:
         """Record the run, and what `also` writes for it in the same transaction, and set it going.
 
-        Raises `Saturated`, and records nothing, if there is no room for it.
+        Raises `QueueFull`, and records nothing, if there is no room for it.
         """
         return (await self._start(work, also)).run
 

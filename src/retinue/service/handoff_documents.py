@@ -200,7 +200,7 @@ def _references_of(report: Report | None) -> Iterable[str]:
         return ()
     values = [outcome.value for outcome in report.roles.values() if outcome.value]
     named = [reference for value in values for reference in value.references]
-    return [str(Reference(report.whole_path(one), one.line)) for one in named]
+    return [str(Reference(report.absolute_path(one), one.line)) for one in named]
 
 
 def _findings_of(report: Report | None) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What agents promise and keep, from a host's and a person's side: JSON answers, sessions, memories."""
+"""JSON answers, sessions and memories of agents, as hosts and persons see them."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ async def run(name: str, prompt: str = "x") -> dict[str, Any]:
 
 
 def says(name: str, code: str, promise: str) -> None:
-    """An agent whose program is this Python code."""
+    """Writes an agent whose program is this Python code."""
     program = Path.home() / f"{name}.py"
     program.write_text(code)
     header = f"description: d\nexecutor: command\ncommand: [{sys.executable}, -IS, {program}]\n{promise}"
     write_agent(Path.home(), f"{MINE}/{name}.md", header, "")
 
 
-async def test_promised_json_is_the_result_itself() -> None:
+async def test_promised_json_becomes_the_result() -> None:
     says("counts", "print('Here:', '{\"n\": 7}')", "output_format: json")
     done = await run("counts")
     assert (done["status"], done["result"]) == ("success", {"n": 7})
 
 
-async def test_broken_promise_is_an_error_and_the_raw_text_is_there_by_handle_P3() -> None:
+async def test_answer_that_is_not_json_is_an_error_and_its_text_is_in_the_log_P3() -> None:
     promise = "output_schema: {type: object, required: [n]}"
     says("babbles", "import sys\nsys.stdin.read()\nprint('raw words')", promise)
     async with host() as client:
@@ -63,7 +63,7 @@ async def test_broken_promise_is_an_error_and_the_raw_text_is_there_by_handle_P3
     assert "raw words" in done["summary"]
 
 
-async def test_json_too_large_for_an_answer_is_cut_and_says_so_P4() -> None:
+async def test_too_large_json_is_cut_and_the_answer_says_so_P4() -> None:
     says("floods", "import json\nprint(json.dumps([{'a': n} for n in range(4_000)]))", "output_format: json")
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="floods", prompt="x", wait_s=20)
@@ -84,7 +84,7 @@ async def test_wrong_schema_is_refused_before_a_run_is_recorded() -> None:
 
 
 @pytest.mark.usefixtures("claude")
-async def test_agent_notes_what_its_next_run_is_told() -> None:
+async def test_note_of_an_agent_reaches_its_next_run() -> None:
     header = "description: d\nexecutor: claude\nsession: true\nsandbox: none"
     write_agent(Path.home(), f"{MINE}/keeper.md", header, "You keep.")
     first = json.loads((await run("keeper", f"note the answer is 42, {SECRET}"))["result"])
@@ -101,7 +101,7 @@ async def test_agent_notes_what_its_next_run_is_told() -> None:
 
 
 @pytest.mark.usefixtures("claude")
-async def test_agent_without_sessions_has_no_memory_and_no_tool_for_one() -> None:
+async def test_agent_without_sessions_has_no_memory_tool() -> None:
     header = "description: d\nexecutor: claude\nsandbox: none\npermissions: {allow: [mcp__retinue]}"
     write_agent(Path.home(), f"{MINE}/plain.md", header, "P.")
     told = json.loads((await run("plain", "note x"))["result"])
@@ -111,7 +111,7 @@ async def test_agent_without_sessions_has_no_memory_and_no_tool_for_one() -> Non
 
 
 @pytest.mark.usefixtures("claude")
-async def test_sessions_are_listed_and_forgotten_by_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_person_can_list_and_delete_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     header = "description: d\nexecutor: claude\nsession: true\nsandbox: none"
     write_agent(Path.home(), f"{MINE}/keeper.md", header)
     command = CliRunner().invoke
@@ -131,11 +131,11 @@ async def test_sessions_are_listed_and_forgotten_by_a_person(monkeypatch: pytest
     assert json.loads((await run("keeper"))["result"])["resumed"] is None
 
 
-def test_child_tools_without_a_memory_cost_what_they_did() -> None:
-    """P1: nobody sees `append_memory` but agents that keep one."""
+def test_append_memory_is_described_only_to_agents_with_a_memory() -> None:
+    """P1: only agents with a memory see `append_memory`."""
     loaded = read_settings({})
     service = build_service(loaded)
     for remembers in (False, True):
-        child = build_child_server(service, RunId.new(), lifetime(loaded), spawns=0, remembers=remembers)
+        child = build_child_server(service, RunId.new(), lifetime(loaded), spawns=0, has_memory=remembers)
         names = {tool.name for tool in child._tool_manager.list_tools()}  # pyright: ignore[reportPrivateUsage]
         assert ("append_memory" in names) is remembers

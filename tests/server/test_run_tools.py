@@ -1,4 +1,4 @@
-"""Runs as a host sees them: started, watched, canceled, never lost (P2, P5, P8, P9)."""
+"""A host starts, watches and cancels runs (P2, P5, P8, P9)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.server.conftest import SECRET, call, host
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
 
 
-async def test_task_that_is_quick_answers_with_its_result() -> None:
+async def test_quick_run_is_answered_with_its_result() -> None:
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="echo", prompt="hello", context="and more")
     assert done["status"] == "success"
@@ -22,7 +22,7 @@ async def test_task_that_is_quick_answers_with_its_result() -> None:
     assert done["duration_ms"] >= 0
 
 
-async def test_long_task_answers_with_a_handle_and_one_wait_takes_the_place_of_polling() -> None:
+async def test_long_run_is_answered_with_a_handle_and_can_be_waited_for() -> None:
     async with host() as client:
         long = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         quick = await call(client, "run_subagent", agent_name="echo", prompt="quick", wait_s=0)
@@ -36,7 +36,7 @@ async def test_long_task_answers_with_a_handle_and_one_wait_takes_the_place_of_p
         assert "had ended before" in again["note"]
 
 
-async def test_failure_is_told_with_the_last_fifty_lines_and_without_its_secrets() -> None:
+async def test_failed_run_reports_its_last_fifty_lines_without_secrets() -> None:
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="fails", prompt="x")
         log = await call(client, "get_subagent_logs", runId=done["run_id"])
@@ -52,21 +52,21 @@ async def test_failure_is_told_with_the_last_fifty_lines_and_without_its_secrets
         assert SECRET not in json.dumps(shown)
 
 
-async def test_secret_is_not_on_disk_either(own_folders: Path) -> None:
+async def test_secret_is_not_written_to_disk(own_folders: Path) -> None:
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="fails", prompt="x")
     for file in (own_folders / "logs").glob(f"{done['run_id']}*"):
         assert SECRET not in file.read_text()
 
 
-async def test_deadline_ends_the_run_and_says_so() -> None:
+async def test_run_ends_at_its_deadline_with_status_timeout() -> None:
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="late", prompt="x")
     assert done["status"] == "timeout"
     assert done["error"]["code"] == "deadline_exceeded"
 
 
-async def test_logs_are_read_on_from_a_cursor_and_fit_their_budget() -> None:
+async def test_logs_continue_from_a_cursor_and_fit_the_token_limit() -> None:
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="fails", prompt="x")
         end = await call(client, "get_subagent_logs", runId=done["run_id"], stream="stdout", tokens=20)
@@ -89,14 +89,14 @@ async def test_logs_are_read_on_from_a_cursor_and_fit_their_budget() -> None:
 @pytest.mark.parametrize(
     "run_id", ["", "../../etc/passwd", "a" * 15 + "/", "1k09m8cp19a5a0m\0", "ZZZ", "%2e"]
 )
-async def test_made_up_id_is_refused_before_it_becomes_a_path(tool: str, run_id: str) -> None:
-    """P6: nothing unchecked is ever joined into a path."""
+async def test_invalid_id_is_refused_before_it_becomes_a_path(tool: str, run_id: str) -> None:
+    """P6: no unchecked text is joined into a path."""
     async with host() as client:
         done = await call(client, tool, runId=run_id)
     assert done["error"]["code"] == "invalid_input"
 
 
-async def test_unknown_run_agent_and_argument_values_are_told() -> None:
+async def test_unknown_runs_agents_and_argument_values_are_refused() -> None:
     async with host() as client:
         wrong: list[tuple[str, dict[str, Any], str]] = [
             ("check_subagent_status", {"runId": "1k09m8cp19a5a0m"}, "run_unknown"),
@@ -123,8 +123,8 @@ async def test_full_queue_is_refused_with_a_clear_error(monkeypatch: pytest.Monk
         assert len((await call(client, "list_runs"))["runs"]) == len(started)
 
 
-async def test_one_endless_line_fits_into_the_answer_too() -> None:
-    """P4: a log without a newline is cut like any other."""
+async def test_very_long_line_is_cut_to_fit_the_answer() -> None:
+    """P4: a log without newlines is cut too."""
     async with host() as client:
         done = await call(client, "run_subagent", agent_name="endless", prompt="x", wait_s=30)
         log = await call(client, "get_subagent_logs", runId=done["run_id"], tokens=200)

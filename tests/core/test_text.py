@@ -1,4 +1,4 @@
-"""Small texts for people: in the right number, and never longer than they may be."""
+"""Texts are counted, clipped and joined."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from retinue.core import clip, counted, join_notes
         ("1000000 files", 10**6),
     ],
 )
-def test_what_is_counted_is_in_the_right_number(said: str, number: float) -> None:
+def test_counted_uses_singular_and_plural(said: str, number: float) -> None:
     assert counted(number, "file") == said
 
 
-def test_an_irregular_plural_is_given() -> None:
+def test_irregular_plural_is_used() -> None:
     assert [counted(number, "try", "tries") for number in (1, 3)] == ["1 try", "3 tries"]
 
 
-def test_what_is_cut_is_marked_and_fits() -> None:
+def test_clipped_text_is_marked_and_fits() -> None:
     assert clip("short", 5) == "short"
     assert clip("longer one", 8) == "longer…"
 
 
-def test_notes_that_are_not_there_are_not_joined() -> None:
+def test_empty_notes_are_not_joined() -> None:
     assert join_notes(None, "a.", "", "b.") == "a. b."
     assert join_notes(None) is None

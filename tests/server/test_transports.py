@@ -1,4 +1,4 @@
-"""One server answers every transport in both protocol eras, with the same answers (P9)."""
+"""The server gives the same answers on every transport and in both protocol eras (P9)."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ async def test_wrong_call_gets_a_structured_error(
 
 @ERAS
 @pytest.mark.parametrize("allowed", [True, False])
-async def test_host_roots_count_only_where_the_user_allows_them(
+async def test_host_roots_are_used_only_if_the_user_allows_it(
     tmp_path: Path, project: Path, era: Era, allowed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P6: what the host offers is a wish; files, missing folders and `/` are left out of it."""
+    """P6: offered files, missing folders and `/` are ignored."""
     monkeypatch.setenv("RETINUE_ALLOW_HOST_ROOTS", str(allowed))
     offered = tmp_path / "of the host"
     offered.mkdir()
@@ -71,7 +71,7 @@ async def test_host_roots_count_only_where_the_user_allows_them(
 
 
 @ERAS
-async def test_server_without_roots_starts_and_tells_how_to_add_one(era: Era) -> None:
+async def test_server_without_roots_starts_and_says_how_to_add_one(era: Era) -> None:
     loaded = read_settings({})
     server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
     async with Client(server, mode=era) as client:
@@ -83,7 +83,7 @@ async def test_server_without_roots_starts_and_tells_how_to_add_one(era: Era) ->
 
 
 def exchange(environment: Mapping[str, str], *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the real process writes to stdout for these lines, parsed; anything else there fails."""
+    """Send lines to a real server and parse what it writes to stdout. Fails on anything but JSON."""
     lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
     process = subprocess.Popen(
         [*RETINUE, "serve"],
@@ -108,7 +108,9 @@ def exchange(environment: Mapping[str, str], *messages: dict[str, Any]) -> list[
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
-def test_every_handshake_revision_is_answered_in_kind(version: str, environment: Mapping[str, str]) -> None:
+def test_every_handshake_revision_is_answered_with_the_same_revision(
+    version: str, environment: Mapping[str, str]
+) -> None:
     hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     answers = exchange(
         environment,
@@ -137,7 +139,7 @@ def test_stateless_revision_is_answered_without_a_handshake(environment: Mapping
 
 
 def test_closing_stdin_ends_the_server(environment: Mapping[str, str]) -> None:
-    """P5: nothing stays behind when the host goes away."""
+    """P5: no process is left when the host ends."""
     process = subprocess.Popen(
         [*RETINUE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(environment)
     )
@@ -152,7 +154,7 @@ def test_closing_stdin_ends_the_server(environment: Mapping[str, str]) -> None:
     process.stdout.close()
 
 
-def test_nonsense_on_stdin_is_answered_or_ignored_and_never_ends_the_server(
+def test_invalid_input_on_stdin_does_not_end_the_server(
     environment: Mapping[str, str],
 ) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}

@@ -1,4 +1,4 @@
-"""Failures reach a host in one shape and tell nothing of our insides (P6, P8)."""
+"""Tool errors have one shape and contain no internal details (P6, P8)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], st
 
 
 @pytest.mark.parametrize("arguments", [{"number": "many"}, {"number": 1, "nubmer": 1}])
-async def test_error_of_a_tool_with_an_output_schema_is_text_alone(arguments: dict[str, Any]) -> None:
-    """P9: clients hold structured content to the schema even in errors, and would hide ours behind theirs."""
+async def test_error_of_a_tool_with_output_fields_has_no_structured_content(
+    arguments: dict[str, Any],
+) -> None:
+    """P9: clients check the structured content of errors too, and would report the mismatch instead."""
     loaded = read_settings({})
     server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
     server.add_tool(negate, description="For this test.")
@@ -58,7 +60,7 @@ async def test_error_of_a_tool_with_an_output_schema_is_text_alone(arguments: di
     assert json.loads(result.content[0].model_dump()["text"])["error"]["code"] == "invalid_input"
 
 
-async def test_crash_of_a_tool_keeps_its_details_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_details_of_a_crash_stay_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error, everything = await call("crash", {"path": "/home/someone/secret.txt"})
     assert error["code"] == "internal_error"
@@ -67,7 +69,7 @@ async def test_crash_of_a_tool_keeps_its_details_in_the_log(caplog: pytest.LogCa
     assert "hunter2" in caplog.text
 
 
-async def test_error_of_ours_arrives_with_code_hint_and_data() -> None:
+async def test_retinue_error_arrives_with_code_hint_and_data() -> None:
     error, _ = await call("refuse", {"path": "a.py"})
     assert error == {
         "code": "path_denied",
@@ -94,7 +96,7 @@ async def test_wrong_argument_is_named(arguments: dict[str, Any], argument: str,
     assert "pydantic" not in everything
 
 
-def test_every_error_has_a_code_of_its_own_and_stands_in_the_picture() -> None:
+def test_every_error_has_its_own_code_and_is_in_the_tree() -> None:
     def tree(kind: type[errors.RetinueError]) -> list[type[errors.RetinueError]]:
         return [kind, *(below for child in kind.__subclasses__() for below in tree(child))]
 

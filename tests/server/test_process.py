@@ -1,4 +1,4 @@
-"""A server looks for garbage all its life, but not while it loads."""
+"""Garbage collection is off while a server loads, and on afterwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from retinue.server import disable_gc, freeze_gc
-from retinue.server.gc_tuning import BETWEEN_LOOKS
+from retinue.server.process import GC_THRESHOLD
 
 
 @pytest.fixture(autouse=True)
@@ -20,13 +20,13 @@ def as_before() -> Generator[None]:
     gc.enable()
 
 
-def test_what_is_loaded_is_kept_out_of_sight_and_what_comes_later_is_collected() -> None:
+def test_loaded_objects_are_frozen_and_later_garbage_is_collected() -> None:
     disable_gc()
     assert not gc.isenabled()
     freeze_gc()
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
-    assert gc.get_threshold()[0] == BETWEEN_LOOKS
+    assert gc.get_threshold()[0] == GC_THRESHOLD
     ring: list[object] = []
     ring.append(ring)
     del ring

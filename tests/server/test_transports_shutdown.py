@@ -1,4 +1,4 @@
-"""What is left of runs when their server or their host goes away: nothing (P5, P9)."""
+"""No process of a run outlives its server or its host (P5, P9)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def alive(name: str) -> list[int]:
 
 
 def until(check: Callable[[], object]) -> None:
-    """Look again and again, for five seconds."""
+    """Wait until the check is true, for at most five seconds."""
     end = time.monotonic() + 5
     while not check():
         assert time.monotonic() < end
 
 
 class RawHost:
-    """A host on stdio whose process can be killed, and who can leave without a word."""
+    """A host on stdio whose server can be killed, and that can disconnect without notice."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -93,7 +93,7 @@ def raw_host(environment: Mapping[str, str]) -> Generator[Callable[[], RawHost]]
 @pytest.mark.skipif(os.name != "posix", reason="signals and process groups of POSIX")
 @pytest.mark.parametrize("ending", ["stdin closes", "SIGTERM", "SIGKILL"])
 def test_nothing_outlives_the_server_however_it_ends(ending: str, raw_host: Callable[[], RawHost]) -> None:
-    """P5: daemons too; and the next server finds the run interrupted, with its output kept."""
+    """P5: daemons end too, and the next server finds the run interrupted with its output kept."""
     first = raw_host()
     started = first.tool(2, "run_subagent", agent_name="daemon", prompt="x", wait_s=0)
     until(lambda: first.tool(3, "get_subagent_logs", runId=started["run_id"], stream="stdout")["log"])
@@ -120,7 +120,7 @@ def test_nothing_outlives_the_server_however_it_ends(ending: str, raw_host: Call
     ("reason", "expected"),
     [("User cancelled", "canceled"), ("McpError: MCP error -32001: Request timed out", "running")],
 )
-def test_cancel_of_a_host_ends_the_run_and_its_lost_patience_does_not(
+def test_run_ends_when_the_host_cancels_but_not_when_it_times_out(
     reason: str, expected: str, raw_host: Callable[[], RawHost]
 ) -> None:
     raw = raw_host()

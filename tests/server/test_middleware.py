@@ -1,4 +1,4 @@
-"""What leaves passes the door once, and a structured answer stays one with its text (P6)."""
+"""The middleware redacts answers, and keeps text and structure of an answer equal (P6)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, TypeVar, cast
 import pytest
 from mcp.server.context import ServerRequestContext
 
-from retinue.server.redaction_middleware import Door
+from retinue.server.middleware import RetinueMiddleware, StartedCalls
 
 pytestmark = pytest.mark.anyio
 Value = TypeVar("Value")
 
 
 class ByName:
-    """Finds a secret by the name it stands under alone, which a text does not show."""
+    """A redactor that finds secrets only by the name of their field."""
 
     def redact(self, text: str) -> str:
         return text
@@ -29,7 +29,7 @@ class ByName:
         return self.redact
 
     def hide(self, values: Iterable[str]) -> None:
-        """It looks at names alone."""
+        """Does nothing: this redactor looks only at names."""
 
     def _cleaned(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -40,12 +40,12 @@ class ByName:
         return value
 
 
-async def through_the_door(method: str, answer: dict[str, Any]) -> Any:
+async def pass_middleware(method: str, answer: dict[str, Any]) -> Any:
     async def call_next(_: object) -> dict[str, Any]:
         return answer
 
     ctx = cast("ServerRequestContext[Any, Any]", SimpleNamespace(method=method, params=None))
-    return await Door(ByName())(ctx, call_next)
+    return await RetinueMiddleware(ByName(), StartedCalls())(ctx, call_next)
 
 
 def told(pin: str) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def told(pin: str) -> dict[str, Any]:
     }
 
 
-async def test_text_says_no_more_than_the_structure() -> None:
-    assert await through_the_door("tools/call", told("1234")) == told("***")
+async def test_text_of_an_answer_is_redacted_like_its_structure() -> None:
+    assert await pass_middleware("tools/call", told("1234")) == told("***")
 
 
-async def test_answer_inside_a_task_is_cleaned_in_the_same_way() -> None:
-    task = await through_the_door("tasks/get", {"status": "completed", "result": told("1234")})
+async def test_answer_inside_a_task_is_redacted_too() -> None:
+    task = await pass_middleware("tasks/get", {"status": "completed", "result": told("1234")})
     assert task == {"status": "completed", "result": told("***")}

@@ -1,4 +1,4 @@
-"""The runs of a server from the command line, and what a failure looks like there (P6, P8)."""
+"""The command line shows and controls the runs of a server (P6, P8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cli(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-async def test_command_line_watches_answers_and_cancels_what_a_server_runs() -> None:
+async def test_command_line_shows_answers_and_cancels_runs_of_a_server() -> None:
     order = {"do": "call", "calls": [{"tool": "ask_parent", "arguments": {"question": "go on?"}}]}
     async with host() as client:
         asked = await call(client, "run_subagent", agent_name="asks", prompt=json.dumps(order), wait_s=20)
@@ -44,7 +44,7 @@ async def test_command_line_watches_answers_and_cancels_what_a_server_runs() -> 
         assert '"answer": "yes"' in log
 
 
-def test_agent_command_performs_in_the_foreground() -> None:
+def test_agent_command_runs_in_the_foreground() -> None:
     assert cli("agent", "echo", "hello") == (0, "hello\n")
     code, output = cli("agent", "fails", "x", "--json")
     assert code == 1
@@ -54,8 +54,8 @@ def test_agent_command_performs_in_the_foreground() -> None:
     assert "echo" in cli("agents")[1]
 
 
-def test_command_line_shows_no_secret_of_a_task_or_a_setting() -> None:
-    """P6: what is typed may hold one."""
+def test_command_line_redacts_secrets_in_tasks_and_settings() -> None:
+    """P6: text on the command line may contain secrets."""
     assert cli("agent", "echo", f"use {SECRET}")[0] == 0
     for arguments in (("runs",), ("runs", "--json")):
         assert SECRET not in cli(*arguments)[1]
@@ -70,7 +70,7 @@ def test_command_line_shows_no_secret_of_a_task_or_a_setting() -> None:
     assert SECRET not in done.stderr
 
 
-def test_data_folder_that_cannot_be_used_is_told_without_a_traceback(tmp_path: Path) -> None:
+def test_unusable_data_folder_is_reported_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = subprocess.run(
         [*RETINUE, "serve"],

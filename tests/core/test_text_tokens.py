@@ -1,4 +1,4 @@
-"""The estimate of tokens comes close to a real vocabulary (P4). Counts are those of Qwen's tokenizer."""
+"""The token estimate is close to the counts of a real tokenizer, that of Qwen (P4)."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def test_estimate_is_close_to_a_real_count(text: str, tokens: int, error: float)
 
 
 @pytest.mark.parametrize(("text", "least"), [("", 0), (" ", 1), ("a", 1), ("\ud800", 1), ("\0", 1)])
-def test_strange_texts_have_a_count_too(text: str, least: int) -> None:
+def test_unusual_texts_have_an_estimate(text: str, least: int) -> None:
     assert estimate_tokens(text) >= least
     assert estimate_tokens("") == 0
 
 
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "a1" * 500_000, " \n" * 500_000, "_" * 1_000_000])
-def test_time_grows_with_the_text_and_no_faster(text: str) -> None:
-    """P2: a hostile text costs no more than an ordinary one of its size."""
+def test_time_grows_linearly_with_the_text(text: str) -> None:
+    """P2: a hostile text takes no longer than an ordinary one of the same size."""
     start = time.process_time()
     assert estimate_tokens(text) > 1_000
     assert time.process_time() - start < 5

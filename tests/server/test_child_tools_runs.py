@@ -1,4 +1,4 @@
-"""What a run may ask and start in its turn, and whom it speaks for (P1, P7)."""
+"""Processes of a run ask questions, report and start runs through the child tools (P1, P7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
 CHILD_TOOLS = ["ask_parent", "check_message_status", "request_permission", "update_subagent_status"]
 
 
-async def test_question_of_a_run_reaches_the_host_and_the_answer_the_run() -> None:
+async def test_question_reaches_the_host_and_the_answer_reaches_the_run() -> None:
     order = {"do": "call", "calls": [{"tool": "ask_parent", "arguments": {"question": "which one?"}}]}
     async with host() as client:
         asked = await call(client, "run_subagent", agent_name="asks", prompt=json.dumps(order), wait_s=20)
@@ -43,8 +43,8 @@ async def test_question_of_a_run_reaches_the_host_and_the_answer_the_run() -> No
 
 
 @pytest.mark.parametrize("command", ["child", "serve"])
-async def test_child_sees_the_child_tools_alone_whichever_way_it_starts_us(command: str) -> None:
-    """P1: a child that finds `retinue serve` in its user's configuration gets no more than a child may."""
+async def test_child_process_sees_only_child_tools_with_either_command(command: str) -> None:
+    """P1: a child process that starts `retinue serve` gets only the child tools."""
     async with host() as client:
         done = await call(
             client,
@@ -56,7 +56,7 @@ async def test_child_sees_the_child_tools_alone_whichever_way_it_starts_us(comma
     assert json.loads(done["result"]) == CHILD_TOOLS
 
 
-async def test_child_speaks_for_its_own_run_alone_and_a_failure_it_reports_is_believed() -> None:
+async def test_child_reports_only_for_its_own_run_and_a_reported_failure_counts() -> None:
     async with host() as client:
         other = await call(client, "run_subagent", agent_name="echo", prompt="x")
         order = {
@@ -81,8 +81,8 @@ async def test_child_speaks_for_its_own_run_alone_and_a_failure_it_reports_is_be
     assert done["summary"] == "could not"
 
 
-async def test_child_may_start_as_many_runs_as_it_was_granted() -> None:
-    """P2: spawns are charged to the tree; without a grant there is not even a tool for it."""
+async def test_child_may_start_only_as_many_runs_as_granted() -> None:
+    """P2: spawns are charged to the tree of runs; without a grant there is no tool to spawn."""
     task = {"tool": "run_subagent", "arguments": {"agent_name": "echo", "prompt": "from below"}}
     order = {"do": "call", "calls": [task, task]}
     async with host() as client:

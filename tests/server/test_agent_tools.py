@@ -1,4 +1,4 @@
-"""Agents as a host sees them: listed, asked, spawned, nested only where allowed (P1, P2, P4, P6, P7, P9)."""
+"""A host lists and runs agents; runs start further runs only if allowed (P1, P2, P4, P6, P7, P9)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READER = "description: reads for you\ntools: [Read]"
 
 @asynccontextmanager
 async def host_of(*projects: Path, scripted: Scripted | None = None) -> AsyncGenerator[Client]:
-    """A host of a server whose executor `local` is scripted."""
+    """Connects a host to a server whose `local` executor is scripted."""
     loaded = read_settings({"roots": tuple(map(str, projects))})
     built = build_service(loaded)
     known = replace(
@@ -45,7 +45,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_agent_of_a_file_is_listed_told_of_and_run(project: Path) -> None:
+async def test_agent_from_a_file_is_listed_named_in_the_instructions_and_run(project: Path) -> None:
     file = write_agent(Path.home(), ".config/retinue/agents/reader.md", READER)
     scripted = Scripted()
     async with host_of(project, scripted=scripted) as client:
@@ -67,7 +67,7 @@ async def test_agent_of_a_file_is_listed_told_of_and_run(project: Path) -> None:
     assert scripted.made_for[0].prompt == "Do it."
 
 
-async def test_spawn_agent_answers_in_one_shape_whatever_happens(project: Path) -> None:
+async def test_spawn_agent_answers_in_the_same_shape_on_success_and_failure(project: Path) -> None:
     async with host_of(project) as client:
         done = await call(client, "spawn_agent", agent="locator", task="find it")
         for agent, task, code in [
@@ -91,7 +91,7 @@ async def test_spawn_agent_answers_in_one_shape_whatever_happens(project: Path) 
 
 
 @pytest.mark.usefixtures("commands")
-async def test_spawn_agent_tells_failures_and_runs_that_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_spawn_agent_reports_failures_and_unfinished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_RUNTIME__PATIENCE_S", "1")
     async with host() as client:
         failed = await call(client, "spawn_agent", agent="fails", task="x")
@@ -103,7 +103,7 @@ async def test_spawn_agent_tells_failures_and_runs_that_go_on(monkeypatch: pytes
         await call(client, "cancel_run", runId=long["run_id"])
 
 
-async def test_program_of_a_file_gets_its_prompt_before_the_task() -> None:
+async def test_program_receives_the_prompt_of_its_file_before_the_task() -> None:
     write_agent(
         Path.home(), ".config/retinue/agents/cat.md", "description: d\ncommand: cat", "You are a cat."
     )
@@ -112,8 +112,8 @@ async def test_program_of_a_file_gets_its_prompt_before_the_task() -> None:
     assert done["result"] == "You are a cat.\n\npurr"
 
 
-async def test_untrusted_project_starts_no_program_through_the_server(project: Path) -> None:
-    """P7: nothing is recorded, nothing is started, and the answer says what to do."""
+async def test_program_of_an_untrusted_project_is_not_started(project: Path) -> None:
+    """P7: no run is recorded or started, and the answer says what to do."""
     marker = project / "started"
     write_agent(project, ".retinue/agents/evil.md", f"description: d\ncommand: [touch, '{marker}']")
     async with host_of(project) as client:
@@ -124,7 +124,7 @@ async def test_untrusted_project_starts_no_program_through_the_server(project: P
     assert not marker.exists()
 
 
-async def test_caller_that_is_not_allowed_is_refused_by_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_caller_that_is_not_allowed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     header = READER + "\nallowed_callers: [jarvis]"
     write_agent(Path.home(), ".config/retinue/agents/reader.md", header)
     async with host_of() as client:
@@ -138,8 +138,8 @@ async def test_caller_that_is_not_allowed_is_refused_by_the_server(monkeypatch: 
 
 
 @pytest.mark.usefixtures("commands")
-async def test_run_calls_under_its_own_agents_name_and_no_other() -> None:
-    """P1: the caller's name comes from the run that a token proves, not from anything it says."""
+async def test_run_calls_only_under_the_name_of_its_agent() -> None:
+    """P1: the caller name comes from the run that the token belongs to, not from the request."""
     home = Path.home()
     for name, callers in (("friend", "spawns"), ("stranger", "main")):
         header = f"description: d\ncommand: cat\nallowed_callers: [{callers}]"
@@ -184,7 +184,7 @@ async def test_nesting_is_refused_by_default() -> None:
         }
 
 
-async def test_tool_for_each_agent_where_the_user_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_agent_gets_a_tool_if_the_user_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
     write_agent(Path.home(), ".config/retinue/agents/cat.md", "description: d\ncommand: cat")
     async with host() as client:
         assert "run_subagent_cat" not in {tool.name for tool in (await client.list_tools()).tools}
@@ -196,7 +196,7 @@ async def test_tool_for_each_agent_where_the_user_wants_it(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
-async def test_slash_commands_of_hosts_that_show_prompts(era: Any) -> None:
+async def test_prompts_are_offered_as_slash_commands(era: Any) -> None:
     write_agent(Path.home(), ".config/retinue/agents/cat.md", "description: meows\ncommand: cat")
     async with host(mode=era) as client:
         offered = {each.name: each for each in (await client.list_prompts()).prompts}
@@ -213,14 +213,14 @@ async def test_slash_commands_of_hosts_that_show_prompts(era: Any) -> None:
     assert nothing.completion.values == []
 
 
-async def test_group_that_is_off_tells_of_no_agents() -> None:
+async def test_agents_are_not_mentioned_if_their_group_is_off() -> None:
     write_agent(Path.home(), ".config/retinue/agents/cat.md", "description: meows\ncommand: cat")
     async with host(groups=("core",)) as client:
         assert "cat" not in str(client.instructions)
         assert not client.server_capabilities.prompts or not (await client.list_prompts()).prompts
 
 
-async def test_secret_in_an_agents_description_stays_out_of_the_instructions_P6(project: Path) -> None:
+async def test_secret_in_an_agent_description_is_redacted_in_the_instructions_P6(project: Path) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     write_agent(Path.home(), ".config/retinue/agents/mine.md", f"description: uses {key}\ntools: [Read]")
     async with host_of(project) as client:

@@ -1,4 +1,4 @@
-"""Agents on a model of one's own, from the host's call to the server of the model and back (P1, P2, P8)."""
+"""Agents on a local model, from the call of the host to the model server and back (P1, P2, P8)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_agent_reads_a_file_on_its_model_and_answers(project: Path, kind: str) -> None:
+async def test_agent_on_a_local_model_reads_a_file_and_answers(project: Path, kind: str) -> None:
     script = [calls("read_file", path="hello.py"), "`greet` is at hello.py:1 and returns 'hello'."]
     async with host_with_model(project, script, kind) as (client, scripted):
         done = await call(client, "spawn_agent", agent="reader", task="what does hello.py do?")
@@ -56,7 +56,7 @@ async def test_an_agent_reads_a_file_on_its_model_and_answers(project: Path, kin
     assert "return 'hello'" in scripted.prompts[1].turns[-1].text
 
 
-async def test_the_run_says_where_it_ran_and_what_it_took(project: Path) -> None:
+async def test_run_reports_its_model_and_usage(project: Path) -> None:
     async with host_with_model(project, ["All is well."]) as (client, _):
         done = await call(client, "run_subagent", agent_name="reader", prompt="check")
         status = await call(client, "check_subagent_status", runId=done["run_id"])
@@ -67,16 +67,16 @@ async def test_the_run_says_where_it_ran_and_what_it_took(project: Path) -> None
     assert "model scripted at" in log["log"]
 
 
-async def test_the_model_that_really_answered_is_named(project: Path) -> None:
-    """P8: nobody asked for a model by name, and the server listed another than it answers with."""
+async def test_run_names_the_model_that_answered(project: Path) -> None:
+    """P8: the request names no model, and the server lists another model than the one that answers."""
     script = ["All is well."]
     async with host_with_model(project, script, state=FakeServerState(answers_as="tiny")) as (client, _):
         done = await call(client, "run_subagent", agent_name="reader", prompt="check")
     assert done["model"] == "tiny"
 
 
-async def test_no_more_runs_at_once_than_the_server_has_slots(project: Path) -> None:
-    """P2: an Ollama serves one at a time; the second run queues instead of piling up there."""
+async def test_concurrent_runs_are_limited_by_the_slots_of_the_endpoint(project: Path) -> None:
+    """P2: Ollama serves one request at a time, so the second run waits in the queue."""
     inside, most = 0, 0
 
     async def slowly(_: object) -> ScriptLine:
@@ -100,7 +100,7 @@ async def ask(client: Client, task: str) -> None:
     assert (await call(client, "spawn_agent", agent="reader", task=task))["output"] == "done"
 
 
-async def test_a_model_that_is_not_there_is_an_error_of_the_run_and_not_of_the_protocol(
+async def test_missing_model_is_an_error_of_the_run_not_of_the_protocol(
     project: Path,
 ) -> None:
     write_agent(Path.home(), ".config/retinue/agents/reader.md", READER)

@@ -1,4 +1,4 @@
-"""HTTP is for those who hold the token and stand where they should (P6, P7)."""
+"""HTTP requires the token and an allowed Host and Origin (P6, P7)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def post(running: RunningHttp, **headers: str) -> httpx2.Response:
     return httpx2.post(running.url, json=body, headers={**given, **headers}, timeout=20)
 
 
-def test_only_the_exact_token_from_an_expected_place_is_let_in(
+def test_request_needs_the_exact_token_and_an_allowed_host_and_origin(
     serve_http: Callable[..., RunningHttp], project: Path
 ) -> None:
     running = serve_http("--root", str(project))
@@ -51,14 +51,14 @@ def test_only_the_exact_token_from_an_expected_place_is_let_in(
     assert post(running, Authorization=bearer, Origin="http://evil.example").status_code == 403
 
 
-def test_loopback_may_be_served_without_a_token_if_the_user_says_so(
+def test_loopback_may_be_served_without_a_token(
     serve_http: Callable[..., RunningHttp],
 ) -> None:
     assert post(serve_http("--no-token")).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"])
-def test_other_machines_are_never_served_without_a_token(host: str, environment: Mapping[str, str]) -> None:
+def test_other_addresses_require_a_token(host: str, environment: Mapping[str, str]) -> None:
     done = subprocess.run(
         [*RETINUE, "serve", "--http", host, "--no-token"],
         capture_output=True,
@@ -67,11 +67,11 @@ def test_other_machines_are_never_served_without_a_token(host: str, environment:
         timeout=30,
     )
     assert done.returncode == 2
-    assert "a token is needed there" in done.stderr
+    assert "requires a token" in done.stderr
     assert done.stdout == ""
 
 
-def test_port_that_is_taken_is_told(
+def test_port_in_use_is_reported(
     serve_http: Callable[..., RunningHttp], environment: Mapping[str, str]
 ) -> None:
     port = serve_http("--no-token").url.split(":")[2].split("/")[0]
