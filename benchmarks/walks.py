@@ -26,6 +26,8 @@ Functions, files and transactions count if they ran while a call of the client w
 path or not, background tasks included; so they vary a little. Code that runs at import is left out. The
 programs that a run starts are other processes: what they do is not seen.
 
+`--page ARCHITECTURE.md` puts the pictures into that page.
+
 Ends non-zero if a landmark was not reached: then code was renamed, and LANDMARKS needs the new name.
 """
 
@@ -52,6 +54,7 @@ from benchmarks.call_tracer import CallTracer, Entered, Handover, Landmark, Stac
 
 PACKAGE = Path(retinue.__file__).parent
 STORE = "retinue.db"
+PICTURE_END = "<!-- end of walk -->"
 WRITER_THREAD = Handover(
     "retinue.store.database:Database._enqueue", "retinue.store.database:Database._perform"
 )
@@ -274,9 +277,11 @@ def picture_of(hops: Sequence[Hop], indent: int = 0) -> list[str]:
         while len(end.hops) == 1 and not end.landmarks:
             end = end.hops[0]
             row.append(end.module)
-        text = " → ".join(row) + "".join(f" [{name}]" for name in end.landmarks)
+        names = [f" [{name}]".replace(" ", "\N{NO-BREAK SPACE}") for name in end.landmarks]
+        text = " → ".join(row) + " ".join(names)
         margin = "  " * indent
-        lines += textwrap.wrap(text, 110, initial_indent=margin, subsequent_indent=margin + "    ")
+        wrapped = textwrap.wrap(text, 110, initial_indent=margin, subsequent_indent=margin + "    ")
+        lines += [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
         lines += picture_of(end.hops, indent + 1)
     return lines
 
@@ -431,12 +436,32 @@ def report(name: str, walk: Walk) -> list[str]:
         print(f"types that carry the question's text: {_listed(carriers.by_text)}")
         print(f"types that hold one of these: {_listed(carriers.by_parts - carriers.by_text)}")
         print(f"types made of its words: {_listed(carriers.by_words - carriers.by_text - carriers.by_parts)}")
-    print("\nAs a picture:\n")
-    for stage, hops in paths.items():
-        print(f"{stage}\n" + "\n".join(picture_of(hops, 1)))
+    print(f"\nAs a picture:\n\n{picture(walk)}")
     reached = {landmark for stage in walk.stages for landmark in stage.moments}
     wanted = [(stage.name, one.name) for stage in walk.stages for one in LANDMARKS[stage.name]]
     return [f"{stage}: {landmark}" for stage, landmark in wanted if landmark not in reached]
+
+
+def picture(walk: Walk) -> str:
+    """The compact picture of a walk: for each call its figures and its path."""
+    known: set[int] = set()
+    lines: list[str] = []
+    for stage in walk.stages:
+        hops = hops_of(stage, known)
+        count = sum(hop.count for hop in hops)
+        lines.append(f"{stage.name}: {count} hops, {len(_writes(stage))} writes")
+        lines += picture_of(hops, 1)
+    return "\n".join(lines)
+
+
+def put_into_page(page: Path, name: str, walk: Walk) -> None:
+    """Replace what is between the two comments of a walk in a Markdown page by its picture."""
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(f"<!-- walk {name} -->\n")
+    _, end, after = rest.partition(PICTURE_END)
+    assert end, f"{page} has no comments for the walk {name}"
+    block = f"<!-- walk {name} -->\n```\n{picture(walk)}\n```\n{end}"
+    page.write_text(before + block + after, encoding="utf-8")
 
 
 def _figures(hops: int, stages: Sequence[Stage]) -> str:
@@ -462,12 +487,18 @@ def _listed(names: Iterable[str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("walks", nargs="*", metavar="walk", help=", ".join(WALKS))
-    wanted = parser.parse_args().walks or list(WALKS)
+    parser.add_argument("--page", type=Path, help="Markdown page whose pictures are replaced")
+    given = parser.parse_args()
+    wanted: list[str] = given.walks or list(WALKS)
+    page: Path | None = given.page and given.page.resolve()
     logging.disable(logging.WARNING)
     missed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in wanted:
-            missed += report(name, trace(name, Path(folder).resolve() / name))
+            walk = trace(name, Path(folder).resolve() / name)
+            missed += report(name, walk)
+            if page is not None:
+                put_into_page(page, name, walk)
         os.chdir("/")
     for each in missed:
         print(f"landmark not reached: {each}", file=sys.stderr)
