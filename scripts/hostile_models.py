@@ -1,6 +1,6 @@
-"""The hostile behaviours of small models, each run against the loop: docs/hostile-models.md is made of this.
+"""Runs the loop of local agents against typical mistakes of small models. Generates docs/hostile-models.md.
 
-Each behaviour is shown twice: by a model that comes to its senses, and by one that never does.
+Each mistake is made twice: by a model that recovers, and by one that never does.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Behaviour:
     bad: Callable[[int], ScriptLine]
     """The n-th time."""
     then: tuple[ScriptLine, ...] = (ANSWER,)
-    """What a model that comes to its senses does afterwards."""
+    """What a model that recovers does afterwards."""
     before: tuple[ScriptLine, ...] = ()
     schema: Mapping[str, Json] | None = None
     once: int = 1
-    """How often the better model does it."""
+    """How often the model that recovers makes the mistake."""
     quietly: str = ""
-    """What the loop does where it has nothing to say."""
+    """What the loop does if it tells the model nothing."""
 
     def recovering(self) -> Iterable[ScriptLine]:
         return [*self.before, *map(self.bad, range(self.once)), *self.then]
@@ -74,11 +74,13 @@ MODELS = (
         "unknown tools", "calls a tool that does not exist", lambda n: calls("open_editor", file="src/app.py")
     ),
     Behaviour(
-        "empty replies", "says nothing, and the server calls it success", lambda n: EmptyReply("nothing came")
+        "empty replies",
+        "replies with nothing, and the server reports success",
+        lambda n: EmptyReply("nothing came"),
     ),
     Behaviour(
         "calls printed as text",
-        "writes `<tool_call>{...}</tool_call>`, a fence or bare JSON into its text",
+        "writes a call into its text: `<tool_call>{...}</tool_call>`, a fence or bare JSON",
         lambda n: says(
             f'<tool_call>{{"name": "search", "arguments": {{"pattern": "retry{n}"}}}}</tool_call>'
         ),
@@ -86,42 +88,42 @@ MODELS = (
     ),
     Behaviour(
         "thoughts in the text",
-        "wraps everything in `<think>`, and sometimes says nothing else",
+        "wraps everything in `<think>`, sometimes without an answer",
         lambda n: says("<think>I should look at the file first, or perhaps not"),
     ),
     Behaviour(
-        "overflow in the middle",
-        "the server finds the conversation too long, whatever we counted",
+        "overflow during a run",
+        "the server rejects the conversation as too long, although our estimate fits",
         lambda n: ContextOverflow("the conversation is too long"),
         before=(LOOKS, calls("read_file", path="README.md")),
     ),
     Behaviour("repeated calls", "makes the same call again and again", lambda n: LOOKS, before=(LOOKS,)),
     Behaviour(
         "cut JSON",
-        "is cut off by its limit in the middle of the JSON",
+        "reaches its token limit in the middle of the JSON",
         lambda n: says('{"summary": "Retry counts its att', finish="length"),
         then=(VALID,),
         before=(LOOKS, "I know enough."),
         schema=SCHEMA,
     ),
     Behaviour(
-        "the answer among thoughts",
+        "the answer as reasoning",
         "leaves the text empty and answers in the field for reasoning",
         lambda n: says("", reasoning=ANSWER),
     ),
     Behaviour(
         "invented places",
-        "names files and lines that do not exist",
+        "cites files and lines that do not exist",
         lambda n: says("See src/app.py:4, src/app.py:900 and src/retry/core.py:12."),
         then=(),
-        quietly="marks them `[not there]`, or takes them out of lists, and counts them",
+        quietly="marks them `[not there]` or removes them from lists, and counts them",
     ),
     Behaviour(
         "no end",
-        "calls one tool after the other and never answers",
+        "calls one tool after another and never answers",
         lambda n: calls("search", pattern=f"retry{n}"),
         once=13,
-        quietly="keeps the last two steps for the answer, without tools",
+        quietly="reserves the last two steps for the answer, without tools",
     ),
     Behaviour(
         "placeholders",
@@ -143,8 +145,8 @@ SERVERS = (
         ),
     ),
     Behaviour(
-        "no use of tools",
-        "the model prints calls that nobody can read",
+        "unreadable calls",
+        "the model prints calls that cannot be parsed",
         lambda n: acting("nonsense"),
         then=(
             acting('{"action": "read_file", "arguments": {"path": "src/app.py"}}'),
@@ -153,8 +155,8 @@ SERVERS = (
         once=3,
     ),
     Behaviour(
-        "failing on calls",
-        "the server answers 500 to what it cannot read as a call",
+        "errors on calls",
+        "the server answers 500 if it cannot parse a call",
         lambda n: ModelFailed("HTTP 500: failed to parse the tool call"),
     ),
 )
@@ -209,17 +211,17 @@ async def _page() -> str:
     lines = [
         "# Hostile models",
         "",
-        "Small models are often wrong, and wrong in a few ways. Each of them is run here against the loop of",
-        "the `local` executor, once by a model that comes to its senses and once by one that never does.",
-        "This page is written by that run (`make docs`), and a test fails when it is not true any more.",
+        "Small models often make mistakes, and always the same few. Here the loop of the `local` executor runs against each",
+        "of them twice: with a model that recovers, and with one that never does. This page is generated from these runs",
+        "(`make docs`), and a test fails if it is out of date.",
         "",
-        "The loop never raises and never goes on for ever: 15 requests, three broken calls in a row and",
-        "three tries at a schema are the most. Whatever the model does wrong, it is told in one line.",
+        "The loop never raises and always ends: after at most 15 requests, three broken calls in a row or three attempts at",
+        "a schema. It tells the model about each mistake in one line.",
         "",
         *await _table("behaviour", MODELS),
         "",
-        "When calls of tools do not work at all, the next action is asked for as JSON that the server holds",
-        "to a schema; most servers can do that for every model.",
+        "If tool calls do not work at all, the loop asks for the next action as JSON and lets the server enforce a schema.",
+        "Most servers can do that for every model.",
         "",
         *await _table("server", SERVERS),
     ]
@@ -227,7 +229,9 @@ async def _page() -> str:
 
 
 async def _table(title: str, behaviours: Iterable[Behaviour]) -> list[str]:
-    rows = [f"| {title} | what happens | what the loop says or does | if it stops | if it never does |"]
+    rows = [
+        f"| {title} | what happens | what the loop says or does | if the model recovers | if it never does |"
+    ]
     rows.append("| --- | --- | --- | --- | --- |")
     for behaviour in behaviours:
         better = await perform(behaviour, behaviour.recovering())
