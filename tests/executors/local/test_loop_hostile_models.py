@@ -50,7 +50,7 @@ async def test_model_is_corrected_in_one_line(behaviour: Behaviour) -> None:
             assert "\n" not in line and len(line) < 200
 
 
-@pytest.mark.parametrize("name", ["repeated calls", "no end", "overflow in the middle"])
+@pytest.mark.parametrize("name", ["repeated calls", "no end", "overflow during a run"])
 async def test_findings_are_kept_if_no_answer_comes_P2(name: str) -> None:
     behaviour = next(one for one in MODELS if one.name == name)
     seen = await perform(behaviour, behaviour.lasting())
