@@ -239,8 +239,9 @@ class CallTracer:
         return (*before, *own)
 
     def _handed(self, frame: FrameType) -> Stack:
-        work, stack = self._handed_over.get(id(_arguments(frame)[-1]), (None, ()))
-        return stack if work is _arguments(frame)[-1] else ()
+        taken = _arguments(frame)[-1]
+        work, stack = self._handed_over.get(id(taken), (None, ()))
+        return stack if work is taken else ()
 
     def _origin(self, codes: Sequence[CodeType]) -> tuple[str, Stack]:
         with suppress(RuntimeError):

@@ -56,9 +56,10 @@ PACKAGE = Path(retinue.__file__).parent
 STORE = "retinue.db"
 PICTURE_END = "<!-- end of walk -->"
 WRITER_THREAD = Handover(
-    "retinue.store.database:Database._enqueue", "retinue.store.database:Database._perform"
+    "retinue.store.database:Database._enqueue", "retinue.store.database:Database._write_job"
 )
-"""All writes of the store happen in one thread: their stacks go on with whoever asked for the write."""
+"""A write that has to wait for the store's lock happens in a thread: its stack goes on with whoever asked for
+the write."""
 QUESTION = "how is a failed payment retried by the gateway?"
 
 RECORDED = Landmark("run is recorded", sql=r"^INSERT INTO runs\b")
