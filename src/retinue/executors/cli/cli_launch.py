@@ -151,7 +151,7 @@ class CliJob:
         """Return the CLI's program with these arguments.
 
         `env` adds variables and `without` removes some. `secret_files` are opened for the program, which
-        reads the first at descriptor `handed_descriptor(0)`.
+        reads the first at descriptor `secret_file_descriptor(0)`.
         """
         kept = {name: value for name, value in self.env.items() if name not in without}
         argv = (*self.command, *arguments)
@@ -184,10 +184,6 @@ class PreparedCli:
     def connected(self) -> AbstractAsyncContextManager[None]:
         """Keep the bridge open while the CLI runs."""
         return nullcontext() if self.bridge is None else self.bridge.open()
-
-    async def remove_leftovers(self) -> None:
-        """Remove what the sandbox may leave behind when the CLI was killed."""
-        await self.sandbox.clear(self.program)
 
 
 @dataclass(frozen=True, slots=True)
