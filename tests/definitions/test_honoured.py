@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from retinue.core import EXECUTOR_NAMES, Agent, Budget, BudgetKind, McpServer, Permissions
+from retinue.core import EXECUTORS, Agent, Budget, BudgetKind, McpServer, Permissions
 from retinue.definitions import unsupported_fields
-from retinue.definitions.supported_fields import ALWAYS, BY_EXECUTOR, asked
+from retinue.definitions.supported_fields import ALWAYS, asked
 
 PLAIN = Agent(name="a", description="d", executor="nothing", source="s")
 SET: dict[str, Any] = {
@@ -64,8 +64,8 @@ def test_budget_is_looked_at_kind_by_kind() -> None:
     assert budgets == {f"budget.{kind.value}" for kind in BudgetKind}
 
 
-def test_list_names_fields_and_executors_that_exist() -> None:
+def test_table_of_executors_names_fields_that_exist() -> None:
     known = {field.name for field in fields(Agent)}
-    for done in (ALWAYS, *BY_EXECUTOR.values()):
+    kinds = EXECUTORS.values()
+    for done in (ALWAYS, *(kind.fields | kind.fields_in_container for kind in kinds)):
         assert {name.partition(".")[0] for name in done} <= known
-    assert set(BY_EXECUTOR) <= set(EXECUTOR_NAMES)

@@ -60,6 +60,13 @@ if TYPE_CHECKING:
         StreamName as StreamName,
         Task as Task,
     )
+    from retinue.core.executors import (
+        EXECUTOR_NAMES as EXECUTOR_NAMES,
+        EXECUTORS as EXECUTORS,
+        ExecutorKind as ExecutorKind,
+        ExecutorTable as ExecutorTable,
+        executor_table as executor_table,
+    )
     from retinue.core.handoff import (
         HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
         HandoffContext as HandoffContext,
@@ -106,11 +113,7 @@ if TYPE_CHECKING:
         Turn as Turn,
         TurnRole as TurnRole,
     )
-    from retinue.core.names import (
-        DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
-        EXECUTOR_NAMES as EXECUTOR_NAMES,
-        TOOL_GROUPS as TOOL_GROUPS,
-    )
+    from retinue.core.names import DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS, TOOL_GROUPS as TOOL_GROUPS
     from retinue.core.permission import (
         PermissionAnswer as PermissionAnswer,
         PermissionRule as PermissionRule,
@@ -198,6 +201,7 @@ else:
                 "AskParent Emit Hide Outcome OutputLine ProcessIdentity Resumed RunContext Started "
                 "StreamName Task"
             ),
+            "executors": "EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table",
             "handoff": (
                 "HANDOFF_SUMMARY_TOKENS HandoffContext HandoffRequest HandoffResponse handoff_schemas"
             ),
@@ -213,7 +217,7 @@ else:
                 "Estimator FinishReason Model ModelFacts Prompt Reply ReplyPiece ToolCall ToolSpec "
                 "Turn TurnRole"
             ),
-            "names": "DEFAULT_TOOL_GROUPS EXECUTOR_NAMES TOOL_GROUPS",
+            "names": "DEFAULT_TOOL_GROUPS TOOL_GROUPS",
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "
                 "decide_by_rules deny_all"

@@ -1,4 +1,4 @@
-"""Names that configuration chooses from: the groups of tools, and the executors."""
+"""The groups of tools that configuration chooses from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,3 @@ TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows")
 
 DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
 """What a host sees if nothing else is said: every group costs each of its conversations tokens."""
-
-EXECUTOR_NAMES = ("local", "claude", "codex", "gemini", "opencode", "acp", "command", "deterministic")
-"""Every way to perform a task that an agent may name, whether it is there or not."""

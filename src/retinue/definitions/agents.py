@@ -16,9 +16,8 @@ from retinue.definitions.places import SET_ASIDE
 from retinue.definitions.problem import DefinitionProblem, MalformedDefinition, did_you_mean
 from retinue.definitions.profiles import Profile
 from retinue.definitions.servers import Servers
+from retinue.definitions.values import one_of
 
-STARTING_PROGRAMS = ("command", "claude", "codex", "gemini", "opencode", "acp")
-"""Executors that take a `command`: what to start, and with which arguments before their own."""
 TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
 """What Claude's names mean where there is no Claude."""
 DESCRIPTION_LETTERS = 1_000
@@ -82,7 +81,8 @@ def _values(document: Document, origin: Origin) -> tuple[dict[str, _Given], list
             )
         else:
             try:
-                values[key] = _Given(BY_KEY[key].read(entry.value), entry.line, entry.value)
+                read = one_of(*origin.executors) if key == "executor" else BY_KEY[key].read
+                values[key] = _Given(read(entry.value), entry.line, entry.value)
             except MalformedDefinition as error:
                 for wrong in error.problems:
                     problems.append(DefinitionProblem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
@@ -180,10 +180,11 @@ class _Maker:
         elif executor is None:
             executor = self._origin.format.executor
             self._origins["executor"] = "the folder it lies in"
-        if executor in ("command", "acp") and "command" not in self._values:
+        kind = self._origin.executors.get(executor)
+        if kind and kind.requires_command and "command" not in self._values:
             line = self._values["executor"].line if "executor" in self._values else 1
             self._wrong(line, f"the executor `{executor}` needs a `command`")
-        if executor not in STARTING_PROGRAMS and "command" in self._values:
+        if not (kind and kind.takes_command) and "command" in self._values:
             line = self._values["command"].line
             self._wrong(line, f"the executor {executor} takes no `command`", "leave one of them out")
         return executor

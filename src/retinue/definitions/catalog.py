@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from retinue.core import EXECUTORS, ExecutorTable
 from retinue.definitions import places, profiles
 from retinue.definitions.agents import read_definition
 from retinue.definitions.definition import AgentDefinition, Origin
@@ -36,6 +37,8 @@ class AgentSources:
     is_trusted: Callable[[Path], bool] = field(default=lambda _: False)
     executor: str | None = None
     """Of files that name none, if the user has a preference."""
+    executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
+    """What files may name."""
     reserved: frozenset[str] = frozenset()
     """Names that callers go by: an agent of that name could pass for one."""
 
@@ -107,6 +110,7 @@ class Catalog:
             scope=place.scope,
             file=str(file),
             executor=None if place.scope == "built in" else self.sources.executor,
+            executors=self.sources.executors,
         )
         try:
             data = read_file(file, place.base)

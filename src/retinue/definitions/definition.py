@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from retinue.core import Agent
+from retinue.core import EXECUTORS, Agent, ExecutorTable
 from retinue.definitions.places import AgentFormat, DefinitionScope
 from retinue.definitions.problem import DefinitionProblem
 
@@ -48,3 +48,5 @@ class Origin:
     file: str = ""
     executor: str | None = None
     """The user's choice for files that name none."""
+    executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
+    """What a file may name."""

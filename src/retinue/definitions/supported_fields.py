@@ -1,15 +1,15 @@
-"""What of an agent's file is really done, by executor. The one list: a field is added with its enforcement.
+"""Finds the fields of an agent that its executor does not support. The table of executors lists them.
 
-An agent that asks for anything else is refused instead of run without it (P7): a sandbox or a permission that
-is quietly left aside would be worse than no agent.
+An agent that sets an unsupported field is refused, not run without it (P7): silently ignoring a sandbox or a
+permission would be worse than not running the agent.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from retinue.core import Agent
+from retinue.core import EXECUTORS, Agent, ExecutorTable
 
 ALWAYS = frozenset(
     {
@@ -18,33 +18,6 @@ ALWAYS = frozenset(
     }
 )
 """Done for every run, whatever performs it."""
-
-_CLI = frozenset(
-    {
-        *("command", "prompt", "prompt_mode", "model", "tools", "denied_tools", "permissions", "mcp_servers"),
-        *("env", "folders", "settings", "container", "sandbox", "network", "isolation", "acceptance"),
-        *("output_format", "output_schema", "session", "budget.steps"),
-    }
-)
-# Of tokens, claude tells during its run, codex and gemini when their turn has ended. opencode tells those of
-# its last step alone, and of any other program that speaks ACP nobody knows: there they cannot be limited.
-BY_EXECUTOR: Mapping[str, frozenset[str]] = {
-    "command": frozenset({"command", "env", "prompt", "output_format", "output_schema", "container"}),
-    "local": frozenset(
-        {
-            *("prompt", "model", "tools", "mcp_servers", "output_format", "output_schema"),
-            *("budget.steps", "budget.tokens", "budget.files", "budget.bytes"),
-        }
-    ),
-    "claude": _CLI | {"budget.cost_micros", "budget.tokens"},
-    "codex": (_CLI | {"budget.tokens"}) - {"denied_tools"},
-    "gemini": _CLI | {"budget.tokens"},
-    "opencode": _CLI,
-    "acp": _CLI - {"model", "tools", "denied_tools", "settings"},
-}
-
-IN_A_CONTAINER = frozenset({"network", "folders"})
-"""What nothing but a container can hold an agent's own program to."""
 
 KEYS = {
     "denied_tools": "disallowed_tools",
@@ -70,10 +43,12 @@ def asked(agent: Agent) -> Iterator[str]:
             yield field.name
 
 
-def unsupported_fields(agent: Agent) -> tuple[str, ...]:
-    """What the agent asks for and nothing does, in the words of its file."""
-    done = ALWAYS | BY_EXECUTOR.get(agent.executor, frozenset())
-    if agent.executor == "command" and agent.container:
-        done |= IN_A_CONTAINER
+def unsupported_fields(agent: Agent, executors: ExecutorTable = EXECUTORS) -> tuple[str, ...]:
+    """Return the keys that the agent sets but its executor does not support, as written in its file."""
+    done = ALWAYS
+    if (kind := executors.get(agent.executor)) is not None:
+        done |= kind.fields
+        if agent.container:
+            done |= kind.fields_in_container
     missing = [KEYS.get(name, name) for name in asked(agent) if name not in done and name != "needs"]
     return (*missing, *agent.needs)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retinue.core import NO_PERMISSIONS, Agent
+from retinue.core import EXECUTORS, NO_PERMISSIONS, Agent, ExecutorTable
 from retinue.definitions.profiles import READ_ONLY, READING
 from retinue.definitions.tool_rules import within
 
-HARMLESS = frozenset({"local", "deterministic"})
-"""Executors that start no program."""
 
-
-def permissions_beyond_reading(agent: Agent) -> Iterator[str]:
+def permissions_beyond_reading(agent: Agent, executors: ExecutorTable = EXECUTORS) -> Iterator[str]:
     """Everything that is more than reading the roots with our own tools, in words."""
-    if agent.executor not in HARMLESS:
+    if agent.executor not in executors or executors[agent.executor].starts_program:
         yield f"starts a program (executor {agent.executor})"
     harmless = (*READ_ONLY.tools, *READING)
     if agent.tools is None:

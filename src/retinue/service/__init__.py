@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from retinue.service.waiting import Waiting as Waiting
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
+        WorkflowChildren as WorkflowChildren,
         WorkflowService as WorkflowService,
         parse_assignment as parse_assignment,
     )
@@ -74,6 +75,6 @@ else:
             ),
             "waiting": "Waiting",
             "workflow_views": "savings_table timeline",
-            "workflows": "WorkflowService parse_assignment",
+            "workflows": "WorkflowChildren WorkflowService parse_assignment",
         },
     )

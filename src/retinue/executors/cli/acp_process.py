@@ -36,6 +36,8 @@ from retinue.executors.cli.mcp_servers import (
 )
 from retinue.executors.process import ProgramRun
 
+ACP_TASK = "through ACP, on stdin"
+"""How the agent gets its task, for `retinue agents show`."""
 CAUGHT_UP = "_retinue/caught_up"
 """Our own request. The protocol reserves names with a leading underscore for such extensions."""
 

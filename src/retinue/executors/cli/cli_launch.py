@@ -67,7 +67,7 @@ class CliTraits:
     """How one coding CLI differs from the others, as data."""
 
     name: str
-    program: str
+    """The name of its executor and of its program."""
     inherit: tuple[str, ...]
     """Variables of the server's environment that the CLI needs: the address of its API, keys, proxies."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -248,7 +248,7 @@ class CliLauncher:
         job = CliJob(
             agent=agent,
             model=traits.model_name(agent.model),
-            command=agent.command or (traits.program,),
+            command=agent.command or (traits.name,),
             cwd=ctx.cwd,
             folder=folder,
             servers=(*servers, own) if own else servers,
