@@ -15,15 +15,15 @@ import anyio
 import anyio.to_thread
 
 from retinue.core import Prompt
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, FakeServerState
-from retinue.models.scripted import Line, Scripted, calls, says
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls, says
 
 LOOKS = 11
 WORDS = "I will look at the next part of the file to see how the attempts are counted there. "
 
 
-def line(prompt: Prompt) -> Line:
+def line(prompt: Prompt) -> ScriptLine:
     done = sum(turn.role == "tool" for turn in prompt.turns)
     if done >= LOOKS:
         return says("Retry is handled in src/app.py:4. " + WORDS * 3)
@@ -33,10 +33,10 @@ def line(prompt: Prompt) -> Line:
 
 
 async def main() -> None:
-    endpoint = FakeEndpoint(
-        Scripted(repeat(line)), PROFILES["vllm"], FakeServerState(context=32_768, slots=64)
+    endpoint = FakeModelServer(
+        ScriptedModel(repeat(line)), SERVER_BEHAVIOURS["vllm"], FakeServerState(context=32_768, slots=64)
     )
-    async with serving(endpoint) as url:
+    async with serve_fake(endpoint) as url:
         print(url, flush=True)
         await anyio.to_thread.run_sync(sys.stdin.read)
 

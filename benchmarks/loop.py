@@ -43,8 +43,8 @@ from retinue.core import (
     Task,
 )
 from retinue.executors import LocalExecutor
-from retinue.models import EndpointPlan, ModelPlan, Models, wire
-from retinue.models.client import Client
+from retinue.models import EndpointPlan, ModelPlan, Models, chat_completions
+from retinue.models.client import ModelClient
 from retinue.redaction import SecretRedactor
 
 LIMITS = {"loop_cpu": 1.5, "agent_mb": 2.0}
@@ -54,7 +54,7 @@ STEPS = 12
 class Recording:
     """Our client, with the bodies of its requests for the floor to repeat."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ModelClient) -> None:
         self._client = client
         self.bodies: list[object] = []
 
@@ -62,7 +62,7 @@ class Recording:
         return await self._client.facts()
 
     async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
-        self.bodies.append(wire.request(prompt, "scripted"))
+        self.bodies.append(chat_completions.build_request(prompt, "scripted"))
         return await self._client.reply(prompt, on_text)
 
 
@@ -78,7 +78,7 @@ def model_server() -> Generator[str]:
 
 
 def executor(
-    folder: Path, model: Recording | Client, client: Client, tools: tuple[str, ...]
+    folder: Path, model: Recording | ModelClient, client: ModelClient, tools: tuple[str, ...]
 ) -> LocalExecutor:
     (folder / "src").mkdir(exist_ok=True)
     text = "".join(f"def attempt_{n}(times: int) -> int:  # counts retry {n}\n" for n in range(300))
@@ -132,7 +132,7 @@ async def overhead(url: str, folder: Path, rounds: int) -> dict[str, float]:
     plan = ModelPlan(endpoint=url, model="scripted")
     figures: dict[str, list[float]] = {"loop": [], "with_files": [], "floor": []}
     async with Models(plan, {}) as models, httpx2.AsyncClient() as alone:
-        client = models.named()
+        client = models.client_for()
         recording = Recording(client)
         quick = executor(folder, recording, client, ("ask_parent",))
         reading = executor(folder, client, client, ("read_file",))
@@ -156,7 +156,7 @@ async def crowd(url: str, folder: Path, agents: int) -> dict[str, float]:
     """The most memory with so many agents at work, beyond that of one."""
     plan = ModelPlan(endpoint="it", model="scripted", endpoints={"it": EndpointPlan(url)})
     async with Models(plan, {}) as models:
-        client = models.named()
+        client = models.client_for()
         one = executor(folder, client, client, ("read_file",))
         await perform(one, folder, None)
         before = _peak_mb()

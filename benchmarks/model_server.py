@@ -9,14 +9,14 @@ import sys
 import anyio
 import anyio.to_thread
 
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import VLLM
-from retinue.models.scripted import Scripted
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import VLLM
+from tests.models.scripted_model import ScriptedModel
 
 
 async def main(words: int) -> None:
-    model = Scripted(itertools.repeat("word " * words))
-    async with serving(FakeEndpoint(model, VLLM)) as url:
+    model = ScriptedModel(itertools.repeat("word " * words))
+    async with serve_fake(FakeModelServer(model, VLLM)) as url:
         print(url, flush=True)
         await anyio.to_thread.run_sync(sys.stdin.read)
 

@@ -69,7 +69,7 @@ async def spent(work: Callable[[], Awaitable[str]], words: int) -> float:
 async def cost(words: int, rounds: int) -> tuple[float, float]:
     with process("benchmarks.model_server", str(words)) as url:
         async with httpx2.AsyncClient(timeout=60) as client, Models(ModelPlan(endpoint=url), {}) as models:
-            model = models.named()
+            model = models.client_for()
 
             async def ours() -> str:
                 return (await model.reply(ASK)).text
@@ -87,7 +87,7 @@ async def read_by_the_server(url: str, order: list[str], mark: str) -> tuple[int
     """Prompt tokens that runs of these agents have, and those of them that the server had to read."""
     whole = read = 0
     async with Models(ModelPlan(endpoint=url), {}) as models:
-        model = models.named()
+        model = models.client_for()
         for number, agent in enumerate(order):
             system = Turn("system", f"{mark} {AGENTS[agent] * 20}")
             task = Turn("user", f"Task {number}: say yes.")

@@ -19,8 +19,8 @@ from benchmarks.redaction_generated import generated
 from benchmarks.redaction_ordinary import Ordinary, ordinary
 from benchmarks.redaction_secrets import Planted, planted
 from retinue.redaction import SecretRedactor
-from retinue.redaction.engine import best_engine
-from retinue.redaction.finder import default_finder
+from retinue.redaction.regex_engine import best_engine
+from retinue.redaction.secret_finder import default_finder
 
 CODE_BYTES = 8_000_000
 REPEATS = 3

@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Any
 
 from benchmarks.redaction_secrets import Planted
-from retinue.redaction.candidate import entropy
-from retinue.redaction.gitleaks import GROUPS
-from retinue.redaction.go_syntax import to_python
+from retinue.redaction.gitleaks_rules import SECRET_GROUPS
+from retinue.redaction.regex_engine import to_python_regex
+from retinue.redaction.secret_finder import shannon_entropy
 
 # The parser of `re` has no public face; it is used here as it is.
 op: Any = import_module("re._constants")
@@ -89,15 +89,15 @@ def generated(seed: int = 1, per_rule: int = 5) -> Iterator[Planted]:
 
 
 def sample(entry: dict[str, Any], chance: random.Random) -> Planted | None:
-    regex = to_python(entry["regex"])
+    regex = to_python_regex(entry["regex"])
     generator = Generator(chance)
     generator.walk(parser.parse(regex))
     text = "# settings\n{}\n# end\n".format("".join(generator.out))
     match = re.search(regex, text)
     if match is None or not any(word in text.lower() for word in entry["keywords"]):
         return None
-    group = GROUPS.get(entry["id"])
+    group = SECRET_GROUPS.get(entry["id"])
     secret = match[group] if group is not None else next(filter(None, match.groups()), match[0])
-    if entropy(secret.encode()) <= entry.get("entropy", 0):
+    if shannon_entropy(secret.encode()) <= entry.get("entropy", 0):
         return None
     return Planted(entry["id"], text, secret)

@@ -113,7 +113,7 @@ def run(queries: list[Query], repos: Path, work: Path) -> list[Outcome]:
     for tree, asked in checkouts(queries, repos, work):
         locator = Locator(Codebase([Root.at(tree)]), work / "index")
         if len(asked) > 1:
-            locator.prepare(Stop())
+            locator.update_index(Stop())
         for query in asked:
             before, began = cpu(), time.monotonic()
             located = locator.locate(query.question, LIMIT, Stop())

@@ -37,11 +37,10 @@ import psutil
 from benchmarks.composed_trees import compose
 from benchmarks.measuring import Checks, cost, cpu
 from retinue.codebase import Codebase, Locator, find_ripgrep, parse_question
-from retinue.codebase.file_records import vocabulary
 from retinue.codebase.index import Index
-from retinue.codebase.scan import text_of
-from retinue.codebase.sources import worth_reading
-from retinue.codebase.terms import words
+from retinue.codebase.index.evidence import searchable_text
+from retinue.codebase.index.file_records import new_vocabulary
+from retinue.codebase.parse import has_searchable_text, separate_words
 from retinue.core import Root, Stop
 
 PLACES = 10
@@ -66,7 +65,7 @@ def cold(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
     locator = Locator(Codebase([Root.at(tree)]))
     ratios: list[float] = []
     for question in questions:
-        pattern = "|".join(sorted(parse_question(question).needles))
+        pattern = "|".join(sorted(parse_question(question).terms))
         command = [str(program.program), "--no-config", "--count", "--ignore-case", "-e", pattern, str(tree)]
         plain = cost(lambda command=command: subprocess.run(command, check=False, capture_output=True))
         ratios.append(asked(locator, question) / plain)
@@ -75,8 +74,8 @@ def cold(checks: Checks, tree: Path, questions: Sequence[str]) -> None:
 
 def same_words() -> Callable[[bytes], str]:
     """A text as the stems and compounds that we look up, for an engine that has no notion of identifiers."""
-    known = vocabulary()
-    return lambda data: " ".join(filter(None, map(known.__getitem__, words(data).split())))
+    known = new_vocabulary()
+    return lambda data: " ".join(filter(None, map(known.__getitem__, separate_words(data).split())))
 
 
 def tantivy_build(codebase: Codebase, text: Callable[[bytes], str] = bytes.decode, **writing: int) -> None:
@@ -88,7 +87,7 @@ def tantivy_build(codebase: Codebase, text: Callable[[bytes], str] = bytes.decod
     with tempfile.TemporaryDirectory() as folder, codebase.opener(Stop()) as opener:
         writer = tantivy.Index(schema.build(), path=folder).writer(**writing)
         for entry in codebase.files(Stop()).entries:
-            if worth_reading(entry.path) and (data := text_of(opener, entry)):
+            if has_searchable_text(entry.path) and (data := searchable_text(opener, entry)):
                 writer.add_document(tantivy.Document(path=entry.path, body=text(data)))
         writer.commit()
         writer.wait_merging_threads()
@@ -119,7 +118,7 @@ def build(checks: Checks, tree: Path, folder: Path, rounds: int) -> None:
 
 def warm(checks: Checks, tree: Path, folder: Path, questions: Sequence[str]) -> None:
     locator = Locator(Codebase([Root.at(tree)]), folder / "0")
-    locator.prepare(Stop())
+    locator.update_index(Stop())
     costs = sorted(asked(locator, question) for question in questions)
     checks.figure("warm answer in process, p50 ms", 1000 * middle(costs), 60)
     checks.say(f"warm answer in process, p95 ms: {1000 * costs[int(len(costs) * 0.95)]:.0f}")
@@ -150,7 +149,7 @@ def change(checks: Checks, tree: Path, folder: Path, question: str, rounds: int)
     files = sorted(path for path in tree.rglob("*") if path.is_file())
     total = sum(path.stat().st_size for path in files)
     locator = Locator(Codebase([Root.at(tree)]), folder)
-    whole = cost(lambda: locator.prepare(Stop()))
+    whole = cost(lambda: locator.update_index(Stop()))
     apart = max(1, len(files) // (EDITED * 11))
     few, many = files[::apart][:EDITED], files[::apart][EDITED : EDITED * 11]
     time.sleep(0.2)  # so that what was just written is trusted
@@ -166,10 +165,10 @@ def change(checks: Checks, tree: Path, folder: Path, question: str, rounds: int)
         after.append(asked(locator, question))
         for path in (*few, *many):
             edit(path, number)
-        taken.append(cost(lambda: locator.prepare(Stop())))
+        taken.append(cost(lambda: locator.update_index(Stop())))
         time.sleep(0.2)
-        locator.prepare(Stop())
-        idle.append(cost(lambda: locator.prepare(Stop())))
+        locator.update_index(Stop())
+        idle.append(cost(lambda: locator.update_index(Stop())))
     for name, extra, edited in (
         ("answer after an edit", min(after) - min(before), few),
         ("taking in many edits", min(taken) - min(idle), [*few, *many]),
@@ -187,10 +186,10 @@ BUILD = """
 import re, sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.locate import Locator
+from retinue.codebase.rank.locator import Locator
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())
+assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).update_index(Stop())
 print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
 

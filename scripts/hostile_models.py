@@ -23,8 +23,8 @@ from retinue.core import (
     ToolsUnsupported,
     counted,
 )
-from retinue.models.scripted import Line, calls, says
 from tests.executors.local.loop_support import Trial
+from tests.models.scripted_model import ScriptLine, calls, says
 
 ANSWER = "Retry is handled in src/app.py:4."
 SCHEMA: Mapping[str, Json] = {
@@ -41,25 +41,25 @@ class Behaviour:
     name: str
     does: str
     """What the model (or its server) does."""
-    bad: Callable[[int], Line]
+    bad: Callable[[int], ScriptLine]
     """The n-th time."""
-    then: tuple[Line, ...] = (ANSWER,)
+    then: tuple[ScriptLine, ...] = (ANSWER,)
     """What a model that comes to its senses does afterwards."""
-    before: tuple[Line, ...] = ()
+    before: tuple[ScriptLine, ...] = ()
     schema: Mapping[str, Json] | None = None
     once: int = 1
     """How often the better model does it."""
     quietly: str = ""
     """What the loop does where it has nothing to say."""
 
-    def recovering(self) -> Iterable[Line]:
+    def recovering(self) -> Iterable[ScriptLine]:
         return [*self.before, *map(self.bad, range(self.once)), *self.then]
 
-    def lasting(self) -> Iterable[Line]:
+    def lasting(self) -> Iterable[ScriptLine]:
         return itertools.chain(self.before, map(self.bad, itertools.count()))
 
 
-def acting(action: str) -> Callable[[Prompt], Line]:
+def acting(action: str) -> Callable[[Prompt], ScriptLine]:
     """A model that writes actions when it is asked for them, and nonsense when it is given tools."""
     return lambda prompt: says(action) if prompt.schema else says("<tool_call>read the file</tool_call>")
 
@@ -178,7 +178,7 @@ class Seen:
         return f"answer after {steps}{notes}"
 
 
-async def perform(behaviour: Behaviour, script: Iterable[Line]) -> Seen:
+async def perform(behaviour: Behaviour, script: Iterable[ScriptLine]) -> Seen:
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(Path(folder), script, schema=behaviour.schema)
         outcome = await trial.run()

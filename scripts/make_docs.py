@@ -20,8 +20,7 @@ from mcp import Client
 
 from retinue.cli.main import COMMANDS, main
 from retinue.config import LoadedSettings, Settings, settings as settings_module
-from retinue.config.load import variable
-from retinue.config.schema import build, named_kind, rows
+from retinue.config.load import build_settings, named_table_type, setting_rows, variable_name
 from retinue.core import RunId, errors
 from retinue.server import build_server
 from retinue.server.mcp_server import RetinueServer, build_child_server
@@ -50,11 +49,13 @@ def explanations() -> dict[str, str]:
 
 
 def default_of(key: str) -> str:
-    if rows()[key].bounds["required"]:
+    if setting_rows()[key].bounds["required"]:
         return "required"
     if key == "data_dir":
         return "default: the platform's data folder"
-    sample = build({required: "" for required, row in rows().items() if row.bounds["required"]})
+    sample = build_settings(
+        {required: "" for required, row in setting_rows().items() if row.bounds["required"]}
+    )
     value: Any = sample
     for part in key.split("."):
         value = value["*"] if part == "*" else getattr(value, part)
@@ -66,7 +67,7 @@ def owner_of(key: str) -> str:
     kind: Any = Settings
     for part in key.split(".")[:-1]:
         hint = get_type_hints(kind)[part] if part != "*" else kind
-        kind = named_kind(hint) or hint
+        kind = named_table_type(hint) or hint
     return kind.__name__
 
 
@@ -79,13 +80,13 @@ def settings_page() -> str:
         "later wins, and flags win over all. `retinue config` shows each value in force and its origin. A",
         "project's file may not set what is marked *user only*. camelCase (`maxFilesRead`) is accepted too.",
     ]
-    for key, row in rows().items():
+    for key, row in setting_rows().items():
         sentence = sentences[f"{owner_of(key)}.{key.rpartition('.')[2]}"]
         lines += ["", f"## `{key.replace('*', 'NAME')}`", "", sentence, ""]
         only = "; *user only*" if row.user_only else ""
         lines.append(f"- takes {row.allowed}; {default_of(key)}{only}")
         if "*" not in key:
-            lines.append(f"- environment: `{variable(key)}`")
+            lines.append(f"- environment: `{variable_name(key)}`")
     return "\n".join(lines) + "\n"
 
 
@@ -140,7 +141,7 @@ def tools_page() -> str:
     lines = ["# Tools", "", 'What a host sees when every group is switched on (`tools.groups = ["all"]`).']
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
     lines += ["", "# Tools of a run's own processes", "", "What `retinue child` serves, of that run alone."]
-    child = build_child_server(service, RunId.new(), not_up, spawns=0, remembers=True)
+    child = build_child_server(service, RunId.new(), not_up, spawns=0, has_memory=True)
     lines += tool_sections(anyio.run(listed, child))
     return "\n".join(lines) + "\n"
 

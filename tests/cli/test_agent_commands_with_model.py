@@ -11,10 +11,10 @@ from subprocess import CompletedProcess
 import anyio
 import pytest
 
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES
-from retinue.models.scripted import Line, Scripted, calls
 from tests.conftest import RETINUE
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
@@ -29,9 +29,9 @@ def project(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def model(*script: Line) -> AsyncGenerator[tuple[Scripted, dict[str, str]]]:
-    scripted = Scripted(script)
-    async with serving(FakeEndpoint(scripted, PROFILES["lmstudio"])) as url:
+async def model(*script: ScriptLine) -> AsyncGenerator[tuple[ScriptedModel, dict[str, str]]]:
+    scripted = ScriptedModel(script)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS["lmstudio"])) as url:
         yield scripted, {**os.environ, "RETINUE_MODELS__ENDPOINT": url}
 
 

@@ -255,11 +255,11 @@ def test_config_prints_the_path_of_the_users_file() -> None:
         ("[models.endpoints.a]\n", "models.endpoints.a.url: is missing"),
         (
             "[models.endpoints.a]\nurl = 'ftp://x'\n",
-            "models.endpoints.a.url: the URL of a model's server is not",
+            "models.endpoints.a.url: the URL of a model server is not",
         ),
         (
             "[models]\nendpoint = 'http://me:pass@x'\n",
-            "models.endpoint: the URL of a model's server has a name",
+            "models.endpoint: the URL of a model server contains a user name",
         ),
         ("[models.tiers.fast]\nendpoint = 'big'\n", "models.tiers.fast.endpoint = 'big': neither a URL nor"),
     ],

@@ -1,4 +1,4 @@
-"""Every search twice: with ripgrep and without."""
+"""Fixtures that run every search twice: with ripgrep and without."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import find_ripgrep
-from retinue.codebase.ripgrep import Ripgrep
-from tests.codebase.grepping import Grep
+from retinue.codebase.search import Ripgrep
+from tests.codebase.search_support import Grep
 
 
 @pytest.fixture(params=["ripgrep", "pure"])

@@ -13,13 +13,20 @@ from pathlib import Path
 import pytest
 
 from retinue.codebase import Codebase, Located, Locator, Opener, Policy
-from retinue.codebase.commit_index import Chronicle
-from retinue.codebase.freshness import GONE, UNSETTLED, changed, settled, stamp
-from retinue.codebase.history import CommitMessage, History
-from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, LOOSE_FILES, Index
-from retinue.codebase.index_snapshot import MOST_NUMBERS, Counts, layout_of
-from retinue.codebase.manifest import kept
-from retinue.codebase.outline import MOST_CHUNKS
+from retinue.codebase.index import GitHistory, Index
+from retinue.codebase.index.commit_index import CommitIndex
+from retinue.codebase.index.history import CommitMessage
+from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, MAX_UNINDEXED_FILES
+from retinue.codebase.index.index_evidence import MAX_CACHED_NUMBERS, TermCountCache, index_snapshot
+from retinue.codebase.index.manifest import (
+    MISSING_STAMP,
+    UNSTABLE_STAMP,
+    changed_positions,
+    file_stamp,
+    load_manifests_cached,
+    stable_stamp,
+)
+from retinue.codebase.parse.outline import MAX_CHUNKS
 from retinue.core import Canceled, Root, Stop
 
 QUESTIONS = [
@@ -56,10 +63,10 @@ def write(root: Path, path: str, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def prepare(indexed: Locator, root: Path) -> None:
-    """Make the index of files that are old enough to be trusted: others are simply read again."""
-    settle(root)
-    assert indexed.prepare(Stop())
+def build_index(indexed: Locator, root: Path) -> None:
+    """Build the index of files that are old enough for a stable stamp. Others are read again anyway."""
+    wait_for_stable_stamps(root)
+    assert indexed.update_index(Stop())
 
 
 def locators(root: Path, folder: Path) -> tuple[Locator, Locator]:
@@ -77,20 +84,20 @@ def paths(located: Located) -> list[str]:
 
 def test_answers_are_the_same_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
 
 
-def test_more_than_is_taken_in_at_once_is_found_as_by_a_scan(project: Path, tmp_path: Path) -> None:
-    """Too many files and too large ones, so that batches end for either reason."""
+def test_several_batches_give_the_answers_of_a_scan(project: Path, tmp_path: Path) -> None:
+    """Batches end both by the number of files and by their size."""
     for number in range(2 * BATCH_FILES):
         write(project, f"many/gadget_{number}.py", f"def gadget_{number}():\n    return retry_delay\n")
     for letter in "abc":
         text = f"def large_{letter}(): delay\n" + "    call(1)\n" * (BATCH_BYTES // 25)
         write(project, f"large/{letter}.py", text)
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for question in (
         *QUESTIONS,
         "gadget_7",
@@ -103,12 +110,10 @@ def test_more_than_is_taken_in_at_once_is_found_as_by_a_scan(project: Path, tmp_
     assert paths(ask(indexed, "large_c"))[0] == "large/c.py"
 
 
-def test_a_file_with_more_definitions_than_are_kept_counts_as_in_a_scan(
-    project: Path, tmp_path: Path
-) -> None:
-    write(project, "lib/endless.py", "def widget(): cache\n" * (MOST_CHUNKS + 500))
+def test_a_file_over_the_chunk_limit_scores_as_in_a_scan(project: Path, tmp_path: Path) -> None:
+    write(project, "lib/endless.py", "def widget(): cache\n" * (MAX_CHUNKS + 500))
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for question in QUESTIONS:
         assert ask(indexed, question) == ask(scan, question)
 
@@ -116,7 +121,7 @@ def test_a_file_with_more_definitions_than_are_kept_counts_as_in_a_scan(
 def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> None:
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     write(project, "net/pool.py", "def acquire(): pass\n")
     commit(project, "Add a pool against slow retries")
@@ -124,11 +129,11 @@ def test_answers_are_the_same_with_a_history(project: Path, tmp_path: Path) -> N
         assert ask(indexed, question) == ask(scan, question)
 
 
-def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: Path, tmp_path: Path) -> None:
-    """P8: an update that ends while git still reads leaves no index that knows of no commits."""
+def test_a_history_that_git_did_not_finish_is_not_stored_as_empty(project: Path, tmp_path: Path) -> None:
+    """P8: an update that ends while git is running must not index an empty history."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
+    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
     stop = Stop()
@@ -137,16 +142,14 @@ def test_a_history_that_git_could_not_tell_in_time_is_not_kept_as_none(project: 
         index.update_history(stop)
     index.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.is_behind
+    assert indexed.index_is_out_of_date
 
 
-def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
-    project: Path, tmp_path: Path
-) -> None:
-    """P8: between the messages and the files of commits an answer is the same, too."""
+def test_commits_whose_files_git_did_not_finish_are_read_again(project: Path, tmp_path: Path) -> None:
+    """P8: the answer is also the same after the messages and before the files of commits are indexed."""
     commit_a_change(project)
     scan, indexed = locators(project, tmp_path / "index")
-    assert "changed by commits on this" in str(ask(scan, QUESTIONS[0]))
+    assert "changed by related commits" in str(ask(scan, QUESTIONS[0]))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
     index.close()
@@ -154,35 +157,35 @@ def test_commits_whose_files_git_could_not_tell_in_time_are_asked_for_again(
     canceled.cancel()
     [file] = (tmp_path / "index").glob("*.sqlite3")
     with sqlite3.connect(file) as database:
-        Chronicle(database, 0, History(project.resolve(), Stop())).renew_messages()
-        Chronicle(database, 0, History(project.resolve(), canceled)).add_files()
+        CommitIndex(database, 0, GitHistory(project.resolve(), Stop())).update_messages()
+        CommitIndex(database, 0, GitHistory(project.resolve(), canceled)).update_changed_files()
     database.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.is_behind
-    assert indexed.prepare(Stop())
+    assert indexed.index_is_out_of_date
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
-def test_a_history_that_moved_while_it_was_read_is_not_kept_under_its_old_name(
+def test_a_history_that_moved_while_it_was_read_is_not_stored_under_the_old_commit(
     project: Path, tmp_path: Path
 ) -> None:
-    """P8: else it would come back as the wrong one, as soon as HEAD does."""
+    """P8: otherwise the wrong history would be used as soon as HEAD returns to that commit."""
     commit(project, "Compute the retry delay anew")
 
-    class Moving(History):
+    class Moving(GitHistory):
         def messages(self) -> list[CommitMessage]:
             write(project, "lib/part_1.py", "def widget_1(): pass\n")
             commit(project, "Cache the retry delay of widgets")
             return super().messages()
 
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     write(project, "net/pool.py", "def acquire(): pass\n")
     commit(project, "Wait for a while")
     before = git(project, "rev-parse", "HEAD")
     [file] = (tmp_path / "index").glob("*.sqlite3")
     with sqlite3.connect(file) as database:
-        Chronicle(database, 0, Moving(project.resolve(), Stop())).renew_messages()
+        CommitIndex(database, 0, Moving(project.resolve(), Stop())).update_messages()
     database.close()
     git(project, "checkout", "-q", before)
     for question in QUESTIONS:
@@ -239,7 +242,7 @@ def replace_by_same_size_and_time(root: Path) -> None:
 
 
 def replace_at_the_same_instant(root: Path) -> None:
-    """Twice in one tick of the clock, in place, with the same size."""
+    """Replace the content twice within one clock tick, in place, with the same size."""
     file = root / "net/retry.py"
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("RetryPolicy", "QuietPolicy"), encoding="utf-8")
@@ -251,7 +254,7 @@ def ignore(root: Path) -> None:
 
 
 def ignore_below(root: Path) -> None:
-    """A new ignore file speaks of folders that did not change."""
+    """Add an ignore file with a rule for folders that did not change."""
     write(root, "net/deep/er/again.py", "def retry_delay(): pass\n")
     write(root, "net/.ignore", "er/\n")
 
@@ -282,15 +285,15 @@ def make_empty(root: Path) -> None:
         *(replace_at_the_same_instant, ignore, ignore_below, exclude, swap_by_a_link, swap_files),
     ],
 )
-def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Path, edit: object) -> None:
-    """P8: never stale."""
+def test_every_change_is_seen_in_the_next_answer(project: Path, tmp_path: Path, edit: object) -> None:
+    """P8: answers are never stale."""
     assert callable(edit)
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     ask(indexed, QUESTIONS[0])
     edit(project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
@@ -300,14 +303,18 @@ def test_whatever_changes_is_seen_in_the_next_answer(project: Path, tmp_path: Pa
         (5_500_000_000, 5_500_000_000, False),
         (5_500_000_000, 5_599_999_999, False),
         (5_500_000_000, 5_600_000_000, True),
-        (5_000_000_000, 7_000_000_000, False),  # a clock of whole seconds, or one that ticks every two
+        (
+            5_000_000_000,
+            7_000_000_000,
+            False,
+        ),  # a clock with whole seconds, or one that ticks every two seconds
         (5_000_000_000, 7_100_000_000, True),
     ],
 )
-def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
+def test_a_file_that_may_have_changed_within_one_clock_tick_is_read_again(
     tmp_path: Path, changed_ns: int, looked_ns: int, is_sure: bool
 ) -> None:
-    """P8: a second edit may leave the size and the time of the first."""
+    """P8: a second edit may have the same size and time as the first."""
     file = tmp_path / "a.py"
     file.touch()
     status = file.stat()
@@ -316,77 +323,79 @@ def test_a_file_that_may_have_changed_within_the_same_tick_is_read_again(
         (*status[:7], seconds, seconds, seconds),
         {"st_mtime_ns": changed_ns, "st_ctime_ns": changed_ns, "st_atime_ns": 0},
     )
-    assert (settled(told, looked_ns) != UNSETTLED) == is_sure
-    assert changed([os.fsencode(file)], array("q", [UNSETTLED])) == [0]
-    assert changed([os.fsencode(file)], array("q", [stamp(status)])) == []
+    assert (stable_stamp(told, looked_ns) != UNSTABLE_STAMP) == is_sure
+    assert changed_positions([os.fsencode(file)], array("q", [UNSTABLE_STAMP])) == [0]
+    assert changed_positions([os.fsencode(file)], array("q", [file_stamp(status)])) == []
 
 
-def test_files_behind_one_that_is_gone_are_looked_at(tmp_path: Path) -> None:
+def test_files_after_a_missing_one_are_still_checked(tmp_path: Path) -> None:
     files = [tmp_path / name for name in "abcde"]
     for file in files[1:4]:
         file.touch()
-    known = array("q", [GONE, stamp(files[1].stat()), stamp(files[2].stat()), 12345, 12345])
+    known = array(
+        "q", [MISSING_STAMP, file_stamp(files[1].stat()), file_stamp(files[2].stat()), 12345, 12345]
+    )
     files[1].unlink()
-    assert changed(list(map(os.fsencode, files)), known) == [1, 3, 4]
+    assert changed_positions(list(map(os.fsencode, files)), known) == [1, 3, 4]
 
 
-def test_what_is_kept_between_questions_gives_way_to_what_another_took_in(
+def test_cached_counts_are_replaced_when_another_process_updates_the_index(
     project: Path, tmp_path: Path
 ) -> None:
-    """P8: a process keeps what it read of the index for as long as the index says the same."""
+    """P8: a process caches what it read from the index only as long as the index does not change."""
     scan, indexed = locators(project, tmp_path / "index")
     _, other = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     for number in range(3):
         ask(indexed, QUESTIONS[2])
-        for part in range(LOOSE_FILES + 1):
+        for part in range(MAX_UNINDEXED_FILES + 1):
             write(project, f"lib/part_{part}.py", f"def gadget_{part}():\n    return cache[{number}]\n")
         write(project, f"lib/widget_{number}.py", "def widget():\n    return cache\n")
-        prepare(other, project)
+        build_index(other, project)
         assert f"lib/widget_{number}.py" in paths(ask(indexed, QUESTIONS[2]))
         assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
 
 
-def test_what_is_kept_of_one_index_is_not_taken_for_what_another_holds(project: Path, tmp_path: Path) -> None:
-    """P6: files, sizes and stamps are the same under both policies; what was read of the files is not."""
+def test_cached_counts_of_one_index_are_not_used_for_another(project: Path, tmp_path: Path) -> None:
+    """P6: both policies have the same files, sizes and stamps, but not the same texts."""
     write(project, "lib/long.py", "def widget(): pass\n" * 100)
-    settle(project)
+    wait_for_stable_stamps(project)
     for policy, count in ((Policy(), 100), (Policy(max_file_bytes=1_000), 0), (Policy(), 100)):
         index = Index(tmp_path / "index", Codebase([Root.at(project)], policy))
         index.update_files(Stop())
         with index.reading():
-            currents = index.currents(Stop())
-            assert currents is not None
-            evidence = index.evidence(currents, ["widget"], Stop())
+            checks = index.check_manifests(Stop())
+            assert checks is not None
+            evidence = index.evidence(checks, ["widget"], Stop())
             assert evidence.counts["widget"].get(evidence.paths.index("lib/long.py"), 0) == count
         index.close()
 
 
-def test_counts_are_kept_up_to_a_bound() -> None:
-    counts = Counts()
+def test_the_count_cache_is_bounded() -> None:
+    counts = TermCountCache()
     for term in map(str, range(10)):
-        counts.keep(term, dict.fromkeys(range(MOST_NUMBERS // 4), 1))
+        counts.add(term, dict.fromkeys(range(MAX_CACHED_NUMBERS // 4), 1))
         assert counts.get(term)
         assert sum(counts.get(str(other)) is not None for other in range(10)) <= 4
 
 
-def test_what_is_kept_between_questions_is_of_two_codebases_at_most(tmp_path: Path) -> None:
+def test_caches_hold_at_most_two_codebases(tmp_path: Path) -> None:
     for number in range(4):
         root = tmp_path / f"project_{number}"
         write(root, "net/retry.py", f"class RetryPolicy:\n    delay = {number}\n")
         scan, indexed = locators(root, tmp_path / "index")
-        prepare(indexed, root)
+        build_index(indexed, root)
         for question in QUESTIONS:
             assert ask(indexed, question) == ask(scan, question)
-    for cache in (kept, layout_of):
+    for cache in (load_manifests_cached, index_snapshot):
         assert cache.cache_info().currsize == 2
 
 
-def test_a_word_said_again_and_again_is_counted_as_by_a_scan(project: Path, tmp_path: Path) -> None:
+def test_a_word_repeated_many_times_is_counted_as_by_a_scan(project: Path, tmp_path: Path) -> None:
     text = "def f(retry):\n    retry retry retry, retry_retry\n\ndef retrying(): retry retry\n\nretry = 1\n"
     write(project, "lib/again.py", text * 3)
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert "lib/again.py" in paths(ask(indexed, "retry"))
     assert ask(indexed, "retry") == ask(scan, "retry")
 
@@ -394,16 +403,16 @@ def test_a_word_said_again_and_again_is_counted_as_by_a_scan(project: Path, tmp_
 def test_a_file_in_a_folder_that_was_empty_is_seen(project: Path, tmp_path: Path) -> None:
     (project / "hollow").mkdir()
     _, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     write(project, "hollow/zeppelin.py", "def zeppelin(): pass\n")
     assert paths(ask(indexed, "zeppelin")) == ["hollow/zeppelin.py"]
 
 
-def test_a_changed_rule_in_a_file_that_is_ignored_itself_is_seen(project: Path, tmp_path: Path) -> None:
-    """P8: no walk shows the ignore file, and yet it is watched."""
+def test_a_changed_rule_in_an_ignored_ignore_file_is_seen(project: Path, tmp_path: Path) -> None:
+    """P8: no walk returns the ignore file, but it is watched nonetheless."""
     write(project, ".ignore", ".ignore\nnet/\n")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert "net/retry.py" not in paths(ask(indexed, QUESTIONS[0]))
     write(project, ".ignore", ".ignore\nlib/\n")
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
@@ -411,42 +420,42 @@ def test_a_changed_rule_in_a_file_that_is_ignored_itself_is_seen(project: Path, 
 
 
 def test_a_file_added_while_the_roots_were_walked_is_seen(project: Path, tmp_path: Path) -> None:
-    """P8: folders are stamped as of the moment before the walk."""
+    """P8: the stamps of folders are as old as the start of the walk."""
     _, indexed = locators(project, tmp_path / "index")
     write(project, "net/zeppelin.py", "def zeppelin(): pass\n")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     write(project, "net/zeppelin_two.py", "def zeppelin(): pass\n")
     assert set(paths(ask(indexed, "zeppelin"))) == {"net/zeppelin.py", "net/zeppelin_two.py"}
 
 
-def test_letters_run_together_are_found_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
+def test_joined_words_are_found_with_and_without_an_index(project: Path, tmp_path: Path) -> None:
     write(project, "net/snake.py", "def retry_pool(): pass\n")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert "net/snake.py" in paths(ask(scan, "retrypool"))
     assert ask(indexed, "retrypool") == ask(scan, "retrypool")
 
 
-def test_a_question_tells_whether_the_index_is_behind(project: Path, tmp_path: Path) -> None:
+def test_a_question_tells_whether_the_index_is_out_of_date(project: Path, tmp_path: Path) -> None:
     commit(project, "Begin")
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.is_behind
-    assert not scan.is_behind
-    prepare(indexed, project)
-    assert indexed.prepare(Stop())
+    assert indexed.index_is_out_of_date
+    assert not scan.index_is_out_of_date
+    build_index(indexed, project)
+    assert indexed.update_index(Stop())
     ask(indexed, QUESTIONS[0])
-    assert not indexed.is_behind
+    assert not indexed.index_is_out_of_date
     change(project)
     ask(indexed, QUESTIONS[0])
-    assert not indexed.is_behind  # one small file costs less to read than to take in
+    assert not indexed.index_is_out_of_date  # one small file costs less to read than to index
     add(project)
     ask(indexed, QUESTIONS[0])
-    assert indexed.is_behind
+    assert indexed.index_is_out_of_date
 
 
 def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path) -> None:
     _, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     change(project)
     [file] = (tmp_path / "index").glob("*.sqlite3")
     before = file.read_bytes()
@@ -455,24 +464,24 @@ def test_a_question_writes_nothing_into_the_index(project: Path, tmp_path: Path)
 
 
 def test_only_changed_files_are_read_again(project: Path, tmp_path: Path) -> None:
-    settle(project)
+    wait_for_stable_stamps(project)
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     index.update_files(Stop())
-    assert loose(index) == []
+    assert changed_files(index) == []
     change(project)
-    assert loose(index) == ["net/retry.py"]
+    assert changed_files(index) == ["net/retry.py"]
     index.close()
 
 
-def loose(index: Index) -> list[str]:
-    """What a question would read from the files themselves."""
-    currents = index.currents(Stop())
-    assert currents is not None
-    return [one.holdings.paths[place] for one in currents for place in one.loose]
+def changed_files(index: Index) -> list[str]:
+    """Return the files that a question would read from disk."""
+    checks = index.check_manifests(Stop())
+    assert checks is not None
+    return [one.manifest.paths[position] for one in checks for position in one.changed]
 
 
-def settle(root: Path) -> None:
-    """Wait until stamps are old enough to be trusted, without sleeping: the clock of a new file tells."""
+def wait_for_stable_stamps(root: Path) -> None:
+    """Wait until stamps are stable, without sleeping: watch the times of new files."""
     probe = root.parent / "probe"
     first = None
     while True:
@@ -486,19 +495,19 @@ def settle(root: Path) -> None:
 def test_nothing_is_written_into_the_root(project: Path, tmp_path: Path) -> None:
     before = sorted(str(path) for path in project.rglob("*"))
     _, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     ask(indexed, QUESTIONS[0])
     assert sorted(str(path) for path in project.rglob("*")) == before
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a database at all" * 100])
-def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_index_is_replaced_by_a_scan(project: Path, tmp_path: Path, damage: bytes) -> None:
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     for file in (tmp_path / "index").iterdir():
         file.write_bytes(damage)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
@@ -517,17 +526,17 @@ def test_a_damaged_index_gives_way_to_a_scan(project: Path, tmp_path: Path, dama
         "DELETE FROM commits",
     ],
 )
-def test_rows_that_make_no_sense_give_way_to_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
+def test_an_index_with_corrupt_rows_is_replaced_by_a_scan(project: Path, tmp_path: Path, damage: str) -> None:
     commit(project, "Compute the retry delay anew")
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     [file] = (tmp_path / "index").glob("*.sqlite3")
     database = sqlite3.connect(file)
     database.execute(damage)
     database.commit()
     database.close()
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
     database = sqlite3.connect(file)
     [places] = database.execute("SELECT places FROM files WHERE names LIKE '%RetryPolicy%'").fetchone()
@@ -538,13 +547,13 @@ def test_rows_that_make_no_sense_give_way_to_a_scan(project: Path, tmp_path: Pat
 def test_a_folder_that_cannot_hold_an_index_is_no_error(project: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     scan, indexed = locators(project, tmp_path / "file")
-    assert not indexed.prepare(Stop())
+    assert not indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size to stand for a full disk")
-def test_a_full_disk_is_tried_once(project: Path, tmp_path: Path) -> None:
-    """P2: only what another process holds may be free a moment later."""
+def test_an_update_on_a_full_disk_is_not_retried(project: Path, tmp_path: Path) -> None:
+    """P2: only a lock of another process may be free a moment later."""
     import resource
 
     class Counted(Codebase):
@@ -555,12 +564,12 @@ def test_a_full_disk_is_tried_once(project: Path, tmp_path: Path) -> None:
             return super().opener(stop)
 
     codebase, fortunate = Counted([Root.at(project)]), Counted([Root.at(project)])
-    assert Locator(fortunate, tmp_path / "elsewhere").prepare(Stop())
+    assert Locator(fortunate, tmp_path / "elsewhere").update_index(Stop())
     Index(tmp_path / "index", codebase).close()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
-        assert not Locator(codebase, tmp_path / "index").prepare(Stop())
+        assert not Locator(codebase, tmp_path / "index").update_index(Stop())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert codebase.openers == fortunate.openers
@@ -573,14 +582,14 @@ def test_a_canceled_update_leaves_the_index_as_it_was(project: Path, tmp_path: P
     stop = Stop()
     stop.cancel()
     with pytest.raises(Exception, match="canceled"):
-        indexed.prepare(stop)
+        indexed.update_index(stop)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
 class StopAfter(Stop):
-    """Cancels itself at the last of some checks."""
+    """Cancels itself at a given check."""
 
     def __init__(self, checks: int) -> None:
         super().__init__()
@@ -593,19 +602,19 @@ class StopAfter(Stop):
         super().check()
 
 
-def test_an_update_canceled_midway_changes_nothing_that_is_kept(project: Path, tmp_path: Path) -> None:
-    """P8: what it took in is rolled back, so those who ask may not know of it either."""
+def test_an_update_canceled_midway_changes_nothing_in_the_index(project: Path, tmp_path: Path) -> None:
+    """P8: the update is rolled back, so caches must not contain it either."""
     scan, indexed = locators(project, tmp_path / "index")
-    prepare(indexed, project)
+    build_index(indexed, project)
     ask(indexed, QUESTIONS[2])
-    edited = [f"lib/part_{part}.py" for part in range(LOOSE_FILES + 1)]
+    edited = [f"lib/part_{part}.py" for part in range(MAX_UNINDEXED_FILES + 1)]
     for path in edited:
         write(project, path, "def gadget():\n    return cache\n")
-    settle(project)
+    wait_for_stable_stamps(project)
     with pytest.raises(Canceled):
-        indexed.prepare(StopAfter(LOOSE_FILES // 2))
+        indexed.update_index(StopAfter(MAX_UNINDEXED_FILES // 2))
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
-    assert loose(index) == sorted(edited)
+    assert changed_files(index) == sorted(edited)
     index.close()
     assert ask(indexed, QUESTIONS[2]) == ask(scan, QUESTIONS[2])
 
@@ -616,7 +625,7 @@ def test_threads_may_ask_and_update_at_once(project: Path, tmp_path: Path) -> No
     answers: list[list[Located]] = []
 
     def work() -> None:
-        assert indexed.prepare(Stop())
+        assert indexed.update_index(Stop())
         answers.append([ask(indexed, question) for question in QUESTIONS])
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -631,15 +640,15 @@ PREPARE = """
 import sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.locate import Locator
+from retinue.codebase.rank.locator import Locator
 from retinue.core.root import Root
 from retinue.core.stop import Stop
-assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).prepare(Stop())
+assert Locator(Codebase([Root.at(sys.argv[1])]), Path(sys.argv[2])).update_index(Stop())
 """
 
 
 def test_processes_may_build_the_same_index_at_once(project: Path, tmp_path: Path) -> None:
-    """P5: none sees a half-made one."""
+    """P5: no process sees an incomplete index."""
     command = [sys.executable, "-c", PREPARE, str(project), str(tmp_path / "index")]
     running = [subprocess.Popen(command) for _ in range(3)]
     assert [process.wait(timeout=30) for process in running] == [0, 0, 0]
@@ -654,18 +663,18 @@ def test_a_process_killed_while_it_builds_leaves_a_usable_index(project: Path, t
     process.kill()
     process.wait(timeout=10)
     scan, indexed = locators(project, tmp_path / "index")
-    assert indexed.prepare(Stop())
+    assert indexed.update_index(Stop())
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
-def test_an_index_whose_making_broke_off_at_its_tables_is_made(project: Path, tmp_path: Path) -> None:
-    """P5: whatever was written before the kill, the next one finds all or nothing."""
+def test_an_index_whose_creation_stopped_at_its_tables_is_completed(project: Path, tmp_path: Path) -> None:
+    """P5: whatever was written before the kill, the next process finds all tables or none."""
     folder = tmp_path / "index"
     killed = """
 import os, sqlite3, sys
 from pathlib import Path
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.index import BATCH_BYTES, BATCH_FILES, Index
+from retinue.codebase.index.index import BATCH_BYTES, BATCH_FILES, Index
 from retinue.core.root import Root
 
 def after_two_tables(*event):
@@ -689,12 +698,12 @@ Index(Path(sys.argv[2]), Codebase([Root.at(sys.argv[1])]))
     assert ended.returncode == 9
     scan, indexed = locators(project, folder)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
-    prepare(indexed, project)
+    build_index(indexed, project)
     assert ask(indexed, QUESTIONS[0]) == ask(scan, QUESTIONS[0])
 
 
-def test_an_index_worn_by_many_edits_is_made_anew(project: Path, tmp_path: Path) -> None:
-    """Rows of files that are gone do not pile up."""
+def test_segments_with_many_removed_files_are_rewritten(project: Path, tmp_path: Path) -> None:
+    """The rows of removed files do not accumulate."""
     index = Index(tmp_path / "index", Codebase([Root.at(project)]))
     for number in range(40):
         for part in range(20):

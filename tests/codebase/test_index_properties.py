@@ -1,4 +1,4 @@
-"""Whatever is done to a tree, in whatever order: an answer from the index is the answer of a scan (P8)."""
+"""After any sequence of changes to a tree, the index gives the answers of a scan (P8)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from retinue.codebase import Codebase, Locator
 from retinue.core import Root, Stop
-from tests.codebase.test_index import commit, prepare
+from tests.codebase.test_index import build_index, commit
 
 QUESTIONS = ["how does the cache retry a flush?", "`retry_cache` in net/a.py", "flushcache größe"]
 
@@ -60,7 +60,7 @@ def folder_moved(_: None) -> Step:
 
 
 def many_written(number: int) -> Step:
-    """More than an index leaves to be read at the question."""
+    """Write more files than the index leaves to be read by a question."""
 
     def step(root: Path) -> None:
         for file in range(20):
@@ -94,11 +94,11 @@ def test_an_index_gives_the_answers_of_a_scan(first: list[Step], then: list[tupl
             step(root)
         codebase = Codebase([Root.at(root)])
         scan, indexed = Locator(codebase), Locator(codebase, work / "index")
-        prepare(indexed, root)
+        build_index(indexed, root)
         for step, taken_in in then:
             step(root)
             if taken_in:
-                assert indexed.prepare(Stop())
+                assert indexed.update_index(Stop())
             for question in QUESTIONS:
                 assert indexed.locate(question, 20, Stop()) == scan.locate(question, 20, Stop())
     finally:

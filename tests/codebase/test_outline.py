@@ -7,7 +7,7 @@ import time
 import pytest
 
 from retinue.codebase import outline_text
-from retinue.codebase.outline import CHUNK_BYTES, MOST_CHUNKS, Chunk
+from retinue.codebase.parse.outline import CHUNK_BYTES, MAX_CHUNKS, Chunk
 
 
 def names(path: str, text: str) -> list[str]:
@@ -93,7 +93,7 @@ def test_chunks_cover_the_whole_text_in_order() -> None:
     assert found == [Chunk(0, 10, 1, ""), Chunk(10, 46, 5, "f"), Chunk(46, len(data), 9, "g")]
 
 
-def test_a_long_definition_is_cut_and_keeps_its_name() -> None:
+def test_a_long_definition_is_split_and_keeps_its_name() -> None:
     data = b"def f():\n" + b"    call(1)\n" * 1_000
     found = outline_text("a.py", data).chunks
     assert len(found) > 3
@@ -102,7 +102,7 @@ def test_a_long_definition_is_cut_and_keeps_its_name() -> None:
     assert [chunk.line for chunk in found] == sorted(chunk.line for chunk in found)
 
 
-def test_the_later_parts_of_a_long_definition_tell_their_own_first_line() -> None:
+def test_the_later_parts_of_a_long_definition_have_their_own_first_line() -> None:
     data = b"import x\n\n# about f\n@deco\ndef f():\n" + b"    call(1)\n" * 1_000
     found = outline_text("a.py", data).chunks
     assert [chunk.line for chunk in found[:2]] == [1, 5]
@@ -111,7 +111,7 @@ def test_the_later_parts_of_a_long_definition_tell_their_own_first_line() -> Non
     ]
 
 
-def test_imports_are_read_in_each_style() -> None:
+def test_imports_are_found_in_each_language() -> None:
     assert outline_text("a.py", b"from app.net import pool\nimport os.path\n").imports == [
         "app.net",
         "os.path",
@@ -122,14 +122,14 @@ def test_imports_are_read_in_each_style() -> None:
     assert outline_text("A.java", b"import com.acme.Pool;\n").imports == ["com.acme.Pool"]
 
 
-def test_empty_and_endless_files_have_bounded_outlines() -> None:
+def test_empty_and_huge_files_have_bounded_outlines() -> None:
     assert outline_text("a.py", b"").chunks == []
-    assert len(outline_text("a.py", b"def f(): pass\n" * 20_000).chunks) <= MOST_CHUNKS + 1
+    assert len(outline_text("a.py", b"def f(): pass\n" * 20_000).chunks) <= MAX_CHUNKS + 1
 
 
-def test_the_last_chunk_of_an_endless_file_takes_the_rest_and_nothing_twice() -> None:
-    """Else words would count twice in an index that counts them by chunk."""
-    data = b"def f(): pass\n" * (MOST_CHUNKS + 500)
+def test_the_last_chunk_of_a_huge_file_contains_exactly_the_rest() -> None:
+    """Otherwise an index, which counts words by chunk, would count some twice."""
+    data = b"def f(): pass\n" * (MAX_CHUNKS + 500)
     found = outline_text("a.py", data).chunks
     assert b"".join(data[chunk.start : chunk.end] for chunk in found) == data
     assert found[-1].line == len(found)

@@ -1,4 +1,4 @@
-"""P3: a reference is returned only if its file, opened again, bears it out."""
+"""P3: a reference is returned only if its file, opened again, supports it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def root(tmp_path: Path) -> Root:
 
 
 def free(entry: FileEntry, size: int) -> None:
-    """No limit."""
+    """Charge nothing."""
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def free(entry: FileEntry, size: int) -> None:
         ("blob", None, ("retry",), 1, False),
     ],
 )
-def test_claim_holds_only_if_the_lines_say_so(
+def test_claim_holds_only_if_its_lines_contain_the_words(
     root: Root, path: str, line: int | None, says: tuple[str, ...], reach: int, holds: bool
 ) -> None:
     claim = Claim(FileEntry(root, path), line, says, reach)
@@ -57,7 +57,7 @@ def test_reference_to_a_line_that_moved_is_dropped(root: Root) -> None:
 
 
 def test_claims_past_a_limit_are_neither_held_nor_failed(root: Root) -> None:
-    """P2: what could not be checked is not returned, and counted apart."""
+    """P2: claims that could not be checked are not returned, and are counted separately."""
     claims = [Claim(FileEntry(root, "a.py"), line) for line in (1, 3)]
     charged: list[int] = []
 

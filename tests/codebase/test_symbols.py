@@ -1,4 +1,4 @@
-"""Both ways to find definitions agree, the exact one knows ends and owners, and no text makes it hang."""
+"""Outline and grammar agree; the grammar knows ends and owners, and no text makes it hang."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from retinue.codebase import Symbol, exact_symbols, outline_text, symbols
-from retinue.codebase.grammars import grammar_for
+from retinue.codebase import Symbol, exact_symbols, outline_text
+from retinue.codebase.parse import symbols
+from retinue.codebase.parse.languages import grammar_for
 
 FILES = {
     "a.py": (
@@ -93,50 +94,53 @@ def test_the_outline_and_the_grammar_find_the_same_names_on_the_same_lines(path:
         ("a.php", "get", (4, 5), "Pool"),
     ],
 )
-def test_a_method_knows_its_lines_and_its_type(
+def test_a_method_has_its_lines_and_its_type(
     path: str, name: str, lines: tuple[int, int], owner: str | None
 ) -> None:
     symbol = exact(path, FILES[path])[name]
 
     assert (symbol.top, symbol.end) == lines
     assert symbol.owner == owner
-    assert symbol.sort == "function"
+    assert symbol.kind == "function"
     assert not symbol.is_local
 
 
 def test_decorators_belong_to_a_definition_and_inner_functions_are_local() -> None:
     found = exact("a.py", FILES["a.py"])
 
-    assert (found["Pool"].top, found["Pool"].line, found["Pool"].sort) == (3, 4, "type")
+    assert (found["Pool"].top, found["Pool"].line, found["Pool"].kind) == (3, 4, "type")
     assert found["inner"].is_local
-    assert found["LIMIT"].sort == "value"
+    assert found["LIMIT"].kind == "value"
 
 
 @pytest.mark.parametrize("path", ["a.md", "Makefile", "a.unknown", ""])
-def test_a_file_without_grammar_gets_no_answer(path: str) -> None:
+def test_a_file_without_grammar_has_no_symbols(path: str) -> None:
     assert exact_symbols(path, b"# Title\n") is None
 
 
-def test_without_the_extra_there_is_no_answer_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_there_are_no_symbols_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter_python", None)
-    symbols.forget()
+    symbols.load_grammar.cache_clear()
     try:
         assert exact_symbols("a.py", b"def f(): pass\n") is None
         assert exact_symbols("a.go", b"package a\n") is not None
     finally:
-        symbols.forget()
+        symbols.load_grammar.cache_clear()
 
 
-def test_text_that_is_too_large_gets_no_answer() -> None:
-    assert exact_symbols("a.py", b"x = 1\n" * symbols.LARGEST) is None
+def test_text_that_is_too_large_is_not_parsed() -> None:
+    assert exact_symbols("a.py", b"x = 1\n" * symbols.MAX_PARSED_BYTES) is None
 
 
 @pytest.mark.parametrize(
     ("path", "piece"),
     [("a.py", b"("), ("a.js", b"\"`'"), ("a.ts", b"def f():\n "), ("a.cpp", b"template<class T ")],
 )
-def test_hostile_text_ends_soon(path: str, piece: bytes) -> None:
-    """Some of these take the bare parser minutes. The limit is generous on purpose."""
+def test_hostile_text_is_parsed_within_seconds(path: str, piece: bytes) -> None:
+    """Without a time limit, the parser needs minutes for some of these.
+
+    The limit here is generous on purpose.
+    """
     data = (piece * 200_000)[:200_000]
     before = time.process_time()
 
@@ -145,7 +149,7 @@ def test_hostile_text_ends_soon(path: str, piece: bytes) -> None:
     assert time.process_time() - before < 5
 
 
-def test_bytes_that_are_no_text_are_survived() -> None:
+def test_bytes_that_are_no_text_do_not_fail() -> None:
     noise = bytes(range(256)) * 40
 
     for path in FILES:

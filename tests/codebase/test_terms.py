@@ -1,4 +1,4 @@
-"""Words of code and of questions meet in the same terms."""
+"""Words of code and words of questions have the same terms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from retinue.codebase import parse_question, split_identifier, stem
-from retinue.codebase.terms import QueryTerms, Vocabulary, words
+from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_letters_beyond_ascii_stay_in_their_word() -> None:
     assert vocabulary["größe".encode()] == vocabulary["Größe".encode()] == "größe"
 
 
-def test_words_that_say_nothing_and_hashes_have_no_terms() -> None:
+def test_stop_words_and_hashes_have_no_terms() -> None:
     vocabulary = Vocabulary()
     assert vocabulary[b"the"] == vocabulary[b"self"] == vocabulary[b"x"] == vocabulary[b"a" * 100] == ""
 
 
 @given(st.text(max_size=60), st.sets(st.sampled_from(["cach", "languageprefix", "prefix", "größe"])))
-def test_the_quick_look_for_asked_terms_agrees_with_the_vocabulary(text: str, terms: set[str]) -> None:
+def test_query_terms_agree_with_the_vocabulary(text: str, terms: set[str]) -> None:
     vocabulary, asked = Vocabulary(), QueryTerms(terms)
-    for word in words((text + " language_prefix CACHING").encode(errors="replace")).split():
+    for word in separate_words((text + " language_prefix CACHING").encode(errors="replace")).split():
         assert set(asked[word]) == set(vocabulary[word].split()) & terms
 
 
@@ -66,7 +66,7 @@ def test_a_report_weighs_its_title_over_its_text_and_its_text_over_its_code() ->
     assert question.terms["widget"] > question.terms["gadget"] > question.terms["gizmo"]
 
 
-def test_what_a_form_says_in_comments_is_not_part_of_the_report() -> None:
+def test_comments_of_an_issue_template_are_not_part_of_the_report() -> None:
     question = parse_question(
         "Widget breaks\n<!-- Please search the gadgets\nfirst -->\nThe gizmo fails.\n<!-- open"
     )
@@ -74,7 +74,7 @@ def test_what_a_form_says_in_comments_is_not_part_of_the_report() -> None:
     assert not {"gadget", "search", "open"} & question.terms.keys()
 
 
-def test_names_paths_modules_and_frames_are_seen_in_a_report() -> None:
+def test_names_paths_modules_and_frames_are_found_in_a_report() -> None:
     question = parse_question(
         "Crash in `RetryPolicy`\n\nsee src/net/retry.py and app.net.client\n"
         'Traceback:\n  File "/usr/lib/app/net/pool.py", line 42, in get_conn\n'
@@ -87,13 +87,7 @@ def test_names_paths_modules_and_frames_are_seen_in_a_report() -> None:
     ]
 
 
-def test_every_term_has_a_needle_that_its_lines_hold() -> None:
-    question = parse_question("where does get_class call load_plugins?")
-    assert "get_*class" in question.needles
-    assert "plugin" in question.needles
-
-
 @given(st.text(max_size=300))
-def test_any_text_can_be_taken_apart(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     question = parse_question(text)
     assert question.terms.keys() == question.spoken.keys()

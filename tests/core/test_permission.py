@@ -1,4 +1,4 @@
-"""Rules of permission, held against calls: what is allowed is what was meant, and nothing more."""
+"""Permission rules match the calls they describe and no others."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def test_rule_does_not_allow_what_only_begins_like_it_P7(rule: str, command: str
 
 
 @pytest.mark.parametrize("command", ["rm x", "echo a; rm x", "echo $(rm x)", "true && rm x", "(rm x)"])
-def test_denial_finds_its_command_anywhere_in_the_line_P7(command: str) -> None:
+def test_denied_command_is_found_anywhere_in_the_line_P7(command: str) -> None:
     assert PermissionRule.parse("Bash(rm:*)").denies(ToolRequest("Bash", command))
 
 
-def test_denial_wins_over_an_allowance() -> None:
+def test_deny_wins_over_allow() -> None:
     verdict = decide_by_rules(ToolRequest("Bash", "git push"), ["Bash(git:*)"], ["Bash(git push:*)"])
     assert verdict is not None
     assert not verdict.allowed
 
 
-def test_no_rule_decides_nothing() -> None:
+def test_call_that_no_rule_matches_is_not_decided() -> None:
     assert decide_by_rules(ToolRequest("Bash", "ls"), ["Edit"], ["Bash(rm:*)"]) is None
 
 
 @pytest.mark.parametrize("rule", ["mcp__echo", "mcp__echo__echo", "mcp__echo__*"])
-def test_rules_name_servers_and_their_tools(rule: str) -> None:
+def test_rule_matches_an_mcp_server_and_its_tools(rule: str) -> None:
     assert PermissionRule.parse(rule).allows(ToolRequest("mcp__echo__echo"))
     assert not PermissionRule.parse(rule).allows(ToolRequest("mcp__echoes__echo"))
 
 
-def test_paths_and_domains_are_matched_whole() -> None:
+def test_paths_and_domains_are_matched_as_a_whole() -> None:
     assert PermissionRule.parse("Edit(src/**)").allows(ToolRequest("Edit", "src/a/b.py"))
     assert not PermissionRule.parse("Edit(src/**)").allows(ToolRequest("Edit", "src/../secret"))
     assert PermissionRule.parse("WebFetch(domain:a.org)").allows(
@@ -82,13 +82,13 @@ def test_remembered_call_allows_itself_and_nothing_wider_P7(command: str) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "Bash(", "Bash) x", "a b", "(x)"])
-def test_text_that_is_no_rule_is_refused(text: str) -> None:
+def test_malformed_rule_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid, match="not a permission rule"):
         PermissionRule.parse(text)
 
 
 @pytest.mark.anyio
-async def test_without_anybody_to_ask_it_is_a_denial_P7() -> None:
+async def test_call_is_denied_if_nobody_can_be_asked_P7() -> None:
     assert not (await deny_all(ToolRequest("Bash", "ls"))).allowed
 
 
@@ -102,7 +102,7 @@ async def test_without_anybody_to_ask_it_is_a_denial_P7() -> None:
         ("Task", {}, "", ""),
     ],
 )
-def test_whatever_a_call_has_besides_its_subject_is_kept_for_who_is_asked(
+def test_other_arguments_are_kept_for_the_person_who_decides(
     tool: str, arguments: dict[str, object], subject: str, details: str
 ) -> None:
     asked = ToolRequest.of(tool, arguments)

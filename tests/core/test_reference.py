@@ -1,4 +1,4 @@
-"""References are written one way, and read back as what they were."""
+"""References are formatted and parsed without loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATHS = st.text(min_size=1, max_size=40).filter(lambda path: "\0" not in path)
         ("a:1:2:3", Reference("a:1", 2, 3)),
     ],
 )
-def test_three_forms_are_read_and_other_colons_belong_to_the_path(text: str, reference: Reference) -> None:
+def test_three_forms_are_parsed_and_other_colons_belong_to_the_path(text: str, reference: Reference) -> None:
     """Phase 3, reference formatting: `path`, `path:line`, `path:line:col`."""
     assert Reference.parse(text) == reference
     assert str(reference) == text
@@ -35,7 +35,7 @@ def test_three_forms_are_read_and_other_colons_belong_to_the_path(text: str, ref
 
 @given(PATHS, NUMBERS, NUMBERS)
 @example("notes:12", 1, 1)
-def test_what_is_written_is_read_back(path: str, line: int, col: int) -> None:
+def test_parse_is_the_inverse_of_str(path: str, line: int, col: int) -> None:
     for reference in (Reference(path), Reference(path, line), Reference(path, line, col)):
         again = Reference.parse(str(reference))
         assert again.path == path
@@ -43,13 +43,13 @@ def test_what_is_written_is_read_back(path: str, line: int, col: int) -> None:
         assert str(again) == str(reference)
 
 
-def test_a_file_comes_before_its_lines_and_lines_by_number() -> None:
+def test_file_sorts_before_its_lines_and_lines_by_number() -> None:
     shuffled = [Reference("b"), Reference("a", 10), Reference("a", 9, 2), Reference("a"), Reference("a", 9)]
     assert [str(one) for one in sorted(shuffled)] == ["a", "a:9", "a:9:2", "a:10", "b"]
 
 
 @pytest.mark.parametrize("wrong", [("",), ("a\0b",), ("a", 0), ("a", -1), ("a", None, 3), ("a", 10**9)])
-def test_what_is_no_place_is_refused(wrong: tuple[str, int]) -> None:
+def test_invalid_reference_is_refused(wrong: tuple[str, int]) -> None:
     with pytest.raises(InvalidInput):
         Reference(*wrong)
     with pytest.raises(InvalidInput):

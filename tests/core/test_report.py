@@ -1,4 +1,4 @@
-"""The shapes of results are a contract: no key more, no key less."""
+"""Results have exactly the keys that hosts rely on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_normalized_result_has_exactly_its_keys() -> None:
     }
 
 
-def test_wrapper_has_a_value_or_an_error_by_its_status() -> None:
+def test_role_outcome_has_a_value_or_an_error_depending_on_its_status() -> None:
     """Phase 3, schema validation: the runtime wrapper."""
     assert OK.as_dict() == {
         "status": "ok",
@@ -61,12 +61,12 @@ def test_wrapper_has_a_value_or_an_error_by_its_status() -> None:
         {"status": "canceled", "value": RESULT, "error": RoleError("e", "m")},
     ],
 )
-def test_a_wrapper_that_contradicts_itself_cannot_be_made(parts: dict[str, object]) -> None:
+def test_contradictory_role_outcome_is_refused(parts: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         RoleOutcome(started_at=0, elapsed_ms=0, **parts)  # pyright: ignore[reportArgumentType]
 
 
-def test_report_has_the_contract_keys_and_its_own_only_when_they_say_something() -> None:
+def test_report_has_the_agreed_keys_and_optional_ones_only_with_a_value() -> None:
     """Phase 3, schema validation: `research_codebase` grows by role keys."""
     shown = REPORT.as_dict()
     assert list(shown) == ["question", "rootsSearched", "summary", "locator", "analyzer", "id"]
@@ -74,7 +74,7 @@ def test_report_has_the_contract_keys_and_its_own_only_when_they_say_something()
     assert shown["locator"] == OK.as_dict()
 
 
-def test_report_comes_back_from_its_json_as_it_was() -> None:
+def test_report_survives_a_round_trip_through_json() -> None:
     full = Report(
         id=REPORT.id,
         question="q",
@@ -91,12 +91,12 @@ def test_report_comes_back_from_its_json_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("roles", [{}, {"locator": OK, "poet": OK}])
-def test_report_without_roles_or_with_unknown_ones_cannot_be_made(roles: dict[str, RoleOutcome]) -> None:
+def test_report_without_roles_or_with_unknown_roles_is_refused(roles: dict[str, RoleOutcome]) -> None:
     with pytest.raises(InvalidInput):
         Report(id=REPORT.id, question="q", roots_searched=(), roles=roles, summary="")
 
 
-def test_one_role_alone_is_shown_without_its_wrapper() -> None:
+def test_single_role_is_shown_without_the_rest_of_the_report() -> None:
     shown = Report(
         id=REPORT.id, question="q", roots_searched=("/r",), roles={"locator": OK}, summary="", notes=("cut",)
     ).role_as_dict("locator")

@@ -1,4 +1,4 @@
-"""Work ends at its deadline or when canceled, wherever it is (P2)."""
+"""Work ends at its deadline or when it is canceled (P2)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -84,7 +85,7 @@ async def test_deleting_the_watched_run_ends_the_stream() -> None:
     async with visiting() as visit:
         run_id, _ = await visit.ended("echo"), await visit.ended("echo")
         stream = await open_stream(visit, run_id)
-        prune_runs(visit.service.runs.store, 1e12, Stop())
+        await asyncio.to_thread(prune_runs, visit.service.runs.store, 1e12, Stop())
         event = await next_of(stream)
         while event == CHANGE:
             event = await next_of(stream)

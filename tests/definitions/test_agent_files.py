@@ -1,4 +1,4 @@
-"""Every key of an agent's file, ours and other programs', and what is said about a wrong one."""
+"""Every key of an agent's file is read, in all formats, and problems are reported."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from hypothesis import given, strategies as st
 
 from retinue.core import Agent, Budget, McpServer, Permissions
 from retinue.definitions import AgentDefinition
-from retinue.definitions.agents import read_definition
-from retinue.definitions.definition import Origin
-from retinue.definitions.fields import BY_KEY
-from retinue.definitions.places import CLAUDE, FOLDERS, OPENCODE, OURS, SMALLCODE, AgentFormat
-from retinue.definitions.profiles import BUILT_IN, READING
+from retinue.definitions.agent_fields import FIELDS_BY_KEY
+from retinue.definitions.agent_files import FileOrigin, read_definition
+from retinue.definitions.definition_files import (
+    CLAUDE,
+    FOLDER_PER_AGENT,
+    NATIVE,
+    OPENCODE,
+    SMALLCODE,
+    AgentFormat,
+)
+from retinue.definitions.profiles import BUILTIN_PROFILES, DEFAULT_LOCAL_TOOLS
 
 SEED_001 = """
 name: web-search
@@ -34,19 +40,19 @@ mcp_servers:
 
 
 def read(
-    header: str, body: str = "Do it.", form: AgentFormat = OURS, name: str = "file-name"
+    header: str, body: str = "Do it.", form: AgentFormat = NATIVE, name: str = "file-name"
 ) -> AgentDefinition:
     text = f"---\n{header.strip()}\n---\n{body}"
-    return read_definition(text.encode(), Origin(name, "a.md", form, "project"))
+    return read_definition(text.encode(), FileOrigin(name, "a.md", form, "project"))
 
 
-def agent(header: str, form: AgentFormat = OURS) -> Agent:
+def agent(header: str, form: AgentFormat = NATIVE) -> Agent:
     found = read(header, form=form)
     assert found.agent is not None, found.problems
     return found.agent
 
 
-def errors(header: str, form: AgentFormat = OURS) -> list[tuple[int, str]]:
+def errors(header: str, form: AgentFormat = NATIVE) -> list[tuple[int, str]]:
     return [(each.line, str(each)) for each in read(header, form=form).problems if each.fatal]
 
 
@@ -54,8 +60,8 @@ def warnings(header: str, form: AgentFormat) -> list[str]:
     return [str(each) for each in read(header, form=form).problems if not each.fatal]
 
 
-def test_file_of_the_first_design_means_what_it_says() -> None:
-    found = read(SEED_001, form=FOLDERS)
+def test_claude_agent_with_all_common_keys_is_read() -> None:
+    found = read(SEED_001, form=FOLDER_PER_AGENT)
     assert found.agent == Agent(
         name="web-search",
         description="Searches the web and returns summarized results",
@@ -74,18 +80,18 @@ def test_file_of_the_first_design_means_what_it_says() -> None:
         source="a.md",
     )
     assert found.origins["timeout_s"] == "a.md:6"
-    assert found.origins["executor"] == "the folder it lies in"
+    assert found.origins["executor"] == "the folder it is in"
     assert found.origins["prompt"].startswith("a.md:")
 
 
-def test_file_of_small_models_means_what_it_says() -> None:
+def test_smallcode_agent_is_read() -> None:
     found = agent(
         "name: echo-reviewer\ndescription: Reviews\ntools: [read_file, grep]\nmodel: fast", SMALLCODE
     )
     assert (found.executor, found.tools, found.model) == ("local", ("read_file", "grep"), "fast")
 
 
-def test_every_other_key_of_ours() -> None:
+def test_all_other_keys_are_read() -> None:
     found = agent("""
 description: d
 executor: codex
@@ -125,7 +131,7 @@ allowed_callers: []
     assert found.name == "file-name"
 
 
-def test_command_is_an_executor_of_its_own() -> None:
+def test_command_key_implies_the_executor_command() -> None:
     found = agent('description: d\ncommand: my-agent --say "two words" {prompt}')
     assert (found.executor, found.command) == ("command", ("my-agent", "--say", "two words", "{prompt}"))
     assert found.program == "my-agent"
@@ -136,47 +142,49 @@ def test_command_is_an_executor_of_its_own() -> None:
     ("header", "line", "says"),
     [
         ("name: a", 1, "no description"),
-        ("description: d\nname: a b", 3, "cannot be a name"),
-        ("description: d\nname: ../../x", 3, "cannot be a name"),
-        ("description: d\nname: [x]", 3, "name: a text is wanted"),
+        ("description: d\nname: a b", 3, "is not a valid name"),
+        ("description: d\nname: ../../x", 3, "is not a valid name"),
+        ("description: d\nname: [x]", 3, "name: expected text"),
         ("description: d\npermisions: {}", 3, "no key 'permisions'; did you mean permissions?"),
         ("description: d\nexecutor: claud", 3, "did you mean claude?"),
         ("description: d\nexecutor: command", 3, "needs a `command`"),
         ("description: d\nexecutor: local\ncommand: x", 4, "takes no `command`"),
         ("description: d\nprofile: read-olny", 3, "did you mean read-only?"),
-        ("description: d\ntimeout_ms: soon", 3, "timeout_ms: a whole number from 1"),
-        ("description: d\ntimeout_ms: 0", 3, "timeout_ms: a whole number from 1"),
-        ("description: d\nspawns: true", 3, "spawns: a whole number"),
-        ("description: d\nsession: maybe", 3, "session: true or false"),
+        ("description: d\ntimeout_ms: soon", 3, "timeout_ms: expected a whole number from 1"),
+        ("description: d\ntimeout_ms: 0", 3, "timeout_ms: expected a whole number from 1"),
+        ("description: d\nspawns: true", 3, "spawns: expected a whole number"),
+        ("description: d\nsession: maybe", 3, "session: expected true or false"),
         ("description: d\nbudget:\n  tokns: 4", 4, "did you mean tokens?"),
-        ("description: d\nbudget: 5", 3, "budget: a table"),
+        ("description: d\nbudget: 5", 3, "budget: expected a table"),
         ("description: d\nmax_cost_usd: free", 3, "dollars"),
         ("description: d\nmax_cost_usd: NaN", 3, "dollars"),
         ("description: d\npermissions:\n  alow: []", 4, "did you mean allow?"),
-        ("description: d\ntools: {read: maybe}", 3, "tools: true or false"),
+        ("description: d\ntools: {read: maybe}", 3, "tools: expected true or false"),
         ("description: d\ntools: Read, Serch", 3, "there is no tool 'Serch'; did you mean search?"),
         ("description: d\ntools:\n- Read\n- frobnicate", 5, "there are: read_file, search"),
         ("description: d\ntools: {'*': false, outlin: true}", 3, "did you mean outline?"),
         ("description: d\ndisallowed_tools: [Raed]", 3, "did you mean read?"),
         ("description: d\nmcp_servers:\n- name: a", 4, "needs a command or a url"),
-        ("description: d\nmcp_servers:\n- {name: a, url: u, command: c}", 4, "one of them"),
-        ("description: d\nmcp_servers:\n- {name: a, url: u}\n- {name: a, url: u}", 5, "stands twice"),
+        ("description: d\nmcp_servers:\n- {name: a, url: u, command: c}", 4, "but not both"),
+        ("description: d\nmcp_servers:\n- {name: a, url: u}\n- {name: a, url: u}", 5, "appears twice"),
         ("description: d\nmcp_servers:\n- {name: a, urll: u}", 4, "did you mean url?"),
         ("description: d\nsettings: [everyone]", 3, "no such settings"),
         ("description: d\nacceptance: ['a \"b']", 3, "not a command line"),
         ("description: d\ncommand: []", 3, "a program and its arguments"),
-        ("description: d\nenv: {A: [1]}", 3, "A: a text is wanted"),
-        ("description: d\nisolation: moon", 3, "none of: none, worktree"),
-        ("description: d\nmaxTurns: 3\nsteps: 4", 4, "the same as a key in line 3"),
+        ("description: d\nenv: {A: [1]}", 3, "A: expected text"),
+        ("description: d\nisolation: moon", 3, "is not one of: none, worktree"),
+        ("description: d\nmaxTurns: 3\nsteps: 4", 4, "the same as the key in line 3"),
     ],
 )
-def test_wrong_value_is_told_with_its_line_and_what_is_allowed(header: str, line: int, says: str) -> None:
+def test_invalid_value_is_reported_with_its_line_and_the_allowed_values(
+    header: str, line: int, says: str
+) -> None:
     found = errors(header)
     assert [said for at, said in found if at == line and says in said], found
     assert read(header).agent is None
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     assert [line for line, _ in errors("description: d\nspawns: x\nsession: x\nbugdet: 1")] == [3, 4, 5]
 
 
@@ -195,7 +203,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("folders:\n- [a]\n- {}", [4, 5]),
     ],
 )
-def test_all_mistakes_within_one_key_are_told(header: str, lines: list[int]) -> None:
+def test_all_problems_within_one_key_are_reported(header: str, lines: list[int]) -> None:
     found = errors(f"description: d\n{header}")
     assert [line for line, _ in found] == lines, found
 
@@ -204,38 +212,38 @@ def test_all_mistakes_within_one_key_are_told(header: str, lines: list[int]) -> 
     ("header", "form", "says"),
     [
         ("tools: Read, Serch", SMALLCODE, ["there is no tool 'Serch'; did you mean search?"]),
-        ("tools: Read, Bash", OURS, ["Bash: agents of the executor local cannot do this; left out"]),
-        ("disallowed_tools: Bash", OURS, []),
-        ("tools: Read, mcp__web__get", OURS, ["mcp__web__get: there is no server 'web' here; name it in"]),
-        ("tools: mcp__wbe__get\nmcp_servers: [{name: web, url: u}]", OURS, ["did you mean web?"]),
-        ("tools: mcp__web__get, mcp__web__*\nmcp_servers: [{name: web, url: u}]", OURS, []),
-        ("tools: 'read_file, GREP, Glob, LS, outline, ask_parent'", OURS, []),
+        ("tools: Read, Bash", NATIVE, ["Bash: agents of the executor local cannot do this; left out"]),
+        ("disallowed_tools: Bash", NATIVE, []),
+        ("tools: Read, mcp__web__get", NATIVE, ["mcp__web__get: there is no server 'web' here; name it in"]),
+        ("tools: mcp__wbe__get\nmcp_servers: [{name: web, url: u}]", NATIVE, ["did you mean web?"]),
+        ("tools: mcp__web__get, mcp__web__*\nmcp_servers: [{name: web, url: u}]", NATIVE, []),
+        ("tools: 'read_file, GREP, Glob, LS, outline, ask_parent'", NATIVE, []),
         ("tools: Raed, Bash(git:*), mcp__other__tool, LSP, Monitor", CLAUDE, ["did you mean Read?"]),
         ("tools: {write: false, wrtie: false}", OPENCODE, ["opencode may have no tool 'wrtie'"]),
-        ("executor: gemini\ntools: read_many_files, replace, google_web_search, save_memory", OURS, []),
+        ("executor: gemini\ntools: read_many_files, replace, google_web_search, save_memory", NATIVE, []),
     ],
 )
-def test_doubtful_tool_is_told_where_the_list_of_tools_is_not_ours(
+def test_unknown_tool_is_a_warning_unless_all_tools_are_known(
     header: str, form: AgentFormat, says: list[str]
 ) -> None:
-    """What takes nothing away is a warning: another program may well have a tool that we never heard of."""
+    """Only a warning, because another program may have tools that we have never heard of."""
     assert errors(f"description: d\n{header}", form) == []
-    told = warnings(f"description: d\n{header}", form)
-    assert len(told) == len(says), told
-    assert all(part in line for part, line in zip(says, told, strict=True)), told
+    found = warnings(f"description: d\n{header}", form)
+    assert len(found) == len(says), found
+    assert all(part in line for part, line in zip(says, found, strict=True)), found
 
 
-def test_unknown_key_breaks_a_file_of_ours_and_is_only_noted_in_another_programs() -> None:
-    """A misspelt restriction of ours must not vanish (P7); what only Claude Code knows may."""
+def test_unknown_key_is_an_error_in_native_files_and_a_warning_in_others() -> None:
+    """A misspelt restriction must not be ignored (P7), but keys that only Claude Code knows may be."""
     header = "description: d\nallowed_caller: [main]"
-    assert errors(header, OURS)
-    assert errors(header, FOLDERS)
+    assert errors(header, NATIVE)
+    assert errors(header, FOLDER_PER_AGENT)
     for form in (CLAUDE, OPENCODE, SMALLCODE):
         assert not errors(header, form)
         assert warnings(header, form) == ["there is no key 'allowed_caller'; did you mean allowed_callers?"]
 
 
-def test_claude_codes_own_words_are_understood() -> None:
+def test_claude_code_format_is_read() -> None:
     found = agent(
         """
 name: code-reviewer
@@ -262,13 +270,13 @@ mcpServers:
     assert found.mcp_servers == (McpServer(name="local", argv=("npx", "-y", "x")),)
 
 
-def test_what_only_claude_code_can_do_is_kept_as_a_need() -> None:
-    """P7: a hook that forbids something must not be dropped, nor a server that somebody else defines."""
+def test_features_only_claude_code_has_are_kept_as_needs() -> None:
+    """P7: a hook that forbids something must not be ignored, nor a server that is defined elsewhere."""
     found = agent("description: d\nhooks: {PreToolUse: []}\nmcpServers: [github]", CLAUDE)
     assert found.needs == ("the MCP server 'github' that another program defines", "hooks")
 
 
-def test_denials_without_a_list_stay_denials() -> None:
+def test_denied_tools_are_kept_if_all_tools_are_granted() -> None:
     found = agent("description: d\ndisallowedTools: Write, Bash(rm:*)", CLAUDE)
     assert found.tools is None
     assert found.denied_tools == ("Write", "Bash(rm:*)")
@@ -276,12 +284,12 @@ def test_denials_without_a_list_stay_denials() -> None:
 
 
 @pytest.mark.parametrize(("given", "tier"), [("haiku", "fast"), ("sonnet", "default"), ("opus", "strong")])
-def test_claudes_model_names_are_tiers_where_there_is_no_claude(given: str, tier: str) -> None:
+def test_claude_model_names_become_tiers_for_local_agents(given: str, tier: str) -> None:
     assert agent(f"description: d\nmodel: {given}\nexecutor: local", CLAUDE).model == tier
     assert agent(f"description: d\nmodel: {given}", CLAUDE).model == given
 
 
-def test_opencodes_own_words_are_understood() -> None:
+def test_opencode_format_is_read() -> None:
     found = agent(
         """
 description: Reviews
@@ -312,14 +320,14 @@ permission:
 
 
 @pytest.mark.parametrize("line", ["disable: true", "disabled: true", "mode: primary", "name: main"])
-def test_what_is_no_subagent_is_left_out_and_not_an_error(line: str) -> None:
+def test_agent_that_is_not_a_subagent_is_excluded_without_error(line: str) -> None:
     found = read(f"description: d\n{line}", form=OPENCODE)
     assert found.left_out
     assert found.error is None
 
 
-def test_profile_is_the_most_that_tools_can_grant() -> None:
-    assert agent("description: d\nprofile: writer\nexecutor: codex").tools == BUILT_IN["writer"].tools
+def test_tools_cannot_exceed_the_profile() -> None:
+    assert agent("description: d\nprofile: writer\nexecutor: codex").tools == BUILTIN_PROFILES["writer"].tools
     narrowed = read(
         "executor: claude\ndescription: d\nprofile: read-only\n"
         "tools: [Read, Bash, read_file, mcp__cclsp__get_hover]"
@@ -329,31 +337,31 @@ def test_profile_is_the_most_that_tools_can_grant() -> None:
     assert [str(each) for each in narrowed.problems] == ["Bash is not in the profile read-only: left out"]
 
 
-def test_profile_on_a_local_agent_brings_no_tools_of_servers_that_are_not_there() -> None:
+def test_profile_of_a_local_agent_omits_tools_of_missing_servers() -> None:
     assert agent("description: d\nprofile: read-only").tools == ("Read", "Grep", "Glob")
     header = "description: d\nprofile: writer\nmcp_servers: [{name: cclsp, command: cclsp}]"
     assert "mcp__cclsp" in (agent(header).tools or ())
 
 
 @pytest.mark.parametrize("line", ["profile: full-access", "profile: full-access\ntools: ['*']"])
-def test_full_access_is_everything_the_executor_has_less_the_denials(line: str) -> None:
+def test_full_access_grants_everything_except_denied_tools(line: str) -> None:
     found = agent(f"description: d\n{line}\ndisallowedTools: Bash")
     assert (found.tools, found.denied_tools) == (None, ("Bash",))
 
 
-def test_local_agent_that_names_no_tools_may_only_read() -> None:
+def test_local_agent_without_tools_may_only_read() -> None:
     found = read("description: d")
     assert found.agent is not None
-    assert found.agent.tools == READING
+    assert found.agent.tools == DEFAULT_LOCAL_TOOLS
     assert found.origins["tools"] == "default of the executor local"
     assert agent("description: d\ndisallowed_tools: [Grep]").tools == tuple(
-        tool for tool in READING if tool != "Grep"
+        tool for tool in DEFAULT_LOCAL_TOOLS if tool != "Grep"
     )
 
 
-def test_users_choice_of_executor_counts_for_files_that_name_none() -> None:
+def test_preferred_executor_applies_to_files_without_one() -> None:
     text = b"---\ndescription: d\n---\n"
-    chosen = Origin("a", "a.md", CLAUDE, "project", executor="local")
+    chosen = FileOrigin("a", "a.md", CLAUDE, "project", executor="local")
     found = read_definition(text, chosen)
     assert found.agent is not None
     assert found.agent.executor == "local"
@@ -363,7 +371,7 @@ def test_users_choice_of_executor_counts_for_files_that_name_none() -> None:
     assert named.agent.executor == "codex"
 
 
-KEYS = st.sampled_from([*BY_KEY, "color", "nonsense", "mcpServers", "on"])
+KEYS = st.sampled_from([*FIELDS_BY_KEY, "color", "nonsense", "mcpServers", "on"])
 VALUES = st.one_of(
     st.sampled_from(
         ["1", "-1", "true", "~", "[]", "{}", "[[1]]", "[{a: b}]", "{a: [b]}", "{'*': false}", "1e999999999"]
@@ -376,15 +384,15 @@ HEADERS = st.lists(st.tuples(KEYS, VALUES), max_size=6).map(
 )
 
 
-@given(HEADERS | st.binary(max_size=60), st.sampled_from([OURS, FOLDERS, CLAUDE, OPENCODE]))
-def test_whatever_a_file_holds_it_becomes_an_agent_or_an_error(header: bytes, form: AgentFormat) -> None:
-    origin = Origin("file-name", "a.md", form, "project", executor="command")
+@given(HEADERS | st.binary(max_size=60), st.sampled_from([NATIVE, FOLDER_PER_AGENT, CLAUDE, OPENCODE]))
+def test_any_file_becomes_an_agent_or_an_error(header: bytes, form: AgentFormat) -> None:
+    origin = FileOrigin("file-name", "a.md", form, "project", executor="command")
     found = read_definition(b"---\ndescription: d\n" + header + b"\n---\nbody", origin)
     assert (found.agent is None) == (found.error is not None)
 
 
-def test_description_is_one_line_of_bounded_length() -> None:
-    """P4: it goes into every host's instructions."""
+def test_description_is_one_line_of_limited_length() -> None:
+    """P4: the description is part of every host's instructions."""
     found = agent("description: |\n  one\n  two\n" + "  x" * 2000)
     assert "\n" not in found.description
     assert len(found.description) <= 1000

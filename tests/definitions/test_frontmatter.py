@@ -1,33 +1,37 @@
-"""A header is split and read with the line of each part; whatever is wrong is told where it stands."""
+"""Frontmatter is split from the body and parsed; problems are reported with their lines."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
 
 from retinue.definitions import MalformedDefinition
-from retinue.definitions.frontmatter import MAX_BYTES, MAX_HEADER_LETTERS, Document, parse
-from retinue.definitions.nodes import ListNode, ScalarNode, TableNode, plain
-from retinue.definitions.plain_lines import read_plain
-from retinue.definitions.yaml_tree import MAX_DEPTH, MAX_PARTS, read_yaml
+from retinue.definitions.frontmatter import MAX_BYTES, MAX_HEADER_CHARS, MarkdownDocument, parse_markdown
+from retinue.definitions.yaml_tree import (
+    MAX_DEPTH,
+    MAX_VALUES,
+    ListNode,
+    ScalarNode,
+    TableNode,
+    to_json,
+)
 
 
-def document(*lines: str, lenient: bool = False) -> Document:
-    return parse("\n".join(lines).encode(), lenient=lenient)
+def document(*lines: str, lenient: bool = False) -> MarkdownDocument:
+    return parse_markdown("\n".join(lines).encode(), lenient=lenient)
 
 
 def malformed(data: bytes, *, lenient: bool = False) -> tuple[int, str]:
     with pytest.raises(MalformedDefinition) as raised:
-        parse(data, lenient=lenient)
+        parse_markdown(data, lenient=lenient)
     return raised.value.problem.line, str(raised.value.problem)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "BOM"])
-def test_header_and_body_come_apart_whatever_wrote_the_file(newline: str, mark: bytes) -> None:
+def test_header_and_body_are_split_for_any_line_ending(newline: str, mark: bytes) -> None:
     text = newline.join(["---", "name: a", "list: [x, y]", "---", "", "One.", "Two.", ""])
-    found = parse(mark + text.encode())
-    assert plain(found.header) == {"name": "a", "list": ["x", "y"]}
+    found = parse_markdown(mark + text.encode())
+    assert to_json(found.header) == {"name": "a", "list": ["x", "y"]}
     assert found.body == "One.\nTwo."
     assert found.body_line == 5
     assert found.header.entries["list"].line == 3
@@ -40,36 +44,36 @@ def test_header_and_body_come_apart_whatever_wrote_the_file(newline: str, mark: 
         (b"Just a text.\n", 1, "there is no header"),
         (b"\n---\nname: a\n---\n", 1, "there is no header"),
         (b"---\nname: a\n", 1, "the header is not closed"),
-        (b"---\nname: a\nname: b\n---\n", 3, "the key 'name' stands twice; it is in line 2 too"),
-        (b"---\na:\n  b: 1\n  b: 2\n---\n", 4, "the key 'b' stands twice"),
+        (b"---\nname: a\nname: b\n---\n", 3, "the key 'name' appears twice; it is also in line 2"),
+        (b"---\na:\n  b: 1\n  b: 2\n---\n", 4, "the key 'b' appears twice"),
         (b"---\na: &x [1]\nb: *x\n---\n", 3, "an alias"),
         (b"---\na: 1\ndescription: one: two\n---\n", 3, "needs quotes"),
         (b"---\na: [1\n---\n", 3, "not valid YAML"),
         (b"---\na: 1\n\tb: 2\n---\n", 3, "not valid YAML"),
         (b"---\n- a\n- b\n---\n", 2, "not a list of `key: value`"),
-        (b"---\n[a]: 1\n---\n", 2, "a key must be a plain text"),
+        (b"---\n[a]: 1\n---\n", 2, "a key must be plain text"),
         (b"---\na: 1\n--- b\n---\n", 3, "second document"),
         (b"---\na: 1\nb: \xff\n---\n", 3, "not UTF-8"),
         (b"---\na: 1\nb: '\x00'\n---\n", 3, "does not allow"),
     ],
 )
-def test_broken_file_is_told_with_its_line(data: bytes, line: int, says: str) -> None:
+def test_broken_file_is_reported_with_its_line(data: bytes, line: int, says: str) -> None:
     found, message = malformed(data)
     assert says in message
     assert found == line
 
 
-def test_bombs_are_refused_before_they_grow() -> None:
-    """P2: neither aliases nor depth nor number nor size of a file make it expensive."""
+def test_yaml_bombs_are_refused() -> None:
+    """P2: aliases, depth, number of values and file size are limited."""
     laughs = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 9))
     assert "an alias" in malformed(f"---\nl0: &l0 [ha]\n{laughs}\n---\n".encode())[1]
     assert f"more than {MAX_DEPTH} deep" in malformed(b"---\na: " + b"[" * 20_000 + b"\n---\n")[1]
-    assert f"more than {MAX_PARTS} values" in malformed(b"---\na: [" + b"1," * 6_000 + b"]\n---\n")[1]
-    assert "thousand characters" in malformed(b"---\na: " + b"x" * (MAX_HEADER_LETTERS + 1) + b"\n---\n")[1]
+    assert f"more than {MAX_VALUES} values" in malformed(b"---\na: [" + b"1," * 6_000 + b"]\n---\n")[1]
+    assert "thousand characters" in malformed(b"---\na: " + b"x" * (MAX_HEADER_CHARS + 1) + b"\n---\n")[1]
     assert "larger than" in malformed(b"---\nname: a\n---\n" + b"x" * MAX_BYTES)[1]
 
 
-def test_words_that_yaml_takes_for_values_stay_words() -> None:
+def test_scalars_keep_their_text() -> None:
     header = document("---", "on: yes", "no: [off, 007, 1e3, 12:30, ~]", "---").header
     assert header.entries["on"].value == ScalarNode("yes", "bool", 2)
     values = header.entries["no"].value
@@ -81,7 +85,7 @@ def test_words_that_yaml_takes_for_values_stay_words() -> None:
         "12:30",
         "~",
     ]
-    assert plain(values) == [False, "007", "1e3", "12:30", None]
+    assert to_json(values) == [False, "007", "1e3", "12:30", None]
 
 
 def test_header_may_be_empty() -> None:
@@ -89,37 +93,17 @@ def test_header_may_be_empty() -> None:
     assert document("---", "# nothing", "---").header == TableNode({}, 2)
 
 
-def test_other_programs_file_that_is_not_quite_yaml_is_read_line_by_line_and_that_is_said() -> None:
+def test_header_that_is_not_quite_yaml_is_read_leniently_with_a_warning() -> None:
     lines = ["---", "name: a", "description: Use when: asked. <example>user: hi</example>", "---"]
     found = document(*lines, lenient=True)
-    assert plain(found.header) == {
+    assert to_json(found.header) == {
         "name": "a",
         "description": "Use when: asked. <example>user: hi</example>",
     }
-    [note] = found.notes
-    assert (note.line, note.fatal) == (3, False)
+    [warning] = found.warnings
+    assert (warning.line, warning.fatal) == (3, False)
     assert malformed("\n".join(lines).encode())[0] == 3
 
 
-def test_other_programs_file_that_is_broken_all_over_is_told_as_it_is() -> None:
+def test_broken_header_stays_an_error_in_lenient_mode() -> None:
     assert malformed(b"---\nname: a\ntools: [Read\n---\n", lenient=True)[0] == 4
-
-
-WORDS = st.text("aeonyz019 ,.;:()/+'_*`-#\"[]{}~TFN", max_size=12)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["name", "model", "on", "x_y", "tools"]), WORDS), max_size=4))
-def test_plain_headers_are_read_as_yaml_reads_them(pairs: list[tuple[str, str]]) -> None:
-    lines = [f"{key}: {value}" for key, value in pairs]
-    quick = read_plain(lines, 2)
-    if quick is not None:
-        assert quick == read_yaml("\n".join(lines), 2)
-
-
-@pytest.mark.parametrize(
-    "value", ["Read, Grep", "a word", "claude-x", "12", "true", "Finds (all) of it's; e.g. a/b"]
-)
-def test_plain_headers_need_no_yaml(value: str) -> None:
-    quick = read_plain([f"a: {value}"], 2)
-    assert quick is not None
-    assert quick == read_yaml(f"a: {value}", 2)

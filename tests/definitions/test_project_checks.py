@@ -1,4 +1,4 @@
-"""A project's own checks are found where projects name them, and nothing is run to find them."""
+"""A project's checks are found in its files without running anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def argv(project: Path) -> dict[str, tuple[str, ...]]:
     return {name: check.argv for name, check in find_checks(project).items()}
 
 
-def test_makefile_comes_before_package_and_tools(tmp_path: Path) -> None:
+def test_makefile_has_precedence_over_package_json_and_tools(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("VAR := x\n.PHONY: test\ntest: build\n\tpytest\nlint:\n\truff\n")
     (tmp_path / "package.json").write_text(
         json.dumps(
@@ -31,7 +31,7 @@ def test_makefile_comes_before_package_and_tools(tmp_path: Path) -> None:
     }
 
 
-def test_python_tools_are_taken_from_the_projects_own_environment(tmp_path: Path) -> None:
+def test_python_tools_come_from_the_projects_environment(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[project]\ndependencies = ["httpx"]\n[project.optional-dependencies]\ndev = ["pytest>=8; extra"]\n'
         '[tool.ruff]\nline-length = 100\n[tool.poetry.group.dev.dependencies]\nmypy = "^1"\n'
@@ -46,7 +46,7 @@ def test_python_tools_are_taken_from_the_projects_own_environment(tmp_path: Path
     }
 
 
-def test_placeholder_of_npm_is_no_test(tmp_path: Path) -> None:
+def test_npm_placeholder_is_not_a_test(tmp_path: Path) -> None:
     scripts = {"test": 'echo "Error: no test specified" && exit 1'}
     (tmp_path / "package.json").write_text(json.dumps({"scripts": scripts}))
     assert argv(tmp_path) == {}
@@ -63,12 +63,12 @@ def test_placeholder_of_npm_is_no_test(tmp_path: Path) -> None:
         ("Makefile", "\0\xff"),
     ],
 )
-def test_broken_file_names_no_check(tmp_path: Path, file: str, text: str) -> None:
+def test_broken_file_gives_no_checks(tmp_path: Path, file: str, text: str) -> None:
     (tmp_path / file).write_text(text, encoding="latin-1")
     assert argv(tmp_path) == {}
 
 
-def test_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+def test_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     """P6"""
     (tmp_path / "outside").write_text("test:\n\ttrue\n")
     project = tmp_path / "project"

@@ -1,4 +1,4 @@
-"""Workflows and teams as YAML: what is right becomes a value, what is wrong is told with its line."""
+"""YAML files of workflows and teams are read, and problems are reported with their lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retinue.definitions import (
     read_team,
     read_workflow,
 )
-from retinue.definitions.places import BUILTIN
+from retinue.definitions.definition_files import BUILTIN
 from scripts.make_docs import DOCS
 
 
@@ -27,10 +27,10 @@ from scripts.make_docs import DOCS
         ("", 1, "a table"),
         ("- a", 1, "a table"),
         ("name: x", 1, "needs `steps`"),
-        ("steps: []", 1, "a list of steps"),
+        ("steps: []", 1, "expected a list with at least one step"),
         ("steps:\n  - agent: a\n    fase: write", 3, "no key 'fase'"),
-        ("steps:\n  - agent: a\n    phase: writing", 3, "'writing' is none of"),
-        ("steps:\n  - agent: a b", 2, "cannot be a name"),
+        ("steps:\n  - agent: a\n    phase: writing", 3, "'writing' is not one of"),
+        ("steps:\n  - agent: a b", 2, "is not a valid name"),
         ("steps:\n  - id: x", 2, "a step needs one of"),
         ("steps:\n  - just text", 2, "a table"),
         ("steps:\n  - agent: a\n  - branch: way\n    cases: {x: [{agent: a}]}", 3, "has no finding 'way'"),
@@ -51,16 +51,16 @@ from scripts.make_docs import DOCS
             "may be any integer",
         ),
         ("steps:\n  - parallel:\n    - branch: x\n      cases: {a: [{agent: a}]}", 3, "no step before it"),
-        ("steps:\n  - parallel: [{agent: a}]\n    rule: most", 3, "'most' is none of"),
+        ("steps:\n  - parallel: [{agent: a}]\n    rule: most", 3, "'most' is not one of"),
         ("steps:\n  - parallel: [{agent: a}]\n    at_once: 0", 3, "a whole number"),
-        ("steps:\n  - checks: [tipes]", 2, "'tipes' is no check"),
+        ("steps:\n  - checks: [tipes]", 2, "'tipes' is not a check"),
         ("steps:\n  - agent: a\n    timeout_s: soon", 3, "a whole number"),
         ("steps: [{agent: a}]\nbudget: {tokens: none}", 2, "a whole number"),
         ("steps: [{agent: a}]\nbuget: {}", 2, "no key 'buget'"),
         ("name: x\nsteps: [}", 2, "not valid YAML"),
     ],
 )
-def test_mistake_is_told_with_its_line(text: str, line: int, message: str) -> None:
+def test_problem_is_reported_with_its_line(text: str, line: int, message: str) -> None:
     with pytest.raises(MalformedDefinition) as caught:
         read_workflow(text, "x", "x.yaml")
     assert (caught.value.problem.line, message in caught.value.problem.message) == (line, True), str(
@@ -68,7 +68,7 @@ def test_mistake_is_told_with_its_line(text: str, line: int, message: str) -> No
     )
 
 
-def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+def test_all_problems_of_a_file_are_reported_at_once() -> None:
     text = """
 nmae: x
 budget: {tokens: none, runs: 0}
@@ -96,7 +96,7 @@ steps:
     assert [problem.line for problem in caught.value.problems] == [1, 1, 2]
 
 
-def test_patterns_nest_and_steps_beside_each_other_have_ids_of_their_own() -> None:
+def test_patterns_nest_and_sibling_steps_have_unique_ids() -> None:
     text = """
 name: nested
 budget: {tokens: 5000, runs: 7, cost_usd: 0.5}
@@ -128,7 +128,7 @@ steps:
     assert workflow.agents() == {"a", "b", "c"}
 
 
-def test_ids_that_are_made_unique_do_not_meet_given_ones() -> None:
+def test_generated_ids_do_not_collide_with_given_ones() -> None:
     text = "steps: [{agent: a}, {agent: b, id: a-2}, {agent: a}, {agent: a}]"
     ids = [node.id for node in read_workflow(text, "x", "x").body.steps]
     assert len(set(ids)) == 4
@@ -144,8 +144,8 @@ def test_no_text_breaks_the_readers(text: str) -> None:
             assert error.problem.line >= 1
 
 
-def test_built_in_workflows_are_those_of_the_design() -> None:
-    found = WorkflowCatalog(AgentSources()).found("workflow")
+def test_built_in_workflows_are_complete() -> None:
+    found = WorkflowCatalog(AgentSources()).by_name("workflow")
     assert set(found) == {"research-write-validate", "review-in-parallel", "simple-or-complex"}
     for each in found.values():
         assert each.problem is None, each.problem
@@ -155,8 +155,8 @@ def test_built_in_workflows_are_those_of_the_design() -> None:
         assert all(step.agent or step.checks for step in steps_of(each.workflow.body))
 
 
-def test_team_is_read_as_smallcode_writes_it() -> None:
-    """Seed 004: name, description, agents."""
+def test_smallcode_team_is_read() -> None:
+    """SmallCode's format: name, description, agents."""
     text = "name: build\ndescription: Recon — plan, verify.\nagents: [scout, planner, scout]\n"
     team = read_team(text, "file", "x")
     assert (team.name, team.kind) == ("build", "team")
@@ -167,7 +167,7 @@ def test_team_is_read_as_smallcode_writes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("name: x", "needs `agents`"), ("agents: []", "an agent at least")]
+    ("text", "message"), [("name: x", "needs `agents`"), ("agents: []", "at least one agent")]
 )
 def test_team_without_agents_is_refused(text: str, message: str) -> None:
     with pytest.raises(MalformedDefinition, match=message):
@@ -177,7 +177,7 @@ def test_team_without_agents_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     "text", re.findall(r"```yaml\n(.*?)```", (DOCS / "workflows.md").read_text(), re.DOTALL)
 )
-def test_examples_of_the_docs_are_right(text: str) -> None:
+def test_examples_in_the_docs_are_valid(text: str) -> None:
     assert (read_team if "agents:" in text else read_workflow)(text, "x", "x").name in ("careful", "review")
 
 
@@ -186,7 +186,7 @@ def write(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def test_nearest_definition_wins_and_a_cloned_project_does_not(tmp_path: Path) -> None:
+def test_untrusted_project_cannot_override_the_users_teams(tmp_path: Path) -> None:
     project, config, home = tmp_path / "p", tmp_path / "c", tmp_path / "h"
     write(project / ".smallcode/teams/t.yaml", "agents: [of-project]")
     write(project / ".retinue/teams/drafts/quarantined.yaml", "agents: [draft]")
@@ -200,12 +200,12 @@ def test_nearest_definition_wins_and_a_cloned_project_does_not(tmp_path: Path) -
         )
 
     for trusted, winner in ((False, "of-user"), (True, "of-project")):
-        team = catalog(trusted).found("team")["t"].workflow
+        team = catalog(trusted).by_name("team")["t"].workflow
         assert team is not None and team.agents() == {winner}
-    assert "quarantined" not in catalog(True).found("team")
-    mine = catalog(False).found("workflow")["simple-or-complex"].workflow
+    assert "quarantined" not in catalog(True).by_name("team")
+    mine = catalog(False).by_name("workflow")["simple-or-complex"].workflow
     assert mine is not None and mine.agents() == {"mine"}
-    broken = catalog(False).found("workflow")["broken"]
+    broken = catalog(False).by_name("workflow")["broken"]
     assert broken.workflow is None and broken.problem is not None
 
 
@@ -216,6 +216,6 @@ def test_link_out_of_a_project_is_not_followed(tmp_path: Path) -> None:
     project = tmp_path / "p"
     (project / ".retinue/teams").mkdir(parents=True)
     (project / ".retinue/teams/t.yaml").symlink_to(outside)
-    found = WorkflowCatalog(AgentSources(projects=(project,), is_trusted=lambda _: True)).found("team")["t"]
+    found = WorkflowCatalog(AgentSources(projects=(project,), is_trusted=lambda _: True)).by_name("team")["t"]
     assert found.workflow is None
     assert found.problem is not None and "outside" in found.problem.message

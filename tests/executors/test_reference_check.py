@@ -9,19 +9,19 @@ import pytest
 from retinue.codebase import Codebase
 from retinue.core import UNMETERED
 from retinue.executors.wrappers import ReferenceVerdict, check_references, remove_wrong_references
-from tests.codebase.planting import plant, soon
+from tests.codebase.file_support import bounded_stop, create_root
 from tests.tools.tool_support import metered
 
 
 @pytest.fixture
 def codebase(tmp_path: Path) -> Codebase:
     return Codebase(
-        [plant(tmp_path / "root", {"src/app.py": "a\nb\nc\n", "Makefile.am": "x\n", ".env": "S=1\n"})]
+        [create_root(tmp_path / "root", {"src/app.py": "a\nb\nc\n", "Makefile.am": "x\n", ".env": "S=1\n"})]
     )
 
 
 def check(codebase: Codebase, text: str) -> ReferenceVerdict:
-    return check_references(text, codebase, UNMETERED, soon())
+    return check_references(text, codebase, UNMETERED, bounded_stop())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_wrong_references_are_marked_in_texts_and_removed_from_lists(codebase: C
 
 def test_a_reference_beyond_the_budget_is_wrong(codebase: Codebase) -> None:
     """P2, P3"""
-    verdict = check_references("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), soon())
+    verdict = check_references("src/app.py:1 src/app.py:2", codebase, metered(bytes=1), bounded_stop())
     assert verdict.held == 1 and verdict.wrong == {"src/app.py:2"}
 
 

@@ -121,7 +121,7 @@ def test_agent_of_a_project_needs_trust_for_an_added_executor_P7(
 def test_unknown_executor_is_an_error_that_names_the_known_ones() -> None:
     write_worker("executor: shouting")
     unavailable = service(EXECUTORS).agents.show("worker")["unavailable"]
-    assert f"executor: 'shouting' is none of: {', '.join(EXECUTOR_NAMES)}" in unavailable
+    assert f"executor: 'shouting' is not one of: {', '.join(EXECUTOR_NAMES)}" in unavailable
 
 
 @pytest.mark.parametrize("kind", EXECUTORS.values(), ids=lambda kind: kind.name)
@@ -173,7 +173,7 @@ def test_one_file_and_one_line_add_an_executor_to_the_whole_program(copied: Call
     assert "shout 1.2.3" in json.dumps(doctor)
     write_worker("executor: whispering")
     check = copied("-m", "retinue", "agents", "check", "--json")
-    assert "'whispering' is none of: shouting, local" in json.dumps(check)
+    assert "'whispering' is not one of: shouting, local" in json.dumps(check)
 
 
 @pytest.mark.parametrize("page", ["agents.md", "settings.md"])

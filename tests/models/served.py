@@ -1,4 +1,4 @@
-"""A scripted model behind each kind of server, on a real port, and our client in front of it."""
+"""Test support: a scripted model behind a fake server on a real port, with our client connected to it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from retinue.core import Prompt, Turn
 from retinue.models import EndpointPlan, ModelPlan, Models
-from retinue.models.client import Client
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, FakeServerState
-from retinue.models.scripted import Line, Scripted
+from retinue.models.client import ModelClient
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
+from tests.models.scripted_model import ScriptedModel, ScriptLine
 
-KINDS = sorted(PROFILES)
+KINDS = sorted(SERVER_BEHAVIOURS)
 
 
 @dataclass(slots=True)
 class Served:
-    client: Client
-    endpoint: FakeEndpoint
-    scripted: Scripted
+    client: ModelClient
+    endpoint: FakeModelServer
+    scripted: ScriptedModel
     url: str
     models: Models = field(repr=False)
 
@@ -32,7 +32,7 @@ def ask(text: str = "hello", max_tokens: int = 100) -> Prompt:
 @asynccontextmanager
 async def served(
     kind: str,
-    script: Iterable[Line] = (),
+    script: Iterable[ScriptLine] = (),
     state: FakeServerState | None = None,
     *,
     model: str = "scripted",
@@ -40,10 +40,10 @@ async def served(
     environment: Mapping[str, str] | None = None,
     plan: EndpointPlan | None = None,
 ) -> AsyncGenerator[Served]:
-    scripted = Scripted(script)
-    endpoint = FakeEndpoint(scripted, PROFILES[kind], state)
-    async with serving(endpoint) as url:
+    scripted = ScriptedModel(script)
+    endpoint = FakeModelServer(scripted, SERVER_BEHAVIOURS[kind], state)
+    async with serve_fake(endpoint) as url:
         there = replace(plan or EndpointPlan(""), url=url)
         whole = ModelPlan(endpoint="it", model=model, endpoints={"it": there}, patience_s=patience_s)
         async with Models(whole, environment or {}) as models:
-            yield Served(models.named(), endpoint, scripted, url, models)
+            yield Served(models.client_for(), endpoint, scripted, url, models)

@@ -1,4 +1,4 @@
-"""What goes, what stays, and in which shape."""
+"""Secrets in text, lines and values are replaced and everything else is kept."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ KEY_BLOCK, KEY_BODY = MADE.key_block()
         ),
     ],
 )  # fmt: skip
-def test_the_secret_goes_and_its_surroundings_stay(
-    redactor: SecretRedactor, text: str, expected: str
-) -> None:
-    """P6: the reference, the host, the header's and the variable's name are what the reader needs."""
+def test_only_the_secret_is_replaced(redactor: SecretRedactor, text: str, expected: str) -> None:
+    """P6: readers need the reference, the host, and the names of headers and variables."""
     assert redactor.redact(text) == expected
 
 
@@ -59,8 +57,8 @@ def test_the_secret_goes_and_its_surroundings_stay(
         "curl -u admin:{} https://host.test/",
     ],
 )
-def test_a_weak_password_goes_by_its_name(redactor: SecretRedactor, template: str) -> None:
-    """P6: what people choose is short; the name beside it tells."""
+def test_weak_password_is_found_by_its_name(redactor: SecretRedactor, template: str) -> None:
+    """P6: passwords are short, so their names identify them."""
     assert "hunter2" not in redactor.redact(template.format("hunter2"))
 
 
@@ -81,22 +79,22 @@ def test_a_weak_password_goes_by_its_name(redactor: SecretRedactor, template: st
         KEY_BLOCK.replace("-----\nM", "-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0011\n\nM")[:500],
     ],
 )
-def test_a_private_key_goes_whole_cut_or_escaped(redactor: SecretRedactor, text: str) -> None:
-    """P6: no run of the key's lines is left, wherever the text was cut."""
+def test_private_key_is_hidden_whole_cut_or_escaped(redactor: SecretRedactor, text: str) -> None:
+    """P6: no part of the key is left, wherever the text was cut."""
     redacted = redactor.redact(text)
     assert "[redacted:private-key]" in redacted
     for line in KEY_BODY.splitlines():
         assert not any(line[at : at + 20] in redacted for at in range(len(line) - 19))
 
 
-def test_text_after_a_cut_key_stays(redactor: SecretRedactor) -> None:
+def test_text_after_a_cut_key_is_kept(redactor: SecretRedactor) -> None:
     """P6: hiding too much would hide the answer."""
     text = f"{KEY_BLOCK[:360]}\n\nThe key above is loaded by src/app/settings.py:12."
     assert redactor.redact(text).endswith("\n\nThe key above is loaded by src/app/settings.py:12.")
 
 
-def test_every_entry_of_a_kubernetes_secret_goes(redactor: SecretRedactor) -> None:
-    """P6: entries are secret whatever they are called; other documents in the file are not."""
+def test_every_entry_of_a_kubernetes_secret_is_hidden(redactor: SecretRedactor) -> None:
+    """P6: entries are secret whatever their names; other documents in the file are not."""
     values = [MADE.base64(12) for _ in range(3)]
     manifest = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n" + "".join(
         f"  entry-{number}: {value}\n" for number, value in enumerate(values)
@@ -108,30 +106,30 @@ def test_every_entry_of_a_kubernetes_secret_goes(redactor: SecretRedactor) -> No
     assert "name: db" in redacted
 
 
-def test_a_longer_token_leaves_no_tail(redactor: SecretRedactor) -> None:
-    """P6: rules know a least length; providers lengthen their tokens."""
+def test_longer_token_is_hidden_completely(redactor: SecretRedactor) -> None:
+    """P6: rules have a minimum length, and providers make their tokens longer over time."""
     assert redactor.redact(f"use {PAT}XtraTail99 now") == "use [redacted:github-pat] now"
 
 
 def test_redacting_twice_changes_nothing(redactor: SecretRedactor) -> None:
-    """P6: text passes more than one door."""
+    """P6: text is redacted in more than one place."""
     text = f'{PAT} password="{PASSWORD}" {KEY_BLOCK} https://a:{PASSWORD}@h.test token={PAT}'
     once = redactor.redact(text)
     assert redactor.redact(once) == once
 
 
-def test_brackets_do_not_make_a_marker(redactor: SecretRedactor) -> None:
-    """P6: a token dressed as a marker is hidden all the same."""
+def test_imitated_marker_does_not_protect_a_secret(redactor: SecretRedactor) -> None:
+    """P6: a token that looks like a marker is hidden too."""
     assert PAT not in redactor.redact(f"[redacted:{PAT}]")
 
 
 def test_text_in_other_scripts_is_kept(redactor: SecretRedactor) -> None:
-    """P6: cuts fall between characters, and what cannot be encoded does not stop the door."""
+    """P6: characters are never split, and text that cannot be encoded does not fail."""
     assert redactor.redact(f"пароль: «{PAT}» 終わり\ud800") == "пароль: «[redacted:github-pat]» 終わり\ud800"
 
 
-def test_hidden_values_go_in_every_form() -> None:
-    """P6: a child's environment values leave neither plain nor escaped."""
+def test_hidden_values_are_replaced_in_every_encoding() -> None:
+    """P6: the environment values of a child are hidden plain and escaped."""
     value = 'p&ss"wörd/1'
     redactor = SecretRedactor(hidden=[value])
     forms = [
@@ -144,7 +142,7 @@ def test_hidden_values_go_in_every_form() -> None:
     assert [redactor.redact(form).strip('"') for form in forms] == ["[redacted:hidden-value]"] * len(forms)
 
 
-def test_hidden_values_that_overlap_leave_no_part() -> None:
+def test_overlapping_hidden_values_leave_no_part() -> None:
     """P6: hiding one value must not leave the rest of another."""
     assert (
         SecretRedactor(hidden=["abcdef", "defghi"]).redact("x abcdefghi y") == "x [redacted:hidden-value] y"
@@ -152,11 +150,12 @@ def test_hidden_values_that_overlap_leave_no_part() -> None:
 
 
 def test_short_hidden_values_are_ignored_and_more_can_be_added() -> None:
-    """P6: "true" and "8080" occur by chance; a run adds its own values."""
+    """P6: "true" and "8080" occur by chance; a run adds the values it receives."""
     redactor = SecretRedactor(hidden=["true", "8080", ""])
     assert redactor.redact("true 8080") == "true 8080"
-    assert redactor.with_hidden(["plain words"]).redact("some plain words") == "some [redacted:hidden-value]"
     assert redactor.redact("some plain words") == "some plain words"
+    redactor.hide(["plain words"])
+    assert redactor.redact("some plain words") == "some [redacted:hidden-value]"
 
 
 def test_values_keep_their_shape(redactor: SecretRedactor) -> None:
@@ -192,8 +191,38 @@ def test_secret_keys_stay_separate_members(redactor: SecretRedactor) -> None:
         {"client_secret": PAT[4:]},
     ],
 )
-def test_a_value_is_secret_by_its_name(redactor: SecretRedactor, value: object) -> None:
-    """P6: in structured results the name stands apart from the value."""
+def test_value_is_secret_by_its_name(redactor: SecretRedactor, value: object) -> None:
+    """P6: in structured results the name is separate from the value."""
     redacted = json.dumps(redactor.redact_value(value))
     assert PASSWORD not in redacted
     assert PAT[4:] not in redacted
+
+
+KIND = "RSA PRIVATE" + " KEY"
+KEY = [f"-----BEGIN {KIND}-----", "MIIEpAIBAAKCAQEAx" * 4, "q83vEjRWeJCrze8=", f"-----END {KIND}-----"]
+
+
+def test_all_lines_of_a_key_are_hidden_and_others_kept() -> None:
+    redact = SecretRedactor().lines()
+    shown = [redact(line) for line in ["before", *KEY, "after"]]
+    assert (shown[0], shown[-1]) == ("before", "after")
+    assert set(shown[1:-1]) == {"[redacted:private-key]"}
+
+
+def test_key_without_an_end_hides_a_limited_number_of_lines() -> None:
+    redact = SecretRedactor().lines()
+    redact(KEY[0])
+    shown = [redact(f"line {number}") for number in range(500)]
+    assert shown[-1] == "line 499"
+
+
+def test_streams_do_not_share_a_key() -> None:
+    redactor = SecretRedactor()
+    first, second = redactor.lines(), redactor.lines()
+    first(KEY[0])
+    assert second("plain") == "plain"
+
+
+def test_key_on_one_line_is_hidden_too() -> None:
+    whole = "\\n".join(KEY)
+    assert KEY[1] not in SecretRedactor().lines()(f"key: {whole} and more")

@@ -1,4 +1,4 @@
-"""A small project with something of each kind, and the ways to ask about it."""
+"""A small project with a file of each kind, and the services that answer questions about it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase import Policy
+from retinue.codebase import Policy, parse_question
 from retinue.config import Settings
 from retinue.config.settings import LimitSettings, RuntimeSettings
-from retinue.core import Root, Stop
+from retinue.core import RoleResult, Root, Stop
 from retinue.redaction import SecretRedactor
-from retinue.research import Ledger, SourceFiles, check_question, search_scope
-from retinue.research.role_context import Inquiry
+from retinue.research import FilesRead, ResearchRequest, SourceFiles, search_scope
+from retinue.research.role_context import RoleContext
 from retinue.service import Service
 
 FILES = {
@@ -106,6 +106,9 @@ FILES = {
 }
 
 
+ContextFor = Callable[[str], RoleContext]
+
+
 def write(folder: Path, files: Mapping[str, str]) -> Path:
     for name, text in files.items():
         path = folder / name
@@ -120,20 +123,24 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def inquire(project: Path) -> Callable[..., Inquiry]:
-    """A question of the project, as a role is given it."""
+def context_for(project: Path) -> ContextFor:
+    """Return what a role gets to answer a question about the project."""
 
-    def make(question: str, max_files: int = 50, max_bytes: int = 1_048_576) -> Inquiry:
+    def make(question: str) -> RoleContext:
         scope = search_scope([Root.at(project)], Policy(), (), Stop())
-        sources = SourceFiles(scope.codebase, Ledger(max_files, max_bytes), SecretRedactor().redact)
-        return Inquiry(check_question(question), scope, sources)
+        sources = SourceFiles(scope.codebase, FilesRead(), SecretRedactor().redact)
+        return RoleContext(ResearchRequest(question=question), parse_question(question), scope, sources)
 
     return make
 
 
+def findings_starting(result: RoleResult, beginning: str) -> list[str]:
+    return [finding for finding in result.key_findings if finding.startswith(beginning)]
+
+
 @pytest.fixture
 def service(project: Path, own_folders: Path) -> Service:
-    """What the surfaces talk to, for the project."""
+    """A service for the project, without recorded runs."""
     return service_for(project, data_dir=own_folders)
 
 
@@ -146,7 +153,7 @@ def service_for(*roots: Path, data_dir: Path, **settings: Any) -> Service:
 
 
 def limited(service: Service, **limits: int) -> Service:
-    """The same with other limits; `deadline_ms` is one of them."""
+    """Return the service with other limits; `deadline_ms` is one of them."""
     deadline = limits.pop("deadline_ms", 30_000)
     settings = replace(
         service.settings,

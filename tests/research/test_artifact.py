@@ -1,4 +1,4 @@
-"""Memos: only on request, inside their folder, redacted, whole, never over another file (P6)."""
+"""Memos are written only on request, inside their folder, complete, and never over another file (P6)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from retinue.core import Reference, Report, ReportId, RoleOutcome, RoleResult, Unavailable
-from retinue.research import write_artifact
-from retinue.research.artifact import memo
+from retinue.research.artifact import format_memo, write_memo
 from retinue.service import ResearchRequest, Service, research_codebase
 from tests.research.conftest import service_for
 
@@ -50,8 +49,8 @@ def headings(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("#")]
 
 
-def test_memo_has_exactly_the_headings_and_each_item_once() -> None:
-    text = memo(report(), ["tokens: 2000"])
+def test_memo_has_all_headings_and_each_item_once() -> None:
+    text = format_memo(report(), ["tokens: 2000"])
     assert headings(text) == HEADINGS
     assert text.count("`a.py:3`") == 1
     assert "- first\n  second\n" in text
@@ -61,7 +60,7 @@ def test_memo_has_exactly_the_headings_and_each_item_once() -> None:
 
 @pytest.mark.parametrize("question", ["# Evil\n## References\n- no", "```\n# out\n````", "- a\n- b", "## X"])
 def test_question_cannot_forge_headings(question: str) -> None:
-    text = memo(report(question), [])
+    text = format_memo(report(question), [])
     assert question in text
     outside: list[str] = []
     inside = False
@@ -77,29 +76,29 @@ def test_question_cannot_forge_headings(question: str) -> None:
 @pytest.mark.parametrize(
     "question", ["Where is X?", "../../etc/passwd", "/abs/olute", "con", "é ü 漢", "a" * 500, "..", "a\0b/c"]
 )
-def test_memo_lies_directly_in_its_folder(tmp_path: Path, question: str) -> None:
+def test_memo_is_written_directly_into_its_folder(tmp_path: Path, question: str) -> None:
     folder = tmp_path / "memos"
-    path = write_artifact(folder, report(question), [], str)
+    path = write_memo(folder, report(question), [])
     assert path.parent == folder.resolve()
     assert path.suffix == ".md"
     assert [path] == list(folder.iterdir()), "no draft is left behind"
 
 
-def test_second_memo_gets_a_number_and_the_first_stays(tmp_path: Path) -> None:
-    first = write_artifact(tmp_path, report(), [], str)
+def test_second_memo_gets_a_number_and_the_first_is_kept(tmp_path: Path) -> None:
+    first = write_memo(tmp_path, report(), [])
     first.write_text("mine")
     (tmp_path / "where-is-x-2.md").symlink_to(tmp_path / "elsewhere")
-    second = write_artifact(tmp_path, report(), [], str)
+    second = write_memo(tmp_path, report(), [])
     assert (first.name, second.name) == ("where-is-x.md", "where-is-x-3.md")
     assert first.read_text() == "mine"
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_memos_written_at_once_do_not_overwrite_each_other(tmp_path: Path) -> None:
+def test_memos_written_at_the_same_time_do_not_overwrite_each_other(tmp_path: Path) -> None:
     written: list[Path] = []
 
     def write() -> None:
-        written.append(write_artifact(tmp_path, report(), [], str))
+        written.append(write_memo(tmp_path, report(), []))
 
     threads = [threading.Thread(target=write) for _ in range(8)]
     for thread in threads:
@@ -110,17 +109,21 @@ def test_memos_written_at_once_do_not_overwrite_each_other(tmp_path: Path) -> No
     assert all(headings(path.read_text()) == HEADINGS for path in written)
 
 
-def test_secret_in_the_question_reaches_neither_text_nor_name(tmp_path: Path) -> None:
-    asked = report(f"why {SECRET}?")
-    path = write_artifact(tmp_path, asked, [], lambda text: text.replace(SECRET, "[redacted]"))
+@pytest.mark.anyio
+async def test_secret_in_the_question_reaches_neither_the_text_nor_the_name(
+    service: Service, own_folders: Path
+) -> None:
+    """P6: a report is redacted before its memo is written."""
+    await research_codebase(service, ResearchRequest(question=f"why {SECRET} with_retry?", artifact=True))
+    [path] = (own_folders / "artifacts").glob("*.md")
     assert SECRET not in path.read_text()
     assert SECRET.lower()[4:] not in path.name
 
 
-def test_folder_that_cannot_be_used_is_said_without_a_trace(tmp_path: Path) -> None:
+def test_unusable_folder_is_reported_without_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Unavailable, match="the artifact cannot be written"):
-        write_artifact(tmp_path / "file", report(), [], str)
+        write_memo(tmp_path / "file", report(), [])
 
 
 @pytest.mark.anyio

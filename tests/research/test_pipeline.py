@@ -1,74 +1,80 @@
-"""One budget and one deadline for all roles; whatever happens to one, there is a valid report (P2, P8)."""
+"""All roles share one budget and one deadline; if one fails, the report is still valid (P2, P8)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import anyio
 import anyio.to_thread
 import pytest
 
-from retinue.codebase import Policy
-from retinue.core import Charge, LimitExceeded, PathMissing, RoleOutcome, RoleResult, Root, Stop
+from retinue.codebase import Policy, parse_question
+from retinue.core import LimitExceeded, PathMissing, RoleOutcome, RoleResult, Root, Spending, Stop
+from retinue.redaction import SecretRedactor
 from retinue.research import (
+    FilesRead,
     InThread,
-    Ledger,
+    Investigation,
+    ReadBudget,
     ResearchConstraints,
-    ResearchPlan,
-    check_question,
-    investigate,
-    report_of,
-    roles_for,
+    ResearchRequest,
     search_scope,
 )
-from retinue.research.perform import RoleWork, attempt
-from retinue.research.pipeline import Findings
+from retinue.research.pipeline import build_report, investigate
+from retinue.research.role_runs import RoleWork, attempt_role
+from retinue.store import Reports
 from tests.research.conftest import write
 
 pytestmark = pytest.mark.anyio
 
 
 class Recording:
-    """Performs roles, and remembers which and how long they had; may spoil some."""
+    """Performs roles and records which, and how much time they had. May replace the work of some."""
 
-    def __init__(self, spoil: Callable[[str], RoleWork | None] = lambda role: None) -> None:
+    def __init__(
+        self, replaced: Callable[[str], RoleWork | None] = lambda role: None, budget: Spending | None = None
+    ) -> None:
         self.roles: list[str] = []
         self.seconds: list[float] = []
-        self._spoil = spoil
-        self._perform = InThread()
+        self._replaced = replaced
+        self._perform = InThread() if budget is None else InThread(spending=budget)
 
     async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
         self.roles.append(role)
         self.seconds.append(seconds)
-        return await self._perform(role, self._spoil(role) or work, seconds)
+        return await self._perform(role, self._replaced(role) or work, seconds)
 
 
-def request(project: Path, question: str, thoughts: Path | None = None, **limits: int) -> ResearchPlan:
-    return ResearchPlan(
-        asked=check_question(question),
+def investigation_of(
+    project: Path, question: str, thoughts: Path | None = None, **limits: int
+) -> Investigation:
+    return Investigation(
+        request=ResearchRequest(question=question),
+        question=parse_question(question),
+        constraints=ResearchConstraints(**limits),
         scope=search_scope([Root.at(project)], Policy(), (), Stop()),
         thoughts=thoughts and search_scope([Root.at(thoughts)], Policy(), (), Stop()),
-        constraints=ResearchConstraints(**limits),
-        redact=str,
+        redactor=SecretRedactor(),
+        reports=Reports(project.parent / "data"),
+        artifact_dir=project.parent / "artifacts",
     )
 
 
-async def run(asking: ResearchPlan, perform: Recording | None = None) -> Findings:
-    return await investigate(asking, roles_for(asking.asked), perform or Recording())
+async def report_of(investigation: Investigation, perform: Recording | None = None) -> dict[str, Any]:
+    await investigate(investigation, perform or Recording())
+    return build_report(investigation).as_dict()
 
 
-def shown(findings: Findings) -> dict[str, Any]:
-    return report_of(findings).as_dict()
-
-
-async def test_locator_runs_first_and_the_others_share_what_is_left(project: Path) -> None:
+async def test_locator_runs_first_and_the_others_share_the_remaining_time(project: Path) -> None:
     """Phase 2, `research_codebase` orchestration."""
     perform = Recording()
-    report = shown(await run(request(project, "examples of with_retry", deadline_ms=20_000), perform))
+    investigation = investigation_of(project, "examples of with_retry", deadline_ms=20_000)
+    report = await report_of(investigation, perform)
     assert perform.roles == ["locator", "analyzer", "patterns"]
     assert 20 >= perform.seconds[0] >= perform.seconds[1]
     assert report["progress"]["spawnedTasks"] == 3
@@ -87,30 +93,30 @@ async def test_locator_runs_first_and_the_others_share_what_is_left(project: Pat
 async def test_pattern_finder_runs_only_when_examples_are_asked_for(
     project: Path, question: str, wanted: bool
 ) -> None:
-    assert ("patterns" in shown(await run(request(project, question)))) is wanted
+    assert ("patterns" in await report_of(investigation_of(project, question))) is wanted
 
 
-async def test_roles_after_the_locator_run_beside_each_other(project: Path) -> None:
+async def test_roles_after_the_locator_run_at_the_same_time(project: Path) -> None:
     both = threading.Barrier(2, timeout=5)
 
-    def meet(stop: Stop, charge: Charge) -> RoleResult:
+    def meet(stop: Stop, spending: Spending) -> RoleResult:
         both.wait()
         return RoleResult(summary="met")
 
     perform = Recording(lambda role: None if role == "locator" else meet)
-    report = shown(await run(request(project, "examples of with_retry"), perform))
+    report = await report_of(investigation_of(project, "examples of with_retry"), perform)
     assert report["analyzer"]["value"]["summary"] == report["patterns"]["value"]["summary"] == "met"
 
 
-def fails(stop: Stop, charge: Charge) -> RoleResult:
+def fails(stop: Stop, spending: Spending) -> RoleResult:
     raise PathMissing("nothing readable at 'a.py'")
 
 
-def breaks(stop: Stop, charge: Charge) -> RoleResult:
+def breaks(stop: Stop, spending: Spending) -> RoleResult:
     raise ZeroDivisionError("secret inside")
 
 
-def hangs(stop: Stop, charge: Charge) -> RoleResult:
+def hangs(stop: Stop, spending: Spending) -> RoleResult:
     while True:
         stop.check()
         threading.Event().wait(0.005)
@@ -128,9 +134,10 @@ def hangs(stop: Stop, charge: Charge) -> RoleResult:
 async def test_failing_role_leaves_a_valid_report(
     project: Path, work: RoleWork, status: str, name: str, role: str
 ) -> None:
-    """Phase 2, deadlines and error mapping: structured, with stable codes, nothing of our insides."""
+    """Phase 2, deadlines and error mapping: structured, with stable codes, and no internal details."""
     perform = Recording(lambda performed: work if performed == role else None)
-    report = shown(await run(request(project, "how does with_retry work?", deadline_ms=3_000), perform))
+    investigation = investigation_of(project, "how does with_retry work?", deadline_ms=3_000)
+    report = await report_of(investigation, perform)
     outcome = report[role]
     assert (outcome["status"], outcome["error"]["name"]) == (status, name)
     assert "value" not in outcome
@@ -143,100 +150,105 @@ async def test_failing_role_leaves_a_valid_report(
 
 
 async def test_cancel_ends_the_thread_before_it_returns() -> None:
-    """Phase 2, cancellation: a canceled task stops working, and nothing outlives its scope."""
+    """Phase 2, cancellation: a canceled role stops working, and its thread has ended."""
     started, ended = threading.Event(), threading.Event()
 
-    def work(stop: Stop, charge: Charge) -> RoleResult:
+    def work(stop: Stop, spending: Spending) -> RoleResult:
         started.set()
         try:
-            return hangs(stop, charge)
+            return hangs(stop, spending)
         finally:
             ended.set()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(InThread(), "locator", work, 60.0)
-        assert await anyio.to_thread.run_sync(started.wait, 5)
-        tasks.cancel_scope.cancel()
+    performing = asyncio.create_task(InThread().perform("locator", work, 60.0))
+    assert await anyio.to_thread.run_sync(started.wait, 5)
+    performing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await performing
     assert ended.is_set()
 
 
-def test_canceled_role_is_said_to_be() -> None:
+def test_canceled_role_reports_that_it_was_canceled() -> None:
     stop = Stop()
     stop.cancel()
-    outcome = attempt("locator", hangs, stop)
+    outcome: RoleOutcome = attempt_role("locator", hangs, stop).result
     assert (outcome.status, outcome.error and outcome.error.name) == ("canceled", "canceled")
 
 
 async def test_spent_deadline_stops_roles_before_they_begin(project: Path) -> None:
-    report = shown(await run(request(project, "with_retry", deadline_ms=0)))
+    report = await report_of(investigation_of(project, "with_retry", deadline_ms=0))
     assert report["locator"]["status"] == "timeout"
     assert report["progress"]["filesRead"] == 0
 
 
 async def test_one_budget_holds_for_all_roles_together(project: Path) -> None:
     """Phase 4, budget enforcement: across the whole pipeline, not for each role."""
-    findings = await run(request(project, "examples of with_retry", max_files_read=7, max_bytes_read=900))
-    report = shown(findings)
+    perform = Recording(budget=ReadBudget(max_files=7, max_bytes=900))
+    report = await report_of(investigation_of(project, "examples of with_retry"), perform)
     assert report["progress"]["filesRead"] <= 7
     assert report["progress"]["bytesRead"] <= 900
     assert report["locator"]["status"] == report["analyzer"]["status"] == report["patterns"]["status"] == "ok"
     assert any("results may be truncated" in note for note in report["notes"])
 
 
-def test_ledger_never_passes_its_limits_under_threads() -> None:
-    """P2: limits are hard, also when roles read beside each other."""
-    ledger = Ledger(max_files=50, max_bytes=10_000)
-    refused = threading.Semaphore(0)
+def test_limits_are_never_exceeded_by_concurrent_threads() -> None:
+    """P2: limits are hard, even if roles read at the same time."""
+    read, budget = FilesRead(), ReadBudget(max_files=50, max_bytes=10_000)
+    read.charge("first", 100, budget)
 
-    def read(thread: int) -> None:
+    def read_files(thread: int) -> None:
         for number in range(100):
-            try:
-                ledger.charge((thread, number), 100)
-            except LimitExceeded:
-                refused.release()
+            with suppress(LimitExceeded):
+                read.charge((thread, number), 100, budget)
 
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=read_files, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (ledger.files, ledger.bytes) == (50, 5_000)
-    assert ledger.refused == ("files",)
-    ledger.charge((0, 0), 5_000)
+    assert (read.files, read.bytes) == (50, 5_000)
+    assert read.refused == ("files",)
+    read.charge("first", 5_000, budget)
     with pytest.raises(LimitExceeded) as caught:
-        ledger.charge((0, 0), 1)
+        read.charge("first", 1, budget)
     assert (caught.value.kind, caught.value.limit) == ("bytes", 10_000)
 
 
-async def test_same_question_gives_the_same_report_but_for_times(project: Path) -> None:
-    """Determinism: also when several reports are made at once."""
-    reports: list[dict[str, Any]] = []
+def test_refused_read_is_not_counted_at_all() -> None:
+    """P2: a file whose bytes do not fit does not count as a file either."""
+    read, budget = FilesRead(), ReadBudget(max_files=1, max_bytes=10)
+    with pytest.raises(LimitExceeded):
+        read.charge("large", 11, budget)
+    assert (read.files, read.bytes) == (0, 0)
+    read.charge("small", 10, budget)
+    assert (read.files, read.bytes) == (1, 10)
 
-    async def one() -> None:
-        report = shown(await run(request(project, "examples of with_retry")))
+
+async def test_same_question_gives_the_same_report_apart_from_times(project: Path) -> None:
+    """Determinism: also if several reports are made at the same time."""
+
+    async def report_without_times() -> str:
+        report = await report_of(investigation_of(project, "examples of with_retry"))
         del report["id"], report["progress"]["elapsedMs"]
         for role in ("locator", "analyzer", "patterns"):
             del report[role]["timing"]
-        reports.append(report)
+        return json.dumps(report)
 
-    async with anyio.create_task_group() as tasks:
-        for _ in range(5):
-            tasks.start_soon(one)
-    assert len({json.dumps(report) for report in reports}) == 1
+    reports = await asyncio.gather(*(report_without_times() for _ in range(5)))
+    assert len(set(reports)) == 1
 
 
 async def test_historical_documents_are_searched_after_the_code(project: Path, tmp_path: Path) -> None:
-    """Thoughts roles run only where such documents are, and come last."""
+    """The roles for historical documents run only if there are such documents, and come last."""
     notes = write(
         tmp_path / "thoughts",
         {"2024/retries.md": "# Retry decision\n\nIn 2024 with_retry was chosen over a queue.\n"},
     ).resolve()
-    asking = request(project, "how does with_retry work?", thoughts=notes)
-    report = shown(await run(asking))
+    report = await report_of(investigation_of(project, "how does with_retry work?", thoughts=notes))
     assert report["rootsSearched"] == [str(project), str(notes)]
     (reference,) = report["thoughtsLocator"]["value"]["references"]
     assert reference.startswith("2024/retries.md")
     assert report["rootOf"][reference] == 1
     assert "with_retry was chosen" in report["thoughtsAnalyzer"]["value"]["key_findings"][0]
     assert list(report).index("thoughtsLocator") > list(report).index("analyzer")
-    assert "thoughtsLocator" not in shown(await run(request(project, "with_retry")))
+    assert "thoughtsLocator" not in await report_of(investigation_of(project, "with_retry"))

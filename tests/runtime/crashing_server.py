@@ -7,8 +7,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from retinue.config import LoadedSettings, Settings
-from retinue.config.settings import CommandSettings, RuntimeSettings
+from retinue.config import CommandSettings, LoadedSettings, RuntimeSettings, Settings
 from retinue.core import RunId
 from retinue.service import RunService
 from retinue.wiring import build_service, running

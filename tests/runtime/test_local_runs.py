@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from retinue.core import ENDED_STATUSES, Budget, Prompt, Run, RunLimits, RunSpec, RunStatus
-from retinue.models.scripted import Line, calls
 from retinue.redaction import SecretRedactor
 from retinue.runtime import Mailroom, Supervisor, Work
 from retinue.store import ALL_STREAMS, LogStream, tail_log
 from tests.executors.local.loop_support import Trial
+from tests.models.scripted_model import ScriptLine, calls
 from tests.runtime.runtime_support import Server, server
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ class Bench:
         self._supervisor = supervisor
         self._folder = folder
 
-    async def start(self, script: Iterable[Line], limits: RunLimits | None = None) -> tuple[Run, Trial]:
+    async def start(self, script: Iterable[ScriptLine], limits: RunLimits | None = None) -> tuple[Run, Trial]:
         trial = Trial(self._folder / "root", script)
         spec = RunSpec(agent="a", task="Where is retry?", executor="local", limits=limits or RunLimits())
         work = Work(spec, trial.executor(trial.model), self._folder)

@@ -20,7 +20,7 @@ from retinue.core import (
     RunStatus,
     ToolRequest,
     Verdict,
-    name_invisible_characters,
+    escape_invisible_characters,
     strip_control_characters,
 )
 from retinue.redaction import SecretRedactor
@@ -122,7 +122,7 @@ async def test_question_hides_nothing_of_a_command_on_a_terminal_P7(tmp_path: Pa
     async with at_desk(tmp_path) as desk:
         await desk.answered("no", ToolRequest("Bash", f"echo{hiding}"))
         [message] = desk.store.messages.of_run(desk.run_id)
-        assert f"echo{name_invisible_characters(hiding)}" in strip_control_characters(message.question)
+        assert f"echo{escape_invisible_characters(hiding)}" in strip_control_characters(message.question)
 
 
 async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.core import Canceled, DeadlineExceeded, Endpoint, RunId, RunLimits, RunSpec, RunStatus, Saturated
+from retinue.core import Canceled, DeadlineExceeded, Endpoint, QueueFull, RunId, RunLimits, RunSpec, RunStatus
 from tests.runtime.runtime_support import DONE, SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
@@ -81,7 +81,7 @@ async def test_a_full_queue_refuses_clearly(tmp_path: Path) -> None:
         for job in (working, waiting):
             group.create_task(job.perform())
         await working.working.wait()
-        with pytest.raises(Saturated):
+        with pytest.raises(QueueFull):
             await Job.of(at)
         working.release.set()
         await waiting.working.wait()

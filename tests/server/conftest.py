@@ -1,4 +1,4 @@
-"""The real server behind each transport, and clients of both protocol eras."""
+"""Fixtures: the real server on each transport, and clients of both protocol eras."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve_http(environment: Mapping[str, str]) -> Generator[Callable[..., RunningHttp]]:
-    """Starts `retinue serve --http` on a free port; ended with the test."""
+    """Starts `retinue serve --http` on a free port and ends it with the test."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **more: str) -> RunningHttp:
@@ -74,7 +74,7 @@ def serve_http(environment: Mapping[str, str]) -> Generator[Callable[..., Runnin
 
 
 def offering(paths: list[Path]) -> ListRootsFnT:
-    """A host that has these roots."""
+    """A callback for a host that offers these roots."""
 
     async def answer(context: ClientRequestContext) -> ListRootsResult:
         return ListRootsResult(roots=[OfferedRoot(uri=FileUrl(path.as_uri())) for path in paths])
@@ -89,7 +89,7 @@ def connect(
     environment: Mapping[str, str],
     serve_http: Callable[..., RunningHttp],
 ) -> Connect:
-    """A client of the server that may read `project`."""
+    """Connects a client to a server that may read `project`."""
     transport = str(request.param)
 
     @asynccontextmanager
@@ -120,7 +120,7 @@ ASKS = Path(__file__).parent / "programs" / "asks.py"
 SECRET = "ghp_" + "x9Kq2LmZ7tRw4VbN8cYd3FgH6jPs1A5eUoIl"
 
 DAEMON, SLEEPER = (str(number + os.getpid()) for number in (1_000_000, 2_000_000))
-"""Seconds nobody else sleeps, by which these processes are recognised."""
+"""Numbers of seconds that only these processes sleep, by which the tests find them."""
 
 COMMANDS = f"""
 [commands.echo]
@@ -146,7 +146,7 @@ spawns = 1
 
 @pytest.fixture
 def commands(own_folders: Path) -> None:
-    """Agents that are real programs."""
+    """Defines agents that run real programs."""
     file = own_folders.parent / ".config" / "retinue" / "retinue.toml"
     file.parent.mkdir(parents=True)
     file.write_text(COMMANDS)
@@ -154,7 +154,7 @@ def commands(own_folders: Path) -> None:
 
 @asynccontextmanager
 async def host(groups: Sequence[str] = ("all",), **client: Any) -> AsyncGenerator[Client]:
-    """A server of its own, and a client of it: what it declares, and in which era."""
+    """Starts a server and connects a client to it. `client` sets what the client declares."""
     loaded = read_settings({})
     async with Client(build_server(build_service(loaded), groups, lifetime(loaded)), **client) as connected:
         yield connected
@@ -168,13 +168,13 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 class Mailbox:
-    """Questions of runs, asked and looked at on the data folder, as a run's own processes do it."""
+    """Asks and reads questions of runs directly in the store, as another process would."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
 
     async def ask(self, run_id: str, question: str) -> Message:
-        """As soon as the run has started."""
+        """Ask a question as soon as the run has started."""
         checked = RunId.parse(run_id)
         with Store.open(self._data_dir) as store:
             async with Changes(store) as changes:
@@ -183,9 +183,9 @@ class Mailbox:
                 )
             return await store.write(store.messages.ask, checked, question)
 
-    def reply(self, message: Message, answer: str) -> None:
+    async def reply(self, message: Message, answer: str) -> None:
         with Store.open(self._data_dir) as store:
-            store.messages.reply(message.id, answer)
+            await store.write(store.messages.reply, message.id, answer)
 
     def look(self, message: Message) -> Message:
         with Store.open(self._data_dir) as store:

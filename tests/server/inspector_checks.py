@@ -44,7 +44,7 @@ def era(request: pytest.FixtureRequest) -> str:
 def target(
     request: pytest.FixtureRequest, project: Path, serve_http: Callable[..., RunningHttp]
 ) -> list[str]:
-    """What to write after `--cli` to reach a server that may read `project`."""
+    """The arguments after `--cli` that connect to a server that may read `project`."""
     if request.param == "stdio":
         return [*RETINUE, "serve", "--root", str(project)]
     running = serve_http("--root", str(project))
@@ -84,10 +84,10 @@ def test_tools_answer(environment: Mapping[str, str], target: list[str], era: st
 
 
 @pytest.mark.parametrize("tool", ["ping", "list_roots"])
-def test_wrong_argument_is_told_by_us(
+def test_wrong_argument_gets_our_error(
     environment: Mapping[str, str], target: list[str], era: str, tool: str
 ) -> None:
-    """With and without fields in the tool's output schema, to which the Inspector holds errors as well."""
+    """With and without fields in the output schema, against which the Inspector checks errors too."""
     call = ["--method", "tools/call", "--tool-name", tool, "--tool-arg", "loud=true"]
     seen = inspect(environment, target, era, *call)
     assert seen.exit_code == TOOL_IS_ERROR, seen.complaint

@@ -1,4 +1,4 @@
-"""What a run's processes may say: the tools are described once, and yet each run's are its own (P1)."""
+"""The tools of child processes are described once and bound to one run each (P1)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from retinue.core import RunId
-from retinue.server.child_tools import tools_of
+from retinue.server.child_tools import build_child_tools
 from retinue.server.mcp_server import build_child_server
 from retinue.wiring import build_service, lifetime, read_settings
-from tests.server.conftest import call, host
+from tests.server.conftest import Era, call, host
 from tests.service.agent_support import write_agent
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_servers_of_two_runs_speak_each_for_its_own_P1() -> None:
+async def test_child_server_accepts_only_its_own_run_id_P1() -> None:
     write_agent(Path.home(), ".config/retinue/agents/cat.md", "description: d\ncommand: cat")
     async with host() as client:
         runs = [await call(client, "run_subagent", agent_name="cat", prompt="x", wait_s=20) for _ in "ab"]
@@ -34,19 +35,23 @@ async def test_servers_of_two_runs_speak_each_for_its_own_P1() -> None:
             assert said.get("error", {}).get("code") != "path_denied"
 
 
-def test_tools_of_one_run_are_not_those_of_another_P1() -> None:
-    one, two = (tools_of(RunId.new(), remembers=True) for _ in "ab")
+def test_tools_of_two_runs_are_bound_to_different_runs_P1() -> None:
+    one, two = (build_child_tools(RunId.new(), has_memory=True) for _ in "ab")
     for mine, theirs in zip(one, two, strict=True):
         assert mine.name == theirs.name
         assert mine.fn != theirs.fn
 
 
-async def test_a_runs_processes_are_offered_tools_alone() -> None:
-    """P2: what is offered is asked for, and every question for an empty list costs the run time."""
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_child_server_offers_tools_only(era: Era) -> None:
+    """P2: clients request every list that a server offers, and each request costs the run time."""
     loaded = read_settings({})
     server = build_child_server(build_service(loaded), RunId.new(), lifetime(loaded), spawns=1)
-    async with Client(server) as client:
+    async with Client(server, mode=era) as client:
         offered = client.server_capabilities
         assert offered.tools is not None
         assert (offered.prompts, offered.resources) == (None, None)
         assert "ask_parent" in {tool.name for tool in (await client.list_tools()).tools}
+        for request_list in (client.list_prompts, client.list_resources):
+            with pytest.raises(MCPError, match="Method not found"):
+                await request_list()

@@ -1,4 +1,4 @@
-"""A run's question put to the person at the host, in the way of each protocol era (P6, P7, P8, P9)."""
+"""Questions of runs reach the person at the host in both protocol eras (P6, P7, P8, P9)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def era(request: pytest.FixtureRequest) -> str:
 
 
 class APerson:
-    """Answers every form in the same way, and keeps what was asked."""
+    """Gives every form the same answer and records the questions."""
 
     def __init__(self, answer: Callable[[], ElicitResult]) -> None:
         self._answer = answer
@@ -51,8 +51,8 @@ def accept(text: str) -> ElicitResult:
     return ElicitResult(action="accept", content={"answer": text})
 
 
-async def test_person_answers_and_the_call_goes_on_to_the_result(era: str) -> None:
-    """One run for one call, however often the host has to repeat it."""
+async def test_call_continues_to_the_result_after_the_person_answers(era: str) -> None:
+    """One call starts one run, even if the host has to repeat the call."""
     person = accepting("the left one")
     async with host(mode=era, elicitation_callback=person) as client:
         done = await call(client, "run_subagent", agent_name="asks", prompt=ASK, wait_s=20)
@@ -64,7 +64,7 @@ async def test_person_answers_and_the_call_goes_on_to_the_result(era: str) -> No
 
 
 async def test_person_is_asked_while_the_model_waits_for_all_runs(era: str, mailbox: Mailbox) -> None:
-    """Not only when every other run has come to its end."""
+    """The question does not wait until the other runs have ended."""
     person = accepting("yes")
     async with host(mode=era, elicitation_callback=person) as client:
         asks, other = [
@@ -80,7 +80,7 @@ async def test_person_is_asked_while_the_model_waits_for_all_runs(era: str, mail
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_refused_question_is_the_models_and_the_person_is_left_alone(
+async def test_declined_question_goes_to_the_model_and_is_not_asked_again(
     era: str, action: Any, mailbox: Mailbox
 ) -> None:
     person = APerson(lambda: ElicitResult(action=action))
@@ -110,7 +110,7 @@ async def test_person_is_not_asked_unless_the_user_wants_it(
     assert not person.asked
 
 
-async def test_host_that_shows_no_forms_gets_the_question_as_ever(era: str, mailbox: Mailbox) -> None:
+async def test_host_without_forms_gets_the_question_in_the_answer(era: str, mailbox: Mailbox) -> None:
     async with host(mode=era) as client:
         run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         await mailbox.ask(run["run_id"], "may I?")
@@ -119,7 +119,7 @@ async def test_host_that_shows_no_forms_gets_the_question_as_ever(era: str, mail
 
 
 async def test_secret_in_a_question_is_not_shown_to_the_person(era: str, mailbox: Mailbox) -> None:
-    """P6: a form in the middle of a call passes no door."""
+    """P6: the middleware does not see a form in the middle of a call."""
     person = accepting("no")
     async with host(mode=era, elicitation_callback=person) as client:
         run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
@@ -129,7 +129,7 @@ async def test_secret_in_a_question_is_not_shown_to_the_person(era: str, mailbox
 
 
 class Hesitates:
-    """A person who looks at the form and never decides."""
+    """A person who never submits the form."""
 
     def __init__(self) -> None:
         self.sees = anyio.Event()
@@ -144,8 +144,8 @@ class Hesitates:
         raise AssertionError("unreachable")
 
 
-async def test_person_who_does_not_answer_holds_nobody_up(mailbox: Mailbox) -> None:
-    """P7, P9: the call ends with its patience and the model has the question; the form is withdrawn."""
+async def test_call_ends_in_time_if_the_person_does_not_answer(mailbox: Mailbox) -> None:
+    """P7, P9: the call ends in time, the model gets the question, and the form is withdrawn."""
     person = Hesitates()
     async with host(mode="legacy", elicitation_callback=person) as client:
         run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
@@ -156,8 +156,8 @@ async def test_person_who_does_not_answer_holds_nobody_up(mailbox: Mailbox) -> N
     assert seen["runs"][0]["questions"][0]["messageId"] == message.id
 
 
-async def test_form_is_withdrawn_when_somebody_else_answers(mailbox: Mailbox) -> None:
-    """Such as a second terminal, with `retinue reply`."""
+async def test_form_is_withdrawn_if_somebody_else_answers(mailbox: Mailbox) -> None:
+    """For example in another terminal, with `retinue reply`."""
     person = Hesitates()
     async with host(mode="legacy", elicitation_callback=person) as client:
         run = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
@@ -165,7 +165,7 @@ async def test_form_is_withdrawn_when_somebody_else_answers(mailbox: Mailbox) ->
 
         async def reply() -> None:
             await person.sees.wait()
-            mailbox.reply(message, "from elsewhere")
+            await mailbox.reply(message, "from elsewhere")
 
         async with anyio.create_task_group() as group:
             group.start_soon(reply)
@@ -175,8 +175,8 @@ async def test_form_is_withdrawn_when_somebody_else_answers(mailbox: Mailbox) ->
     assert mailbox.look(message).answer == "from elsewhere"
 
 
-async def test_repeated_call_after_a_restart_tells_what_became_of_its_run(mailbox: Mailbox) -> None:
-    """P5: no state between the rounds that a restart could lose, and no second run."""
+async def test_repeated_call_after_a_restart_reports_its_run(mailbox: Mailbox) -> None:
+    """P5: a restart between the two calls loses nothing and starts no second run."""
     arguments = {"agent_name": "asks", "prompt": ASK, "wait_s": 20}
     person = accepting("too late")
     async with host(elicitation_callback=person) as client:
@@ -191,8 +191,8 @@ async def test_repeated_call_after_a_restart_tells_what_became_of_its_run(mailbo
         assert len((await call(client, "list_runs"))["runs"]) == 1
 
 
-async def test_answer_goes_only_to_a_run_that_the_call_is_about(mailbox: Mailbox) -> None:
-    """And what was never asked is ignored."""
+async def test_answer_reaches_only_the_run_of_the_call(mailbox: Mailbox) -> None:
+    """Answers to unknown questions are ignored."""
     person = accepting("unasked")
     async with host(elicitation_callback=person) as client:
         asks, other = [

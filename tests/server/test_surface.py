@@ -1,4 +1,4 @@
-"""The tools cost a host little, and their inputs are plain (P4, P9)."""
+"""Tool definitions cost a host few tokens and have flat input schemas (P4, P9)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_default_surface_costs_a_host_under_2500_tokens_and_has_flat_input
         assert "$defs" not in text
 
 
-async def test_group_that_is_switched_off_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tools_of_a_disabled_group_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_TOOLS__GROUPS", "core")
     loaded = read_settings({})
     async with Client(

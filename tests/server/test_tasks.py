@@ -1,4 +1,4 @@
-"""Runs as tasks of the protocol, for hosts that declare the extension and no others (P5, P6, P7, P8, P9)."""
+"""Runs are tasks of the protocol for hosts that declare the Tasks extension (P5, P6, P7, P8, P9)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydantic import ConfigDict
 
 from retinue.core import MessageStatus, RunId
 from retinue.server.mcp_server import build_child_server
-from retinue.server.tasks import IDENTIFIER
+from retinue.server.tasks import TASKS_EXTENSION
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.server.conftest import SECRET, Mailbox, call, host
 
@@ -53,20 +53,20 @@ class Handle(Answer):
 
 
 async def request(session: ClientSession, method: str, task_id: str, **more: Any) -> dict[str, Any]:
-    """The raw answer. Every request has every parameter: each method ignores what it does not know."""
+    """Send a request with all parameters and return the raw answer. Methods ignore unknown ones."""
     params = AnyParams.model_validate({"taskId": task_id, "inputResponses": {}, **more})
     answer = await session.send_request(TaskRequest(method=method, params=params), Answer)
     return answer.model_dump(by_alias=True, exclude_unset=True)
 
 
 async def ended(client: Client, task_id: str) -> dict[str, Any]:
-    """The task when it has come to its end, within ten seconds."""
+    """Poll a task until it has ended, for at most ten seconds."""
     await call(client, "wait_for_runs", run_ids=[task_id], wait_s=10)
     return await request(client.session, "tasks/get", task_id)
 
 
 async def finish(handle: Handle, ctx: ClaimContext) -> CallToolResult:
-    """What a host does with a task: poll until it is done."""
+    """Poll a task until it is done, as a host does."""
     with anyio.fail_after(10):
         while True:
             task = await request(ctx.session, "tasks/get", handle.taskId)
@@ -76,14 +76,14 @@ async def finish(handle: Handle, ctx: ClaimContext) -> CallToolResult:
 
 
 class TakesTasks(ClientExtension):
-    identifier = IDENTIFIER
+    identifier = TASKS_EXTENSION
 
     def claims(self) -> Sequence[ResultClaim[Any]]:
         return (ResultClaim(result_type="task", model=Handle, resolve=finish),)
 
 
 async def unused_form(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-    """Declares elicitation; the answers to a task's questions go through tasks/update."""
+    """Declares elicitation only: answers to the questions of a task are sent with tasks/update."""
     raise AssertionError("a task's question was put outside of the task")
 
 
@@ -91,16 +91,16 @@ TASKS: dict[str, Any] = {"extensions": [TakesTasks()], "elicitation_callback": u
 
 
 async def start(client: Client, agent: str, prompt: str = "x", **more: Any) -> dict[str, Any]:
-    """The handle as it is on the wire."""
+    """Start a run and return the raw task."""
     arguments = {"agent_name": agent, "prompt": prompt, **more}
     answer = await client.session.call_tool("run_subagent", arguments, allow_claimed=True)
     assert isinstance(answer, Handle), answer
     return answer.model_dump(by_alias=True)
 
 
-async def test_run_that_goes_on_is_a_task_until_it_is_canceled() -> None:
+async def test_unfinished_run_is_a_task_until_it_is_canceled() -> None:
     async with host(**TASKS) as client:
-        with anyio.fail_after(20):  # not the 45 seconds of patience
+        with anyio.fail_after(20):  # less than the default wait of 45 seconds
             handle = await start(client, "sleeps")
         assert handle["resultType"] == "task"
         assert handle["status"] == "working"
@@ -110,7 +110,7 @@ async def test_run_that_goes_on_is_a_task_until_it_is_canceled() -> None:
         assert handle.keys().isdisjoint({"result", "error", "inputRequests", "requestState"})
         seen = await request(client.session, "tasks/get", handle["taskId"])
         assert (seen["resultType"], seen["status"]) == ("complete", "working")
-        for _ in range(2):  # the second time it has ended already
+        for _ in range(2):  # the second time, the run has already ended
             told = await request(client.session, "tasks/cancel", handle["taskId"])
             assert told["resultType"] == "complete"
             assert told.keys() <= {"resultType", "_meta"}
@@ -125,8 +125,8 @@ async def test_quick_run_is_answered_without_a_task() -> None:
     assert answer.structured_content["result"] == "hi"
 
 
-async def test_host_that_polls_gets_what_the_tool_would_have_answered() -> None:
-    """P8: the same answer by either way."""
+async def test_finished_task_contains_the_answer_of_the_tool() -> None:
+    """P8: the answer is the same with and without a task."""
     async with host(**TASKS) as client:
         done = await call(client, "run_subagent", agent_name="echo", prompt="hello", wait_s=0)
         plain = await call(client, "wait_for_runs", run_ids=[done["run_id"]])
@@ -134,8 +134,8 @@ async def test_host_that_polls_gets_what_the_tool_would_have_answered() -> None:
     assert done == plain["runs"][0]
 
 
-async def test_failed_run_is_a_completed_task_that_tells_of_the_failure_without_its_secrets() -> None:
-    """P6, P8: `failed` is for the protocol's own errors."""
+async def test_failed_run_is_a_completed_task_that_reports_the_failure_without_secrets() -> None:
+    """P6, P8: the status `failed` is reserved for protocol errors."""
     async with host(**TASKS) as client:
         handle = await start(client, "fails", wait_s=0)
         task = await ended(client, handle["taskId"])
@@ -148,7 +148,7 @@ async def test_failed_run_is_a_completed_task_that_tells_of_the_failure_without_
     assert SECRET not in json.dumps(task)
 
 
-async def test_question_is_the_tasks_input_and_the_answer_reaches_the_run() -> None:
+async def test_question_is_the_input_of_the_task_and_the_answer_reaches_the_run() -> None:
     async with host(**TASKS) as client:
         handle = await start(client, "asks", ASK, wait_s=20)
         assert handle["status"] == "input_required"
@@ -176,10 +176,10 @@ async def test_question_is_the_tasks_input_and_the_answer_reaches_the_run() -> N
         ({"action": "accept", "content": {"choice": "left"}}, '{"choice": "left"}'),
     ],
 )
-async def test_run_is_told_whatever_the_person_does(
+async def test_run_gets_an_answer_whatever_the_person_does(
     filled: dict[str, Any], expected: str, mailbox: Mailbox
 ) -> None:
-    """P7: a question of a task is asked once, so no outcome may leave the run waiting."""
+    """P7: the question of a task is asked once, so the run must never be left waiting."""
     async with host(**TASKS) as client:
         handle = await start(client, "sleeps", wait_s=0)
         first, second = [await mailbox.ask(handle["taskId"], each) for each in ("first?", "second?")]
@@ -205,8 +205,8 @@ async def test_malformed_answer_is_refused_and_the_question_stays_open(mailbox: 
         assert mailbox.look(asked).status is MessageStatus.PENDING
 
 
-async def test_host_without_forms_hears_the_question_in_words(mailbox: Mailbox) -> None:
-    """P8: nothing is asked that the host has not said it can ask; a reply by tool helps."""
+async def test_host_without_forms_gets_the_question_in_the_tool_answer(mailbox: Mailbox) -> None:
+    """P8: a host that declares no forms is never asked to show one; the model replies with a tool."""
     async with host(extensions=[TakesTasks()]) as client:
         asks = await call(client, "run_subagent", agent_name="asks", prompt=ASK, wait_s=20)
         assert asks["questions"][0]["question"] == "which one?"
@@ -222,7 +222,7 @@ async def test_host_without_forms_hears_the_question_in_words(mailbox: Mailbox) 
 @pytest.mark.parametrize(
     "task_id", ["", "../../etc/passwd", "1k09m8cp19a5a0m", "tasks-nonexistent", "\0", "é"]
 )
-async def test_unknown_or_made_up_task_is_the_protocols_error(method: str, task_id: str) -> None:
+async def test_unknown_or_invalid_task_id_is_a_protocol_error(method: str, task_id: str) -> None:
     async with host(**TASKS) as client:
         with pytest.raises(MCPError) as refused:
             await request(client.session, method, task_id)
@@ -230,7 +230,7 @@ async def test_unknown_or_made_up_task_is_the_protocols_error(method: str, task_
 
 
 async def test_task_survives_the_server() -> None:
-    """P5: what had ended is still there, what was under way is said to have been interrupted."""
+    """P5: ended tasks are kept, and active ones are reported as interrupted."""
     async with host(**TASKS) as client:
         done = await start(client, "echo", "kept", wait_s=0)
         await ended(client, done["taskId"])
@@ -250,8 +250,8 @@ async def test_task_survives_the_server() -> None:
     [("auto", MISSING_CAPABILITY), ("legacy", METHOD_NOT_FOUND)],
     ids=["2026-07-28", "legacy"],
 )
-async def test_host_that_declares_nothing_sees_no_task(era: str, code: int) -> None:
-    """P9: its calls are answered as ever."""
+async def test_host_without_the_extension_gets_no_task(era: str, code: int) -> None:
+    """P9: its calls get ordinary answers."""
     async with host(mode=era) as client:
         started = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         assert started["status"] in ("queued", "running")
@@ -261,7 +261,7 @@ async def test_host_that_declares_nothing_sees_no_task(era: str, code: int) -> N
             assert refused.value.error.code == code
 
 
-async def test_host_that_declares_nothing_may_not_listen_to_tasks() -> None:
+async def test_host_without_the_extension_may_not_listen_to_tasks() -> None:
     async with host() as client:
         params = AnyParams.model_validate({"notifications": {"taskIds": ["1k09m8cp19a5a0m"]}})
         with pytest.raises(MCPError) as refused:
@@ -269,14 +269,14 @@ async def test_host_that_declares_nothing_may_not_listen_to_tasks() -> None:
     assert refused.value.error.code == MISSING_CAPABILITY
 
 
-async def test_host_of_an_older_revision_that_declares_it_sees_no_task_either() -> None:
-    async with host(mode="legacy", extensions=[advertise(IDENTIFIER)]) as client:
+async def test_host_of_an_older_revision_gets_no_task() -> None:
+    async with host(mode="legacy", extensions=[advertise(TASKS_EXTENSION)]) as client:
         started = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         assert started["status"] in ("queued", "running")
 
 
-async def test_tasks_are_served_only_where_work_can_be_started() -> None:
-    """P1: no way to another run's result or end for children, or around the groups the user chose."""
+async def test_task_methods_are_served_only_if_agents_can_be_run() -> None:
+    """P1: child processes and disabled groups give no access to the result or the end of another run."""
     loaded = read_settings({})
     child = build_child_server(build_service(loaded), RunId.new(), lifetime(loaded), spawns=1)
     async with Client(child, **TASKS) as client:
@@ -284,6 +284,6 @@ async def test_tasks_are_served_only_where_work_can_be_started() -> None:
             await request(client.session, "tasks/get", "1k09m8cp19a5a0m")
         assert refused.value.error.code == METHOD_NOT_FOUND
     async with host(("core", "runs"), **TASKS) as client:
-        assert IDENTIFIER not in (client.server_capabilities.extensions or {})
+        assert TASKS_EXTENSION not in (client.server_capabilities.extensions or {})
     async with host(("agents",), **TASKS) as client:
-        assert IDENTIFIER in (client.server_capabilities.extensions or {})
+        assert TASKS_EXTENSION in (client.server_capabilities.extensions or {})

@@ -1,4 +1,4 @@
-"""Indexes that commands make: at once when asked to, and behind the answer about a large tree (P10)."""
+"""Commands build indexes on request, and in the background after an answer about a large tree (P10)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from retinue.cli.main import main
 from retinue.cli.research_commands import WORTH_AN_INDEX, ask_service, start_indexing
-from retinue.codebase import CodebaseView
-from retinue.codebase.index import is_kept
+from retinue.codebase import CodebaseView, reading_policy
+from retinue.codebase.index import index_exists
 from retinue.config import CHILD_TOKEN
 from retinue.core import Root, RootUnknown, Stop, Unavailable
 from retinue.service import (
@@ -25,7 +25,6 @@ from retinue.service import (
     can_index,
     locate_in_codebase,
     make_indexes,
-    policy_of,
     research_codebase,
 )
 from retinue.store import FileLock
@@ -46,8 +45,8 @@ def tree(folder: Path, files: int) -> Path:
 
 
 def has_index(service: Service) -> bool:
-    codebase = CodebaseView(service.roots, policy_of(service.settings))
-    return is_kept(service.settings.data_dir / "index", codebase)
+    codebase = CodebaseView(service.roots, reading_policy(service.settings))
+    return index_exists(service.settings.data_dir / "index", codebase)
 
 
 def index_files(data_dir: Path) -> list[Path]:
@@ -70,7 +69,7 @@ async def test_a_question_leaves_no_empty_index(small: Path, own_folders: Path) 
     assert index_files(own_folders) == []
 
 
-def test_an_index_is_made_at_once_when_asked_for(small: Path, own_folders: Path) -> None:
+def test_index_is_built_on_request(small: Path, own_folders: Path) -> None:
     service = service_for(small, data_dir=own_folders)
     made = json.loads(cli("index", "--root", str(small), "--json").output)
     assert made["indexed"] == [str(small)]
@@ -85,7 +84,7 @@ def test_historical_documents_are_indexed_too(small: Path, tmp_path: Path, own_f
 
 
 @pytest.mark.anyio
-async def test_the_index_of_historical_documents_is_renewed_behind_answers(
+async def test_index_of_historical_documents_is_renewed_after_answers(
     small: Path, tmp_path: Path, own_folders: Path
 ) -> None:
     asked_for: list[object] = []
@@ -98,7 +97,7 @@ async def test_the_index_of_historical_documents_is_renewed_behind_answers(
     assert len(asked_for) == 2
 
 
-def test_without_an_index_in_the_settings_none_is_made(small: Path, own_folders: Path) -> None:
+def test_no_index_is_built_if_the_settings_switch_it_off(small: Path, own_folders: Path) -> None:
     with pytest.raises(Unavailable, match="switched off"):
         make_indexes(service_for(small, data_dir=own_folders, index=False), Stop())
 
@@ -108,15 +107,15 @@ def test_without_a_root_there_is_nothing_to_index(own_folders: Path) -> None:
         make_indexes(service_for(data_dir=own_folders), Stop())
 
 
-def test_data_folder_that_cannot_hold_an_index_is_said(small: Path, own_folders: Path) -> None:
+def test_unusable_data_folder_is_reported(small: Path, own_folders: Path) -> None:
     own_folders.mkdir()
     (own_folders / "index").write_text("in the way")
     with pytest.raises(Unavailable, match="data folder"):
         make_indexes(service_for(small, data_dir=own_folders), Stop())
 
 
-def test_folder_that_cannot_hold_an_index_costs_no_answer(large: Path, own_folders: Path) -> None:
-    """P10: the answer is there, so what is done behind it must not take it away."""
+def test_unusable_data_folder_does_not_prevent_an_answer(large: Path, own_folders: Path) -> None:
+    """P10: a failure after the answer must not take the answer away."""
     own_folders.mkdir()
     (own_folders / "index").write_text("in the way")
     answer = cli("locate", QUESTION, "--root", str(large), "--json")
@@ -124,7 +123,7 @@ def test_folder_that_cannot_hold_an_index_costs_no_answer(large: Path, own_folde
     assert json.loads(answer.output)["references"]
 
 
-def test_who_makes_an_index_is_seen_by_others(small: Path, own_folders: Path) -> None:
+def test_other_processes_see_that_an_index_is_being_built(small: Path, own_folders: Path) -> None:
     settings = service_for(small, data_dir=own_folders).settings
     assert can_index(settings)
     lock = FileLock(own_folders / "index" / "making.lock")
@@ -135,7 +134,7 @@ def test_who_makes_an_index_is_seen_by_others(small: Path, own_folders: Path) ->
 
 
 @pytest.mark.anyio
-async def test_only_a_large_tree_is_worth_an_index_of_a_command(
+async def test_command_builds_an_index_only_for_a_large_tree(
     small: Path, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def wants_index(root: Path, *, index: bool = True) -> bool:
@@ -151,7 +150,7 @@ async def test_only_a_large_tree_is_worth_an_index_of_a_command(
     assert not await wants_index(large)
 
 
-def test_a_large_tree_is_indexed_behind_the_answer_and_once(large: Path, own_folders: Path) -> None:
+def test_large_tree_is_indexed_once_after_the_answer(large: Path, own_folders: Path) -> None:
     service = service_for(large, data_dir=own_folders)
     first = cli("locate", QUESTION, "--root", str(large), "--json")
     assert first.exit_code == 0
@@ -163,7 +162,7 @@ def test_a_large_tree_is_indexed_behind_the_answer_and_once(large: Path, own_fol
 
 
 @pytest.mark.anyio
-async def test_indexes_that_nobody_uses_go_after_a_while(
+async def test_unused_indexes_are_removed_after_a_while(
     small: Path, tmp_path: Path, own_folders: Path
 ) -> None:
     used, unused = service_for(small, data_dir=own_folders), service_for(tmp_path, data_dir=own_folders)
@@ -178,13 +177,15 @@ async def test_indexes_that_nobody_uses_go_after_a_while(
 
 
 def await_that(holds: Callable[[], bool], seconds: float = 60.0) -> None:
-    """A process of its own has to start for it, on a machine that may be busy."""
+    """Wait for the background process, which takes a while on a busy machine."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)
 
 
-def test_a_child_that_cannot_be_started_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_to_start_the_background_process_does_not_prevent_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     start_indexing([str(Root.at(Path.cwd()).path)])

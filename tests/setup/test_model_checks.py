@@ -15,11 +15,11 @@ import anyio.to_thread
 import pytest
 
 from retinue.models import EndpointPlan, ModelPlan, TierPlan
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES, FakeServerState
-from retinue.models.scripted import Scripted
 from retinue.setup import DoctorCheck, model_checks as module
 from retinue.setup.model_checks import check_model_endpoints
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
+from tests.models.scripted_model import ScriptedModel
 
 
 class Models(BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ def endpoint(url: str, seconds: float = 30, model: str = "") -> DoctorCheck:
 async def examined(
     kind: str, state: FakeServerState, plan: ModelPlan, url_of: str = "it"
 ) -> list[DoctorCheck]:
-    async with serving(FakeEndpoint(Scripted([]), PROFILES[kind], state)) as url:
+    async with serve_fake(FakeModelServer(ScriptedModel([]), SERVER_BEHAVIOURS[kind], state)) as url:
         whole = ModelPlan(endpoint=url_of, model=plan.model, endpoints={url_of: EndpointPlan(url)})
         checks = await anyio.to_thread.run_sync(partial(check_model_endpoints, whole, {}, 30))
     return [
@@ -90,7 +90,7 @@ def test_working_endpoint_is_reported_with_its_model(port: int, host: str, tail:
     ("kind", "words"),
     [
         ("empty", "has no model"),
-        ("locked", "asks for a key"),
+        ("locked", "requires a key"),
         ("moved", "redirect"),
         ("list", "not as an OpenAI-compatible"),
         ("broken", "not as an OpenAI-compatible"),

@@ -20,7 +20,7 @@ from retinue.core import (
     ToolRequest,
     Unavailable,
 )
-from retinue.core.message import CHANGES
+from retinue.core.message import MESSAGE_CHANGES
 from retinue.store import Capacity, Store
 from tests.store.store_support import DONE, ROOMY, SPEC, Bench
 
@@ -156,7 +156,7 @@ def test_the_database_itself_refuses_an_illegal_change_of_a_message(bench: Bench
             change(message.id, MessageStatus.REPLIED)
         if before is not MessageStatus.PENDING:
             change(message.id, before)
-        if after in CHANGES[before]:
+        if after in MESSAGE_CHANGES[before]:
             change(message.id, after)
         else:
             with pytest.raises(sqlite3.IntegrityError):

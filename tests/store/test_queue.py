@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core import Endpoint, OwnerId, RunId, RunLimits, RunSpec, RunStatus, Saturated
+from retinue.core import Endpoint, OwnerId, QueueFull, RunId, RunLimits, RunSpec, RunStatus
 from retinue.store import Capacity
 from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
@@ -159,7 +159,7 @@ def test_a_full_queue_refuses_and_records_nothing(bench: Bench) -> None:
     record()
     bench.admit(capacity)
     waiting = record(), record()
-    with pytest.raises(Saturated) as refused:
+    with pytest.raises(QueueFull) as refused:
         record()
     assert refused.value.as_dict()["code"] == "saturated"
     assert refused.value.data == {"running": 1, "queued": 2, "limit": 2}
@@ -172,7 +172,7 @@ def test_a_full_queue_refuses_and_records_nothing(bench: Bench) -> None:
 def test_without_a_queue_a_free_slot_can_still_be_had(bench: Bench) -> None:
     capacity = Capacity(max_concurrent=1, max_queued=0)
     bench.store.runs.record(SPEC, bench.owner_id, capacity)
-    with pytest.raises(Saturated):
+    with pytest.raises(QueueFull):
         bench.store.runs.record(SPEC, bench.owner_id, capacity)
 
 

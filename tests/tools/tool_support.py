@@ -11,7 +11,7 @@ from retinue.core import Budget, BudgetKind, Json
 from retinue.redaction import SecretRedactor
 from retinue.runtime.meter import Meter, TreeAccount
 from retinue.tools import Allows, FileTools, Toolbox, allow_all
-from tests.codebase.planting import plant
+from tests.codebase.file_support import create_root
 
 ROOM = 1_000
 
@@ -37,7 +37,7 @@ def file_toolbox(
     folder: Path, files: Mapping[str, str | bytes], meter: Meter | None = None, allows: Allows = allow_all
 ) -> Toolbox:
     redactor = SecretRedactor()
-    tools = FileTools(Codebase([plant(folder, files)]), redactor, meter or metered())
+    tools = FileTools(Codebase([create_root(folder, files)]), redactor, meter or metered())
     return Toolbox(tools.tools(), redactor, allows)
 
 

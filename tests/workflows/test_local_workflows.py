@@ -11,12 +11,12 @@ import pytest
 from mcp import Client
 
 from retinue.core import Prompt
-from retinue.models.fake_endpoint import FakeEndpoint, serving
-from retinue.models.fake_profiles import PROFILES
-from retinue.models.scripted import Line, Scripted, calls
 from retinue.server import build_server
 from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, lifetime, read_settings
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
 from tests.models.served import KINDS
 from tests.server.conftest import call
 from tests.service.agent_support import write_agent
@@ -31,7 +31,7 @@ def task_of(prompt: Prompt) -> str:
     return next(turn.text for turn in prompt.turns if turn.role == "user")
 
 
-async def a_model(prompt: Prompt) -> Line:
+async def a_model(prompt: Prompt) -> ScriptLine:
     """Reads a file first, then answers as its phase asks; what it found is marked."""
     if not any(turn.role == "tool" for turn in prompt.turns):
         return calls("read_file", path="hello.py")
@@ -44,14 +44,14 @@ async def a_model(prompt: Prompt) -> Line:
 
 
 @asynccontextmanager
-async def host_with_model(project: Path, kind: str) -> AsyncGenerator[tuple[Client, Scripted]]:
+async def host_with_model(project: Path, kind: str) -> AsyncGenerator[tuple[Client, ScriptedModel]]:
     (Path.home() / ".config/retinue/retinue.toml").write_text("")  # no program is to stand in for them
     for name in ("researcher", "writer"):
         write_agent(
             Path.home(), f".config/retinue/agents/{name}.md", "description: x\nexecutor: local\ntools: [Read]"
         )
-    scripted = Scripted([a_model] * 40)
-    async with serving(FakeEndpoint(scripted, PROFILES[kind])) as url:
+    scripted = ScriptedModel([a_model] * 40)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS[kind])) as url:
         loaded = read_settings({"roots": (str(project),), "models.endpoint": url})
         async with Client(build_server(build_service(loaded), ("all",), lifetime(loaded))) as client:
             yield client, scripted

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retinue.core import Budget, RunStatus, estimate_tokens
-from retinue.definitions.places import BUILTIN
+from retinue.definitions.definition_files import BUILTIN
 from tests.workflows.workflow_bench import Scripted, bench, handoff_in, proceed, stop, wrote
 
 pytestmark = pytest.mark.anyio

@@ -10,12 +10,12 @@ from hypothesis import given, strategies as st
 
 from retinue.core import (
     Decision,
-    ExpectedFindings,
+    Expected,
     HandoffContext,
     HandoffRequest,
     HandoffResponse,
     Phase,
-    PhaseStatus,
+    Progress,
     estimate_tokens,
     handoff_schemas,
 )
@@ -26,7 +26,7 @@ REQUEST = HandoffRequest(
     phase=Phase.RESEARCH,
     context=HandoffContext(feature="f"),
     instructions="look",
-    expected_output=ExpectedFindings.FINDINGS,
+    expected_output=Expected.FINDINGS,
 )
 WHOLE: dict[str, Any] = {
     "task_id": "t/1",
@@ -68,7 +68,7 @@ def test_tokens_are_ours_and_not_the_agents() -> None:
 def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
     reply = {"decision": "STOP", "reason": "conflict", "context_summary": "s", "issues": [{"at": "a.py:1"}]}
     response = read(json.dumps(reply))
-    assert (response.task_id, response.phase, response.status) == ("t/1", Phase.RESEARCH, PhaseStatus.BLOCKED)
+    assert (response.task_id, response.phase, response.status) == ("t/1", Phase.RESEARCH, Progress.BLOCKED)
     assert response.findings == {"reason": "conflict"}
     assert response.issues == ('{"at": "a.py:1"}',)
 
@@ -100,7 +100,7 @@ def test_reply_that_breaks_the_protocol_is_refused_with_the_reason(
 
 
 def test_writer_must_name_its_files() -> None:
-    request = REQUEST.model_copy(update={"phase": Phase.WRITE, "expected_output": ExpectedFindings.FILES})
+    request = REQUEST.model_copy(update={"phase": Phase.WRITE, "expected_output": Expected.FILES})
     with pytest.raises(Unreadable, match="files_changed"):
         read_reply(json.dumps(WHOLE | {"phase": "write"}), request, {}, 0)
 

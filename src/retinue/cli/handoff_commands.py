@@ -59,10 +59,10 @@ def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     import asyncio
 
-    from retinue.service import Draft, create_handoff
+    from retinue.service import HandoffDraft, create_handoff
 
     lists = {name: given.pop(name) for name in LISTS}
-    draft = Draft(lists=lists, **given)
+    draft = HandoffDraft(lists=lists, **given)
     made: dict[str, Any] = asyncio.run(create_handoff(service_for_roots(roots), draft))
     if as_json:
         print_json(made)

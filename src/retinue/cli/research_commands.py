@@ -16,7 +16,7 @@ from retinue.cli.output import T, json_option, print_json
 from retinue.core import Unavailable
 
 if TYPE_CHECKING:  # imported inside the commands at run time, because `retinue --help` must not load it
-    from retinue.service import ResearchRequest, Verb
+    from retinue.service import ResearchRequest, ResearchVerb
 
 WORTH_AN_INDEX = 500
 """Number of files from which an index pays off: scanning them takes about a quarter of a second."""
@@ -104,7 +104,7 @@ def patterns(**options: Any) -> None:
 
 
 def answer_and_print(
-    verb: Verb,
+    verb: ResearchVerb,
     *,
     question: str,
     roots: tuple[str, ...],
@@ -136,7 +136,7 @@ def answer_and_print(
 
 
 async def ask_service(
-    verb: Verb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
+    verb: ResearchVerb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
 ) -> tuple[dict[str, Any], bool]:
     """Return the answer, and whether an index should be built for the next question.
 

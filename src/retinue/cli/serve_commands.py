@@ -69,7 +69,7 @@ def serve_child() -> None:
     import anyio
 
     from retinue import wiring
-    from retinue.server import child_server_of, serve_stdio, start_logging
+    from retinue.server import build_server_for_run, serve_stdio, start_logging
 
     loaded = wiring.read_settings({})
     run = wiring.own_run(loaded)
@@ -77,7 +77,7 @@ def serve_child() -> None:
     start_logging(loaded.settings.log_level, loaded.settings.log_format, service.redactor.redact)
     anyio.run(
         serve_stdio,
-        child_server_of(service, run, wiring.lifetime(loaded, takes_over=False)),
+        build_server_for_run(service, run, wiring.lifetime(loaded, takes_over=False)),
     )
 
 

@@ -1,4 +1,4 @@
-"""The door to the user's files: every read, walk and search of the roots goes through here.
+"""`Codebase`: every read, walk and search of the user's roots.
 
 Synchronous, and safe to call from many threads at once. Knows nothing of agents, runs and hosts.
 """
@@ -6,27 +6,37 @@ Synchronous, and safe to call from many threads at once. Knows nothing of agents
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from retinue.codebase.bounds import Bounds, OnRead, free_of_charge
-from retinue.codebase.choose import chooser
-from retinue.codebase.directory import Directory, open_directory
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.hardlinks import HardLinks
-from retinue.codebase.listing import Listing, list_folder
-from retinue.codebase.omitted import Omitted, Tally
-from retinue.codebase.opener import Opener
-from retinue.codebase.paths import places
-from retinue.codebase.pattern import SearchPattern
-from retinue.codebase.policy import Policy
-from retinue.codebase.read import Excerpt, excerpt
-from retinue.codebase.ripgrep import Ripgrep, find_ripgrep
-from retinue.codebase.search import Searcher, SearchResult
-from retinue.codebase.walk import MAX_FILES, FileWalk, Walker, ignores_above
+from retinue.codebase.access import (
+    MAX_FILES,
+    Bounds,
+    Directory,
+    Excerpt,
+    FileEntry,
+    FileWalker,
+    FolderListing,
+    FolderReader,
+    HiddenHardLinks,
+    OmissionTally,
+    Omitted,
+    OnRead,
+    Opener,
+    Policy,
+    candidate_entries,
+    charge_nothing,
+    ignore_rules_above,
+    list_folder,
+    make_excerpt,
+    open_directory,
+    path_filter,
+)
+from retinue.codebase.search import Ripgrep, Searcher, SearchPattern, SearchResult, find_ripgrep
 from retinue.core import ConfigInvalid, InvalidInput, PathDenied, PathMissing, Root, Stop
 
 MAX_LISTING_DEPTH = 10
@@ -35,22 +45,26 @@ MAX_CONTEXT = 20
 
 @dataclass(frozen=True, slots=True)
 class Files:
+    """The files that a walk found."""
+
     entries: tuple[FileEntry, ...]
     """In the order of the roots, then by path."""
     omitted: Omitted
 
 
 class FolderView(NamedTuple):
-    """What a look into a folder of a root found, as paths of that root."""
+    """What a walk of a folder found, as root-relative paths."""
 
     files: Sequence[str]
     watched: Sequence[str]
-    """Every folder and ignore file that was read. While none of them changes, no file comes or goes."""
+    """Every folder and ignore file that was read. While none of them changes, no file is added or removed."""
     as_of_ns: int
-    """When it began."""
+    """When the walk began."""
 
 
 class Codebase:
+    """The files of some roots, as far as the policy shows them."""
+
     def __init__(
         self,
         roots: Sequence[Root],
@@ -59,7 +73,7 @@ class Codebase:
         directory_at: Callable[[Path], Directory] = open_directory,
         ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
     ) -> None:
-        """`ripgrep` is asked for at the first search; without one, searches are slower, not different."""
+        """`ripgrep` is called at the first search. Without ripgrep, searches are slower but not different."""
         if not roots:
             raise ConfigInvalid("no root to read from", hint="name at least one directory")
         self.roots = tuple(dict.fromkeys(roots))
@@ -67,65 +81,72 @@ class Codebase:
         self._directory_at = directory_at
         self._ripgrep = functools.cache(ripgrep)
         self._rules = {root: self.policy.rules_for(root) for root in self.roots}
-        self._links = HardLinks(self._rules, directory_at)
+        self._hard_links = HiddenHardLinks(self._rules, directory_at)
 
     def opener(self, stop: Stop) -> Opener:
-        """For reading many files in a row: `with codebase.opener(stop) as opener: opener.read(entry)`."""
-        return Opener(self._rules, self._links, self._directory_at, stop)
+        """Return an opener for many files:
+
+        `with codebase.opener(stop) as opener: opener.read_text(entry)`.
+        """
+        return Opener(self._rules, self._hard_links, self._directory_at, stop)
 
     def files(
         self, stop: Stop, *, below: Sequence[str] = (), sized: bool = False, max_files: int = MAX_FILES
     ) -> Files:
-        """The files that may be read and that the project does not ignore; a file named in `below` always.
+        """Return the files that may be read and are not ignored, below some paths or in all roots.
 
-        Nothing is opened. `sized` leaves out those over the size limit, at the cost of a look at each.
+        A file named in `below` is returned even if it is ignored. No file is opened. `sized` leaves out files
+        over the size limit, which costs a system call for each file.
         """
-        tally = Tally()
+        tally = OmissionTally()
         with self.opener(stop) as opener:
-            entries = tuple(self._gather(opener, below, tally, stop, max_files, sized))
+            entries = tuple(self._walk(opener, below, tally, stop, max_files, sized))
             return Files(entries, tally.omitted())
 
-    def look_into(self, folder: FileEntry, known: Container[str], stop: Stop) -> FolderView:
-        """The files of a folder and of all below it, without those of folders below that are `known`.
-
-        Raises what `stop` raises.
-        """
+    def walk_folder(self, folder: FileEntry, known: Container[str], stop: Stop) -> FolderView:
+        """Walk one folder, without the folders below it that are `known`. Raises what `stop` raises."""
         as_of_ns = time.time_ns()
-        walk = FileWalk(self._rules[folder.root], Tally(), stop, MAX_FILES, sized=False, known=known)
+        walker = FileWalker(
+            self._rules[folder.root], OmissionTally(), stop, MAX_FILES, sized=False, known=known
+        )
         with self.opener(stop) as opener:
             try:
-                ignores = ignores_above(opener, folder.root, folder.path)
-                walk.gather(opener.folder(folder.root, folder.path), folder.path, ignores)
+                ignores = ignore_rules_above(opener, folder.root, folder.path)
+                walker.walk(opener.folder(folder.root, folder.path), folder.path, ignores)
             except OSError:
                 return FolderView((), (folder.path,), as_of_ns)
-        stop.check()  # a walk that time cut short must not pass for a whole one
-        return FolderView(self._own(folder.root, walk.found), (*walk.folders, *walk.ignore_files), as_of_ns)
+        stop.check()  # a walk that the deadline cut short must not pass for a complete one
+        files = self._without_inner_roots(folder.root, walker.found)
+        return FolderView(files, (*walker.folders, *walker.ignore_files), as_of_ns)
 
     def glob(self, globs: Sequence[str], stop: Stop, *, bounds: Bounds | None = None) -> Files:
-        """The files whose path fits a glob and no `!glob`. Without `/` a glob fits names at any depth."""
+        """Return the files that match a glob and no `!glob`.
+
+        A glob without `/` matches names at any depth.
+        """
         if not globs:
             raise InvalidInput("no glob was given", hint="for example *.py or src/**/*.ts")
         limit = (bounds or Bounds()).max_entries
-        fits = chooser(globs)
-        tally = Tally()
+        matches = path_filter(globs)
+        tally = OmissionTally()
         with self.opener(stop) as opener:
-            found = [one for one in self._gather(opener, (), tally, stop, MAX_FILES) if fits(one.path)]
+            found = [one for one in self._walk(opener, (), tally, stop, MAX_FILES) if matches(one.path)]
         if len(found) > limit:
-            tally.reached("entries")
+            tally.add_limit("entries")
             tally.counts["over_limit"] += len(found) - limit
         return Files(tuple(found[:limit]), tally.omitted())
 
-    def list(self, path: str, stop: Stop, *, depth: int = 1, bounds: Bounds | None = None) -> Listing:
-        """What is in a folder. Raises PathDenied, PathMissing or InvalidInput."""
+    def list(self, path: str, stop: Stop, *, depth: int = 1, bounds: Bounds | None = None) -> FolderListing:
+        """List a folder. Raises PathDenied, PathMissing or InvalidInput."""
         if not 1 <= depth <= MAX_LISTING_DEPTH:
             raise InvalidInput(f"the depth must be between 1 and {MAX_LISTING_DEPTH}, not {depth}")
-        tally = Tally()
+        tally = OmissionTally()
         with self.opener(stop) as opener:
-            folder, is_folder = self._find(path, opener)
+            folder, is_folder = self._resolve(path, opener)
             if not is_folder:
                 raise InvalidInput(f"{folder.path!r} is not a folder", hint="read it instead")
-            walker = Walker(self._rules[folder.root], tally, stop)
-            return list_folder(opener, walker, folder, depth, bounds or Bounds(), tally, stop)
+            reader = FolderReader(self._rules[folder.root], tally, stop)
+            return list_folder(opener, reader, folder, depth, bounds or Bounds(), tally, stop)
 
     def read(
         self,
@@ -135,14 +156,14 @@ class Codebase:
         start: int = 1,
         lines: int | None = None,
         bounds: Bounds | None = None,
-        on_read: OnRead = free_of_charge,
+        on_read: OnRead = charge_nothing,
     ) -> Excerpt:
-        """Some lines of one file. Raises PathDenied, PathMissing, LimitExceeded or InvalidInput."""
+        """Return some lines of one file. Raises PathDenied, PathMissing, LimitExceeded or InvalidInput."""
         with self.opener(stop) as opener:
-            entry, _ = self._find(path, opener)
-            shown = excerpt(entry, opener.text(entry), start, lines, bounds or Bounds())
-        on_read(1, sum(len(line.encode()) + 1 for line in shown.lines))
-        return shown
+            entry, _ = self._resolve(path, opener)
+            excerpt = make_excerpt(entry, opener.read_text(entry), start, lines, bounds or Bounds())
+        on_read(1, sum(len(line.encode()) + 1 for line in excerpt.lines))
+        return excerpt
 
     def grep(
         self,
@@ -153,34 +174,38 @@ class Codebase:
         globs: Sequence[str] = (),
         context: int = 0,
         bounds: Bounds | None = None,
-        on_read: OnRead = free_of_charge,
+        on_read: OnRead = charge_nothing,
     ) -> SearchResult:
-        """The lines that match, in the files below some paths that fit some globs; all if none are given."""
+        """Return the matching lines, with `context` lines around each.
+
+        Searches the files below some paths that match some globs, or all files.
+        """
         if not 0 <= context <= MAX_CONTEXT:
             raise InvalidInput(f"the context must be between 0 and {MAX_CONTEXT} lines, not {context}")
-        fits = chooser(globs)
-        tally = Tally()
+        matches = path_filter(globs)
+        tally = OmissionTally()
         with self.opener(stop) as opener:
-            files = self._to_search(opener, below, tally, stop)
-            chosen = [entry for entry in files if fits(entry.path)]
+            files = self._files_to_search(opener, below, tally, stop)
+            chosen = [entry for entry in files if matches(entry.path)]
             searcher = Searcher(opener, self._ripgrep(), bounds or Bounds(), on_read, tally, stop)
             return SearchResult(searcher.search(chosen, pattern, context), tally.omitted())
 
-    def _to_search(
-        self, opener: Opener, below: Sequence[str], tally: Tally, stop: Stop
+    def _files_to_search(
+        self, opener: Opener, below: Sequence[str], tally: OmissionTally, stop: Stop
     ) -> Sequence[FileEntry]:
-        return self._gather(opener, below, tally, stop, MAX_FILES, sized=True)
+        return self._walk(opener, below, tally, stop, MAX_FILES, sized=True)
 
-    def _gather(
+    def _walk(
         self,
         opener: Opener,
         below: Sequence[str],
-        tally: Tally,
+        tally: OmissionTally,
         stop: Stop,
         max_files: int,
         sized: bool = False,
     ) -> Sequence[FileEntry]:
-        starts = [self._find(path, opener) for path in below] or [
+        """Walk below some paths, or all roots."""
+        starts = [self._resolve(path, opener) for path in below] or [
             (FileEntry(root, ""), True) for root in self.roots
         ]
         found: dict[Root, set[str]] = {root: set() for root in self.roots}
@@ -188,32 +213,32 @@ class Codebase:
             if not is_folder:
                 found[start.root].add(start.path)
                 continue
-            room = max_files - sum(map(len, found.values()))
-            walk = FileWalk(self._rules[start.root], tally, stop, room, sized=sized)
+            remaining = max_files - sum(map(len, found.values()))
+            walker = FileWalker(self._rules[start.root], tally, stop, remaining, sized=sized)
             try:
-                ignores = ignores_above(opener, start.root, start.path)
-                walk.gather(opener.folder(start.root, start.path), start.path, ignores)
+                ignores = ignore_rules_above(opener, start.root, start.path)
+                walker.walk(opener.folder(start.root, start.path), start.path, ignores)
             except OSError:
                 tally.counts["unreadable"] += 1
-            found[start.root].update(self._own(start.root, walk.found))
+            found[start.root].update(self._without_inner_roots(start.root, walker.found))
         return [FileEntry(root, path) for root in self.roots for path in sorted(found[root])]
 
-    def _own(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
-        """Without what belongs to another root inside this one, which shows it itself."""
+    def _without_inner_roots(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
+        """Leave out files of another root inside this one, which are found in that root."""
         inner = [one.path.relative_to(root.path) for one in self.roots if root.path in one.path.parents]
         prefixes = tuple(f"{path.as_posix()}/" for path in inner)
         return [path for path in paths if not path.startswith(prefixes)] if prefixes else paths
 
-    def _find(self, path: str, opener: Opener) -> tuple[FileEntry, bool]:
-        """The one place that a path means, and whether it is a folder."""
-        possible = places(self.roots, path)
-        if len(possible) == 1:
-            return opener.locate(possible[0])
+    def _resolve(self, path: str, opener: Opener) -> tuple[FileEntry, bool]:
+        """Return the one entry that a path means, and whether it is a folder."""
+        candidates = candidate_entries(self.roots, path)
+        if len(candidates) == 1:
+            return opener.resolve(candidates[0])
         found: list[tuple[FileEntry, bool]] = []
         refusal: PathDenied | PathMissing | None = None
-        for entry in possible:
+        for entry in candidates:
             try:
-                found.append(opener.locate(entry))
+                found.append(opener.resolve(entry))
             except PathMissing as error:
                 refusal = refusal or error
             except PathDenied as error:
@@ -224,3 +249,37 @@ class Codebase:
         if not found:
             raise refusal or PathMissing(f"nothing readable at {path!r}")
         return found[0]
+
+
+class CodebaseView(Codebase):
+    """A codebase as one request sees it: some folders of the roots, walked once.
+
+    The roots stay the same, so that policy rules with a path from the root keep their meaning.
+    """
+
+    def __init__(self, roots: Sequence[Root], policy: Policy, below: Sequence[str] = ()) -> None:
+        """`below` are absolute paths of folders; if empty, the view shows all roots."""
+        super().__init__(roots, policy)
+        self._below = tuple(below)
+        self._walked: dict[bool, Files] = {}
+        self._lock = threading.Lock()
+
+    def files(
+        self, stop: Stop, *, below: Sequence[str] = (), sized: bool = False, max_files: int = MAX_FILES
+    ) -> Files:
+        if below or max_files != MAX_FILES:
+            return super().files(stop, below=below or self._below, sized=sized, max_files=max_files)
+        with self._lock:
+            walked = self._walked.get(sized)
+            if walked is None:
+                walked = super().files(stop, below=self._below, sized=sized)
+                if "time" not in walked.omitted.limits:
+                    self._walked[sized] = walked
+            return walked
+
+    def _files_to_search(
+        self, opener: Opener, below: Sequence[str], tally: OmissionTally, stop: Stop
+    ) -> Sequence[FileEntry]:
+        if below:
+            return super()._files_to_search(opener, below, tally, stop)
+        return self.files(stop, sized=True).entries

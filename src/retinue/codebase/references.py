@@ -1,41 +1,47 @@
-"""Whether a reference holds (P3): its file is opened again and must contain what is claimed."""
+"""Checks references (P3): opens each file again and looks for what is claimed to be there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from retinue.codebase.access import FileEntry, Opener
 from retinue.codebase.codebase import Codebase
-from retinue.codebase.entry import FileEntry
-from retinue.codebase.opener import Opener
 from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
+    """A claim that a file, or a line of it, exists and contains certain words."""
+
     entry: FileEntry
     line: int | None = None
-    """Counted from 1; None speaks of the whole file."""
+    """Counted from 1; None for the whole file."""
     says: tuple[str, ...] = ()
-    """At least one of these stands there, whatever its case. Nothing claims only that there is a line."""
+    """At least one of these must occur, regardless of case. If empty, the line only has to exist."""
     reach: int = 1
-    """On how many lines, from the named one on."""
+    """Number of lines to search, from `line` on."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaims:
+    """The result of `check_claims`."""
+
     held: tuple[Claim, ...]
-    """In the order of the claims."""
+    """Claims that hold, in the order given."""
     failed: tuple[Claim, ...]
-    """Claims that do not hold: a file that cannot be read, a missing line, other words on it."""
+    """Claims that do not hold: the file cannot be read, or the line or the words are missing."""
     unchecked: tuple[Claim, ...]
-    """Claims that a limit left no room to check."""
+    """Claims that were not checked because a limit was reached."""
 
 
 def check_claims(
     codebase: Codebase, claims: Iterable[Claim], stop: Stop, charge: Callable[[FileEntry, int], None]
 ) -> CheckedClaims:
-    """`charge` is told of the file and the bytes that were needed, and may raise LimitExceeded."""
+    """Check claims.
+
+    `charge` gets the file and the bytes needed for each claim, and may raise LimitExceeded.
+    """
     held: list[Claim] = []
     failed: list[Claim] = []
     unchecked: list[Claim] = []
@@ -44,14 +50,14 @@ def check_claims(
         for claim in claims:
             stop.check()
             if claim.entry not in texts:
-                texts[claim.entry] = _lines(opener, claim.entry)
+                texts[claim.entry] = _read_lines(opener, claim.entry)
             lines = texts[claim.entry]
-            seen = None if lines is None else _seen(lines, claim)
-            if seen is None:
+            supporting = None if lines is None else _supporting_line(lines, claim)
+            if supporting is None:
                 failed.append(claim)
                 continue
             try:
-                charge(claim.entry, len(seen.encode()))
+                charge(claim.entry, len(supporting.encode()))
             except LimitExceeded:
                 unchecked.append(claim)
             else:
@@ -62,27 +68,30 @@ def check_claims(
 def words_in_files(
     codebase: Codebase, entries: Iterable[FileEntry], words: Iterable[str], stop: Stop
 ) -> dict[FileEntry, frozenset[str]]:
-    """Which of the words each file contains, whatever their case. No text leaves, so nothing is charged."""
+    """Return which of the words each file contains, regardless of case.
+
+    Charges nothing, because no text is returned.
+    """
     folded = {word: word.casefold() for word in words}
     found: dict[FileEntry, frozenset[str]] = {}
     with codebase.opener(stop) as opener:
         for entry in entries:
             stop.check()
-            text = "\n".join([entry.path, *(_lines(opener, entry) or ())]).casefold()
+            text = "\n".join([entry.path, *(_read_lines(opener, entry) or ())]).casefold()
             found[entry] = frozenset(word for word, form in folded.items() if form in text)
     return found
 
 
-def _lines(opener: Opener, entry: FileEntry) -> list[str] | None:
+def _read_lines(opener: Opener, entry: FileEntry) -> list[str] | None:
     try:
-        text = opener.text(entry).utf8
+        text = opener.read_text(entry).utf8
     except (PathDenied, PathMissing, LimitExceeded):
         return None
     return text.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
-def _seen(lines: list[str], claim: Claim) -> str | None:
-    """The line that bears the claim out."""
+def _supporting_line(lines: list[str], claim: Claim) -> str | None:
+    """Return the line that supports the claim, or None if it does not hold."""
     if claim.line is not None:
         lines = lines[claim.line - 1 : claim.line - 1 + claim.reach] if claim.line >= 1 else []
     if not claim.says:

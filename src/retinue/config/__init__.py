@@ -1,4 +1,7 @@
-"""The one room that reads setting files and the environment. Knows nothing of what settings are for."""
+"""Settings: their declaration and where they are loaded from.
+
+The only package that reads settings files and environment variables. Knows nothing of what settings are for.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -14,19 +17,24 @@ if TYPE_CHECKING:
         invalid_settings as invalid_settings,
         load_settings as load_settings,
         load_settings_file as load_settings_file,
+        setting_values as setting_values,
         user_settings_file as user_settings_file,
     )
-    from retinue.config.schema import setting_values as setting_values
-    from retinue.config.settings import Settings as Settings
+    from retinue.config.settings import (
+        CommandSettings as CommandSettings,
+        LimitSettings as LimitSettings,
+        PolicySettings as PolicySettings,
+        RuntimeSettings as RuntimeSettings,
+        Settings as Settings,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
             "load": (
                 "CHILD_SOCKET CHILD_TOKEN DATA_DIR LoadedSettings SettingProblem invalid_settings "
-                "load_settings load_settings_file user_settings_file"
+                "load_settings load_settings_file setting_values user_settings_file"
             ),
-            "schema": "setting_values",
-            "settings": "Settings",
+            "settings": "CommandSettings LimitSettings PolicySettings RuntimeSettings Settings",
         },
     )

@@ -1,7 +1,8 @@
-"""Every setting there is: its type, its default, what is allowed, and one sentence about it beneath.
+"""Declares every setting: its type, its default, its bounds, and a description below it.
 
-Knows nothing of where a value comes from. Plain dataclasses, because the command line reads them on every
-start and must not wait for a validation library.
+`docs/settings.md` is generated from the descriptions. The settings are plain dataclasses because every start
+of the command line loads them, and a validation library would slow it down. Knows nothing of where a value
+comes from.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ def setting(
     one_of: tuple[str, ...] = (),
     user_only: bool = False,
 ) -> Any:
-    """A field with its bounds. `user_only` ones may not stand in a project's own file: a cloned project must
-    not decide what of the user's machine is read or where we write."""
+    """Declare a setting with its default and bounds.
+
+    A project's own settings file may not contain `user_only` settings: a cloned project must not decide what
+    is read on the user's machine or where Retinue writes.
+    """
     bounds = {"at_least": at_least, "at_most": at_most, "one_of": one_of, "user_only": user_only}
     if callable(default):
         return field(default_factory=default, metadata=bounds)
@@ -39,64 +43,66 @@ def default_data_dir() -> Path:
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
     max_files_read: int = setting(50, at_least=1)
-    """Files one request may read, over all the work it starts."""
+    """Maximum number of files that one request may read, including all runs it starts."""
 
     max_bytes_read: int = setting(1_048_576, at_least=1)
-    """Bytes one request may read, over all the work it starts."""
+    """Maximum number of bytes that one request may read, including all runs it starts."""
 
     max_file_bytes: int = setting(1_048_576, at_least=1)
-    """Larger files are left out, and said to be."""
+    """Maximum size of a file in bytes. Larger files are skipped, and the answer counts them."""
 
     max_response_tokens: int = setting(2_000, at_least=100)
-    """Tokens one tool's answer may have; what was cut is said. A report's frame alone takes up to 400."""
+    """Maximum number of tokens in a tool's answer. A longer answer is cut and says what is missing. The fixed
+    parts of a report take up to 400 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
     default_deadline_ms: int = setting(30_000, at_least=1)
-    """Milliseconds a request may take when it names no deadline of its own."""
+    """Milliseconds that a request may take if it does not set a deadline."""
 
     max_concurrent_tasks: int = setting(4, at_least=1)
-    """Tasks that run at the same time, over all servers that share the data folder; and, beside them, roles
-    of research in one server."""
+    """Maximum number of tasks that run at the same time in all servers that share the data folder. Each
+    server may run the same number of research roles in addition."""
 
     max_queued_tasks: int = setting(1_000, at_least=0)
-    """Tasks that may wait for their turn; more are refused."""
+    """Maximum number of tasks in the queue. Further tasks are refused."""
 
     keep_runs_days: int = setting(30, at_least=0)
-    """Days after which a run that has ended is removed with its log, when a server starts; 0 keeps all."""
+    """Days to keep a finished run and its log. Older runs are removed when a server starts; 0 keeps all."""
 
     patience_s: int = setting(45, at_least=1, at_most=3_600)
-    """Seconds a tool may wait before it answers with where the work stands; hosts give up after 60."""
+    """Seconds that a tool call may wait for a result. After that it returns the current status, because most
+    hosts give up after 60 seconds."""
 
     permission_wait_s: int = setting(300, at_least=1, at_most=86_400)
-    """Seconds a run's question for a permission waits for its answer; then it is denied."""
+    """Seconds that a run waits for an answer to a permission request. After that the request is denied."""
 
     ask_person: bool = setting(False, user_only=True)
-    """Whether a run's question is put to the person at the host, where the host can, instead of to its
-    model. A host that takes tasks shows its model nothing of them before they end: there the person is
-    always asked."""
+    """Whether to show a run's questions to the person at the host instead of to the host's model, if the host
+    supports it. A host that uses tasks shows its model nothing until a task ends; there the person is always
+    asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
     deny: tuple[str, ...] = ()
-    """Globs of files never to read, beside the built-in list of secrets."""
+    """Globs of files that are never read, in addition to the built-in list of secret files."""
 
     allow: tuple[str, ...] = setting((), user_only=True)
-    """Globs of files to read although the built-in list denies them."""
+    """Globs of files that may be read although the built-in list denies them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
     groups: tuple[str, ...] = setting(DEFAULT_TOOL_GROUPS, one_of=(*TOOL_GROUPS, "all"))
-    """Groups of tools a host sees; `all` means every group."""
+    """Groups of tools that a host sees. `all` means every group."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
     allowed_hosts: tuple[str, ...] = setting((), user_only=True)
-    """Further Host headers to accept over HTTP, such as `build-box:8765`."""
+    """Additional `Host` headers to accept over HTTP, such as `build-box:8765`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,23 +111,26 @@ class EndpointSettings:
     """Base URL of an OpenAI-compatible server."""
 
     api_key_env: str = ""
-    """Name of the variable that holds its key; over plain http only to this machine."""
+    """Name of the environment variable that holds the API key. Over plain HTTP, the key is sent only to this
+    machine."""
 
     slots: int | None = setting(None, at_least=1)
-    """Requests it serves at a time; by default what the server tells, or a cautious number."""
+    """Number of requests that the server processes at the same time. By default the number that the server
+    reports, or a cautious one."""
 
     context: int | None = setting(None, at_least=512)
-    """Tokens the loaded model can hold; by default what the server tells, or 4,096."""
+    """Context size of the loaded model in tokens. By default the size that the server reports, or 4,096."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierSettings:
     endpoint: str = ""
-    """A name from `models.endpoints`, or a URL; by default that of the tier `default`, then
+    """A name from `models.endpoints`, or a URL. Defaults to the endpoint of the tier `default`, then to
     `models.endpoint`."""
 
     model: str = ""
-    """The model's name there; by default as with the endpoint, or what an endpoint of its own has loaded."""
+    """Name of the model. If the tier has its own endpoint, defaults to the model that is loaded there;
+    otherwise to the model of the tier `default`, then to `models.model`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +148,13 @@ class ModelSettings:
     `models.endpoints`."""
 
     model: str = ""
-    """Name of the model there; by default the one that is loaded."""
+    """Name of the model on that server. Defaults to the one that is loaded."""
 
     patience_s: int = setting(300, at_least=1, at_most=3_600)
-    """Seconds to wait for the first word of a reply: the server may have to load the model first."""
+    """Seconds to wait for the first token of a reply. The server may have to load the model first."""
 
     research: bool = True
-    """Whether the model orders and explains what research found; it never adds to it."""
+    """Whether the model orders and explains the findings of research. It never adds findings."""
 
     endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
     tiers: TiersSettings = field(default_factory=TiersSettings)
@@ -154,73 +163,77 @@ class ModelSettings:
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     caller: str = setting("main")
-    """The name under which a host calls, for an agent's `allowed_callers`; set it in the host's own entry."""
+    """Name of the calling host, which an agent's `allowed_callers` can list. Set it in the host's own
+    configuration of Retinue."""
 
     executor: str | None = setting(None, one_of=EXECUTOR_NAMES)
-    """What performs the agents whose files name no executor; by default `claude` for files of Claude Code,
-    `opencode` for files of opencode, `local` for ours."""
+    """Executor for agents whose files do not name one. By default `claude` for Claude Code's files,
+    `opencode` for opencode's files and `local` for Retinue's own."""
 
     tool_for_each: bool = setting(False)
-    """Whether a host sees a tool `run_subagent_NAME` for each agent besides `run_subagent`."""
+    """Whether a host sees a tool `run_subagent_NAME` for each agent in addition to `run_subagent`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowSettings:
     max_runs: int = setting(200, at_least=1)
-    """Agents and checks that one workflow may run, those that are tried again included."""
+    """Maximum number of agents and checks that one workflow may run, including retries."""
 
     check_timeout_ms: int = setting(600_000, at_least=1)
-    """Milliseconds after which one of the project's checks is ended, and counts as failed."""
+    """Milliseconds after which a project check is stopped and counts as failed."""
 
     sandbox: Literal["auto", "none"] = setting("auto", user_only=True)
-    """Whether checks run under bubblewrap where there is one: they may change the project and caches alone,
-    and read no keys of yours."""
+    """Whether checks run under bubblewrap if it is installed. They can then change only the project and
+    caches, and cannot read your keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSettings:
     argv: tuple[str, ...]
-    """Program and arguments, no shell. `{prompt}`, `{run_id}` and `{cwd}` are filled in; without `{prompt}`
-    the task goes to its standard input."""
+    """The program and its arguments; no shell is used. `{prompt}`, `{run_id}` and `{cwd}` are replaced. If
+    `{prompt}` is missing, the program reads the task from standard input."""
 
     description: str = ""
-    """What it is good for, told to the host."""
+    """What the command is good for. Hosts see this text."""
 
     timeout_ms: int = setting(600_000, at_least=1)
-    """Milliseconds from its start after which it is ended."""
+    """Milliseconds after which the program is stopped."""
 
     env: Mapping[str, str] = setting(dict[str, str])
-    """Variables it gets beside the allowlisted ones; `${NAME}` takes the server's own value."""
+    """Environment variables for the program in addition to the allowlisted ones. `${NAME}` is replaced by the
+    server's own value."""
 
     spawns: int = setting(0, at_least=0)
-    """Runs it may start in its turn."""
+    """Maximum number of runs that the program may start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     roots: tuple[Path, ...] = ()
-    """Directories that may be read. Relative ones are relative to the file that names them."""
+    """Directories that may be read. A relative path is relative to the settings file that contains it."""
 
     allow_host_roots: bool = setting(False, user_only=True)
-    """Whether the roots that the host offers may be read too."""
+    """Whether the roots that the host offers may be read as well."""
 
     data_dir: Path = setting(default_data_dir, user_only=True)
-    """Folder for the token, the runs and the index; several servers may share it."""
+    """Folder for the token, the runs and the index. Several servers may share it."""
 
     artifact_dir: Path | None = setting(None, user_only=True)
-    """Folder for the memos that are asked for; by default `artifacts` in the data folder."""
+    """Folder for reports and handoffs that are written to disk on request. Defaults to `artifacts` in the
+    data folder."""
 
     index: bool = True
-    """Whether an index of the roots is kept in the data folder: faster, with the same answers."""
+    """Whether to keep an index of the roots in the data folder. It makes answers faster but does not change
+    them."""
 
     thoughts_dir: Path | None = None
-    """Folder of historical documents that research looks through too, after the code."""
+    """Folder of historical documents that research searches after the code."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
-    """The least serious messages to write to stderr."""
+    """Lowest level of messages that are written to stderr."""
 
     log_format: Literal["text", "json"] = "text"
-    """How a log line looks."""
+    """Format of log lines."""
 
     limits: LimitSettings = field(default_factory=LimitSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)

@@ -1,4 +1,4 @@
-"""The words we use: values, ports and errors. Knows nothing of any other room."""
+"""Values, ports and errors that all other packages share. Imports none of them."""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
         Permissions as Permissions,
     )
     from retinue.core.budget import (
+        UNMETERED as UNMETERED,
         Budget as Budget,
         BudgetKind as BudgetKind,
         Charge as Charge,
+        Spending as Spending,
         Usage as Usage,
     )
     from retinue.core.errors import (
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
         ContextOverflow as ContextOverflow,
         DeadlineExceeded as DeadlineExceeded,
         EmptyReply as EmptyReply,
-        Halted as Halted,
         InternalError as InternalError,
         InvalidInput as InvalidInput,
         LimitExceeded as LimitExceeded,
@@ -38,25 +39,27 @@ if TYPE_CHECKING:
         PathDenied as PathDenied,
         PathMissing as PathMissing,
         ProgramFailed as ProgramFailed,
+        QueueFull as QueueFull,
         RetinueError as RetinueError,
         RootUnknown as RootUnknown,
         RunUnknown as RunUnknown,
-        Saturated as Saturated,
         Stopped as Stopped,
         ToolsUnsupported as ToolsUnsupported,
         Unauthorized as Unauthorized,
         Unavailable as Unavailable,
+        WorkflowStopped as WorkflowStopped,
     )
     from retinue.core.executor import (
         AskParent as AskParent,
         Emit as Emit,
-        Hide as Hide,
+        Executor as Executor,
+        HideSecrets as HideSecrets,
+        OnProcessStart as OnProcessStart,
         Outcome as Outcome,
         OutputLine as OutputLine,
         ProcessIdentity as ProcessIdentity,
         Resumed as Resumed,
         RunContext as RunContext,
-        Started as Started,
         StreamName as StreamName,
         Task as Task,
     )
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
         ExecutorKind as ExecutorKind,
         ExecutorTable as ExecutorTable,
         executor_table as executor_table,
+        find_executor as find_executor,
     )
     from retinue.core.handoff import (
         HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
@@ -75,18 +79,20 @@ if TYPE_CHECKING:
         handoff_schemas as handoff_schemas,
     )
     from retinue.core.ids import MessageId as MessageId, OwnerId as OwnerId, RunId as RunId
-    from retinue.core.json_value import Json as Json
     from retinue.core.lenient_json import (
         MAX_JSON_CHARS as MAX_JSON_CHARS,
+        Json as Json,
         JsonObject as JsonObject,
         NotJson as NotJson,
         any_value as any_value,
         as_int as as_int,
         as_object as as_object,
         as_object_list as as_object_list,
+        as_positive_int as as_positive_int,
         as_text as as_text,
         embedded_values as embedded_values,
         first_value as first_value,
+        json_or_none as json_or_none,
         objects_in as objects_in,
         parse_lenient as parse_lenient,
         parse_lenient_object as parse_lenient_object,
@@ -95,7 +101,7 @@ if TYPE_CHECKING:
     )
     from retinue.core.message import (
         NO_ANSWER as NO_ANSWER,
-        TAKEN_BACK as TAKEN_BACK,
+        QUESTION_WITHDRAWN as QUESTION_WITHDRAWN,
         Message as Message,
         MessageStatus as MessageStatus,
         PermissionWanted as PermissionWanted,
@@ -113,7 +119,15 @@ if TYPE_CHECKING:
         Turn as Turn,
         TurnRole as TurnRole,
     )
-    from retinue.core.names import DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS, TOOL_GROUPS as TOOL_GROUPS
+    from retinue.core.names import (
+        ASK_PARENT as ASK_PARENT,
+        DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
+        FOREIGN_TOOLS as FOREIGN_TOOLS,
+        MCP_PREFIX as MCP_PREFIX,
+        OWN_TOOLS as OWN_TOOLS,
+        TOOL_GROUPS as TOOL_GROUPS,
+        TOOL_SYNONYMS as TOOL_SYNONYMS,
+    )
     from retinue.core.permission import (
         PermissionAnswer as PermissionAnswer,
         PermissionRule as PermissionRule,
@@ -124,13 +138,6 @@ if TYPE_CHECKING:
         decide_by_rules as decide_by_rules,
         deny_all as deny_all,
     )
-    from retinue.core.phase import (
-        Decision as Decision,
-        ExpectedFindings as ExpectedFindings,
-        Phase as Phase,
-        PhaseStatus as PhaseStatus,
-    )
-    from retinue.core.ports import Executor as Executor, Redactor as Redactor
     from retinue.core.reference import Reference as Reference
     from retinue.core.report import (
         RESEARCH_ROLES as RESEARCH_ROLES,
@@ -157,19 +164,14 @@ if TYPE_CHECKING:
         RunTiming as RunTiming,
         check_status_change as check_status_change,
     )
-    from retinue.core.spending import UNMETERED as UNMETERED, Spending as Spending
     from retinue.core.stop import Stop as Stop, wait_shielded as wait_shielded
-    from retinue.core.text import clip as clip, counted as counted, join_notes as join_notes
-    from retinue.core.tokens import estimate_tokens as estimate_tokens
-    from retinue.core.tool_names import (
-        ASK_PARENT as ASK_PARENT,
-        FOREIGN_TOOLS as FOREIGN_TOOLS,
-        MCP_PREFIX as MCP_PREFIX,
-        OWN_TOOLS as OWN_TOOLS,
-        TOOL_SYNONYMS as TOOL_SYNONYMS,
-    )
-    from retinue.core.visible_text import (
-        name_invisible_characters as name_invisible_characters,
+    from retinue.core.text import (
+        Redactor as Redactor,
+        clip as clip,
+        counted as counted,
+        escape_invisible_characters as escape_invisible_characters,
+        estimate_tokens as estimate_tokens,
+        join_notes as join_notes,
         strip_control_characters as strip_control_characters,
     )
     from retinue.core.workflow import (
@@ -177,8 +179,12 @@ if TYPE_CHECKING:
         Assignment as Assignment,
         Branch as Branch,
         Chain as Chain,
+        Decision as Decision,
+        Expected as Expected,
         FieldType as FieldType,
         Parallel as Parallel,
+        Phase as Phase,
+        Progress as Progress,
         QuorumRule as QuorumRule,
         Step as Step,
         Workflow as Workflow,
@@ -190,40 +196,39 @@ else:
         __name__,
         {
             "agent": "DEFAULT_TIMEOUT_S HOST NO_PERMISSIONS Agent McpServer NetworkChoice Permissions",
-            "budget": "Budget BudgetKind Charge Usage",
+            "budget": "UNMETERED Budget BudgetKind Charge Spending Usage",
             "errors": (
                 "AcceptanceFailed BudgetExceeded Canceled ConfigInvalid Conflict ContextOverflow "
-                "DeadlineExceeded EmptyReply Halted InternalError InvalidInput LimitExceeded "
-                "ModelFailed OutputInvalid PathDenied PathMissing ProgramFailed RetinueError "
-                "RootUnknown RunUnknown Saturated Stopped ToolsUnsupported Unauthorized Unavailable"
+                "DeadlineExceeded EmptyReply InternalError InvalidInput LimitExceeded ModelFailed "
+                "OutputInvalid PathDenied PathMissing ProgramFailed QueueFull RetinueError RootUnknown "
+                "RunUnknown Stopped ToolsUnsupported Unauthorized Unavailable WorkflowStopped"
             ),
             "executor": (
-                "AskParent Emit Hide Outcome OutputLine ProcessIdentity Resumed RunContext Started "
-                "StreamName Task"
+                "AskParent Emit Executor HideSecrets OnProcessStart Outcome OutputLine ProcessIdentity "
+                "Resumed RunContext StreamName Task"
             ),
-            "executors": "EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table",
+            "executors": ("EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table find_executor"),
             "handoff": (
                 "HANDOFF_SUMMARY_TOKENS HandoffContext HandoffRequest HandoffResponse handoff_schemas"
             ),
             "ids": "MessageId OwnerId RunId",
-            "json_value": "Json",
             "lenient_json": (
-                "MAX_JSON_CHARS JsonObject NotJson any_value as_int as_object as_object_list as_text "
-                "embedded_values first_value objects_in parse_lenient parse_lenient_object "
-                "stated_values unfenced"
+                "MAX_JSON_CHARS Json JsonObject NotJson any_value as_int as_object as_object_list "
+                "as_positive_int as_text embedded_values first_value json_or_none objects_in "
+                "parse_lenient parse_lenient_object stated_values unfenced"
             ),
-            "message": "NO_ANSWER TAKEN_BACK Message MessageStatus PermissionWanted",
+            "message": "NO_ANSWER QUESTION_WITHDRAWN Message MessageStatus PermissionWanted",
             "model": (
                 "Estimator FinishReason Model ModelFacts Prompt Reply ReplyPiece ToolCall ToolSpec "
                 "Turn TurnRole"
             ),
-            "names": "DEFAULT_TOOL_GROUPS TOOL_GROUPS",
+            "names": (
+                "ASK_PARENT DEFAULT_TOOL_GROUPS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_GROUPS TOOL_SYNONYMS"
+            ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "
                 "decide_by_rules deny_all"
             ),
-            "phase": "Decision ExpectedFindings Phase PhaseStatus",
-            "ports": "Executor Redactor",
             "reference": "Reference",
             "report": (
                 "RESEARCH_ROLES Confidence Report ReportId ReportProgress RoleError RoleOutcome "
@@ -234,15 +239,14 @@ else:
                 "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
                 "RunStatus RunTiming check_status_change"
             ),
-            "spending": "UNMETERED Spending",
             "stop": "Stop wait_shielded",
-            "text": "clip counted join_notes",
-            "tokens": "estimate_tokens",
-            "tool_names": "ASK_PARENT FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_SYNONYMS",
-            "visible_text": "name_invisible_characters strip_control_characters",
+            "text": (
+                "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
+                "strip_control_characters"
+            ),
             "workflow": (
-                "PARALLEL_LIMIT Assignment Branch Chain FieldType Parallel QuorumRule Step Workflow "
-                "WorkflowNode steps_of"
+                "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "
+                "Progress QuorumRule Step Workflow WorkflowNode steps_of"
             ),
         },
     )

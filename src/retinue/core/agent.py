@@ -1,4 +1,5 @@
-"""An agent: who may be asked to do a task, and within what limits. Knows nothing of how it is performed."""
+"""An agent: what its definition file says about it. Knows nothing of executors or of how a task is
+performed."""
 
 from __future__ import annotations
 
@@ -7,43 +8,45 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from retinue.core.budget import UNLIMITED, Budget
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 
 HOST = "main"
-"""The caller's name of a host that was given no other."""
+"""The caller name of an MCP host, unless the server was given another one."""
 DEFAULT_TIMEOUT_S = 600.0
 
 PromptMode = Literal["replace", "append"]
 OutputFormat = Literal["text", "json"]
 SandboxChoice = Literal["auto", "bwrap", "none"]
 NetworkChoice = Literal[True, False, "host"]
-"""`host` is this machine's own, with what listens on its loopback: a container has another one."""
+"""`host` shares the network of this machine, including its loopback interface; a container otherwise gets
+its own."""
 Isolation = Literal["none", "worktree"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """A server whose tools an agent may call: a program that is started, or an address."""
+    """An MCP server whose tools an agent may call: either a program to start or a URL."""
 
     name: str
     argv: tuple[str, ...] = ()
-    """Program and arguments, no shell; empty for a server that is reached by `url`."""
+    """Program and arguments, run without a shell. Empty if the server is reached through `url`."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """`${NAME}` stands for the value of our own environment at the moment of the start."""
+    """Environment variables. `${NAME}` is replaced by the value in Retinue's environment when the program
+    starts."""
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     tools: tuple[str, ...] | None = None
-    """Those of its tools that the agent sees; None for all."""
+    """The tools of the server that the agent sees; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
-    """Rules in the words of the coding CLIs, such as `Bash(curl:*)`; a denial wins over an allowance."""
+    """Permission rules in the syntax of the coding CLIs, such as `Bash(curl:*)`. `deny` wins over `allow`."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     mode: str | None = None
-    """A CLI's own word for what it does unasked, such as `plan`."""
+    """The permission mode of the coding CLI, such as `plan`."""
 
 
 NO_PERMISSIONS = Permissions()
@@ -51,64 +54,69 @@ NO_PERMISSIONS = Permissions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
+    """An agent as its file, a setting or a flag defines it."""
+
     name: str
     description: str
     executor: str
-    """The way its tasks are performed, such as `command`."""
+    """The name of the executor that performs its tasks, such as `command`."""
     prompt: str = ""
-    """What it is told beside the task: the body of its file."""
+    """The system prompt: the body of its file."""
     prompt_mode: PromptMode = "replace"
-    """Whether the prompt takes the place of a CLI's own system prompt or follows it."""
+    """Whether the prompt replaces the system prompt of a coding CLI or is appended to it."""
     command: tuple[str, ...] = field(default=(), repr=False)
-    """Program and arguments, no shell; for a coding CLI those that come before its own."""
+    """Program and arguments, run without a shell. For a coding CLI: the arguments placed before Retinue's
+    own."""
     model: str | None = None
-    """A tier (`fast`, `default`, `medium`, `strong`) or a model's name; None for the default tier."""
+    """A tier (`fast`, `default`, `medium`, `strong`) or the name of a model. None means the default tier."""
     tools: tuple[str, ...] | None = None
-    """The tools it may call, by name, after its profile and its denials; None for what its executor gives by
-    default."""
+    """Names of the tools it may call, after applying its profile and denials. None means the executor's
+    default tools."""
     denied_tools: tuple[str, ...] = ()
-    """Tools taken away from what its executor gives by default; only where `tools` is None."""
+    """Tools removed from the executor's default tools; used only if `tools` is None."""
     permissions: Permissions = NO_PERMISSIONS
     mcp_servers: tuple[McpServer, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Variables for its program; `${NAME}` stands for the value of our own at the moment of the start."""
+    """Environment variables for its program. `${NAME}` is replaced by the value in Retinue's environment
+    when the program starts."""
     folders: tuple[str, ...] = ()
-    """Further folders it may work in, beside the working folder."""
+    """Folders it may work in, in addition to the working directory."""
     settings: tuple[str, ...] = ()
-    """Whose settings a CLI loads, `user` and `project`; none of them unless named."""
+    """Which settings files a coding CLI loads: `user`, `project`. Empty means none."""
     session: bool = False
-    """Whether a later run goes on where the last one ended."""
+    """Whether the next run of the agent resumes the session of the last one."""
     allowed_callers: tuple[str, ...] | None = None
-    """Who may call it: the host's name, or agents that may start runs; None for all of them."""
+    """Names of the hosts and agents that may run it. None means every caller."""
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """Seconds from a run's start after which it is ended."""
+    """Seconds after the start of a run at which the run is ended."""
     budget: Budget = UNLIMITED
-    """What one of its runs, with all that it starts, may spend."""
+    """What one run may spend, including all runs it starts."""
     spawns: int = 0
-    """Runs that one of its runs may start."""
+    """How many further runs one run may start."""
     output_format: OutputFormat = "text"
     output_schema: Mapping[str, Json] | None = None
-    """JSON Schema of its answer; None for plain text."""
+    """JSON Schema of its answer; None if the answer is free text or free JSON."""
     container: str | None = None
-    """The image it runs in."""
+    """The container image it runs in; None for no container."""
     sandbox: SandboxChoice | None = None
-    """None for the executor's own choice."""
+    """None means the executor's default."""
     network: NetworkChoice | None = None
-    """Whether its sandbox has a network; None for the executor's own choice."""
+    """Whether its sandbox has network access. None means the executor's default."""
     isolation: Isolation = "none"
-    """`worktree`: it works in a git worktree of its own."""
+    """`worktree` runs it in a git worktree of its own."""
     acceptance: tuple[tuple[str, ...], ...] = ()
-    """Commands that must succeed after it."""
+    """Commands that must succeed after the run, each as program and arguments."""
     needs: tuple[str, ...] = ()
-    """Keys of its file that must not be ignored and that nothing here can do, such as `hooks`."""
+    """Keys of its file that Retinue does not support and must not ignore, such as `hooks`."""
     source: str
-    """The file, variable or flag that defined it."""
+    """The file, environment variable or flag that defines it."""
 
     @property
     def answers_json(self) -> bool:
+        """Whether the agent promises to answer in JSON."""
         return self.output_format == "json" or self.output_schema is not None
 
     @property
     def program(self) -> str | None:
-        """What is started to perform its tasks, without arguments: they may hold secrets."""
+        """The program that performs its tasks, without its arguments, which may contain secrets."""
         return self.command[0] if self.command else None

@@ -1,33 +1,33 @@
-"""Everything that can go wrong and be told to somebody.
+"""The errors that users and hosts see.
 
-RetinueError                 a stable `code`, a sentence, and what to do about it
-├── ConfigInvalid            config_invalid      a setting is unknown, mistyped or impossible
+RetinueError                 base class: a stable `code`, a message, a hint
+├── ConfigInvalid            config_invalid      a setting or definition is unknown or has a wrong value
 ├── InvalidInput             invalid_input       an argument is missing or wrong
-├── RootUnknown              root_unknown        the named root is not on the allowlist
-├── PathDenied               path_denied         the path is outside the roots or the policy hides it
-├── PathMissing              path_missing        nothing readable is there
-├── LimitExceeded            limit_exceeded      a bound was reached: kind, used, limit
-│   └── BudgetExceeded       budget_exceeded     a request tree has spent what it was given
-├── Saturated                saturated           the queue is full: nothing was recorded, try again later
-├── RunUnknown               run_unknown         no run (or message) has that id
-├── Conflict                 conflict            the state has moved on and does not allow the change
-├── Unauthorized             unauthorized        whoever asks has not shown that they may
-├── Unavailable              unavailable         something needed is not there: a program, a folder, a service
-├── ProgramFailed            program_failed      a program that was to do the work ended badly: its exit code
-│   └── AcceptanceFailed     acceptance_failed   a command that was to prove the work did not succeed
-├── Halted                   workflow_stopped    a phase of a workflow said STOP, or is blocked: the reason
-├── ModelFailed              model_failed        a model's server answered, but with nothing that can be used
-│   ├── ContextOverflow      context_overflow    the conversation is longer than the loaded model can hold
-│   ├── ToolsUnsupported     tools_unsupported   the server or the model takes no tools
-│   ├── EmptyReply           empty_reply         success was said and nothing came
-│   └── OutputInvalid        output_invalid      the model gave no answer that fits its schema
-├── Stopped                                      the caller ended the work
-│   ├── DeadlineExceeded     deadline_exceeded
-│   └── Canceled             canceled
-└── InternalError            internal_error      a fault of ours; the details stay in the log
+├── RootUnknown              root_unknown        the root is not on the list of allowed roots
+├── PathDenied               path_denied         the path is outside the roots, or the policy forbids it
+├── PathMissing              path_missing        there is no readable file or directory at the path
+├── LimitExceeded            limit_exceeded      a limit was reached; data: kind, used, limit
+│   └── BudgetExceeded       budget_exceeded     the budget of a tree of runs is spent
+├── QueueFull                saturated           the queue is full; nothing was recorded, try again later
+├── RunUnknown               run_unknown         no run or message has this id
+├── Conflict                 conflict            the current state does not allow the change
+├── Unauthorized             unauthorized        the caller did not prove that it may do this
+├── Unavailable              unavailable         a program, folder or service that is needed is missing
+├── ProgramFailed            program_failed      a program that performed a task failed; data: its exit code
+│   └── AcceptanceFailed     acceptance_failed   an acceptance command failed after the task
+├── WorkflowStopped          workflow_stopped    a workflow phase decided STOP or is blocked
+├── ModelFailed              model_failed        a model server returned a reply that cannot be used
+│   ├── ContextOverflow      context_overflow    the conversation is longer than the model's context
+│   ├── ToolsUnsupported     tools_unsupported   the server or the model does not support tools
+│   ├── EmptyReply           empty_reply         the server reported success but sent no reply
+│   └── OutputInvalid        output_invalid      the model gave no answer that matches the output schema
+├── Stopped                  stopped             the caller ended the work
+│   ├── DeadlineExceeded     deadline_exceeded   the time limit passed before the work was done
+│   └── Canceled             canceled            the work was canceled
+└── InternalError            internal_error      a bug in Retinue; the log has the details
 
-The code and the data go to hosts; scripts may rely on them. Neither may carry a path outside the roots,
-an environment value or a stack trace.
+Hosts receive `code`, `message`, `hint` and `data`, and scripts may rely on the codes. None of them may
+contain a path outside the roots, an environment value or a stack trace.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 
 
 class RetinueError(Exception):
-    """The root of the tree. `str(error)` is one sentence; `hint` says what to do."""
+    """Base class of all errors that are shown to users and hosts.
+
+    `str(error)` says what went wrong, `hint` says what to do about it, `data` holds the details as values.
+    """
 
     code: ClassVar[str] = "error"
 
@@ -50,7 +53,7 @@ class RetinueError(Exception):
         self.data = data
 
     def as_dict(self) -> dict[str, object]:
-        """The structured form that hosts and `--json` receive."""
+        """The error as hosts and `--json` output show it."""
         shown: dict[str, object] = {"code": self.code, "message": self.message}
         if self.hint:
             shown["hint"] = self.hint
@@ -59,36 +62,48 @@ class RetinueError(Exception):
         return shown
 
     def as_json(self) -> dict[str, Json]:
-        """The same as a record keeps it: whatever is no JSON by itself, as its text."""
+        """The same as pure JSON, for the store. Values that are not JSON are converted with `str`."""
         return json.loads(json.dumps(self.as_dict(), default=str))
 
 
 class ConfigInvalid(RetinueError):
+    """A setting or a definition is unknown or has a wrong value."""
+
     code = "config_invalid"
 
 
 class InvalidInput(RetinueError):
+    """An argument is missing or wrong."""
+
     code = "invalid_input"
 
 
 class RootUnknown(RetinueError):
+    """The root is not on the list of allowed roots."""
+
     code = "root_unknown"
 
 
 class PathDenied(RetinueError):
+    """The path is outside the roots, or the policy forbids it."""
+
     code = "path_denied"
 
 
 class PathMissing(RetinueError):
+    """There is no readable file or directory at the path."""
+
     code = "path_missing"
 
 
 class LimitExceeded(RetinueError):
+    """A limit was reached. `data` holds `kind`, `used` and `limit`."""
+
     code = "limit_exceeded"
 
     def __init__(self, kind: str, used: float, limit: float, *, hint: str | None = None) -> None:
         super().__init__(
-            f"{kind}: {_plain(used)} would exceed the limit of {_plain(limit)}",
+            f"{kind}: {_format_amount(used)} would exceed the limit of {_format_amount(limit)}",
             hint=hint,
             kind=kind,
             used=used,
@@ -99,78 +114,114 @@ class LimitExceeded(RetinueError):
         self.limit = limit
 
 
-def _plain(amount: float) -> str:
-    """A whole number with all of its digits: sixteen million bytes are not `1.68e+07`."""
+def _format_amount(amount: float) -> str:
+    """Format a number with all its digits, so that 16777216 is not shown as `1.68e+07`."""
     return str(int(amount)) if amount == int(amount) else f"{amount:g}"
 
 
 class BudgetExceeded(LimitExceeded):
+    """The budget of a tree of runs is spent."""
+
     code = "budget_exceeded"
 
 
-class Saturated(RetinueError):
+class QueueFull(RetinueError):
+    """The queue of runs is full. Nothing was recorded; try again later."""
+
     code = "saturated"
 
 
 class RunUnknown(RetinueError):
+    """No run or message has this id."""
+
     code = "run_unknown"
 
 
 class Conflict(RetinueError):
+    """The current state does not allow the change."""
+
     code = "conflict"
 
 
 class Unauthorized(RetinueError):
+    """The caller did not prove that it may do this."""
+
     code = "unauthorized"
 
 
 class Unavailable(RetinueError):
+    """A program, folder or service that is needed is missing."""
+
     code = "unavailable"
 
 
 class ProgramFailed(RetinueError):
+    """A program that performed a task failed."""
+
     code = "program_failed"
 
 
 class AcceptanceFailed(ProgramFailed):
+    """An acceptance command failed after the task."""
+
     code = "acceptance_failed"
 
 
-class Halted(RetinueError):
+class WorkflowStopped(RetinueError):
+    """A workflow phase decided STOP or is blocked."""
+
     code = "workflow_stopped"
 
 
 class ModelFailed(RetinueError):
+    """A model server returned a reply that cannot be used."""
+
     code = "model_failed"
 
 
 class ContextOverflow(ModelFailed):
+    """The conversation is longer than the model's context."""
+
     code = "context_overflow"
 
 
 class ToolsUnsupported(ModelFailed):
+    """The model server or the model does not support tools."""
+
     code = "tools_unsupported"
 
 
 class EmptyReply(ModelFailed):
+    """The model server reported success but sent no reply."""
+
     code = "empty_reply"
 
 
 class OutputInvalid(ModelFailed):
+    """The model gave no answer that matches the output schema."""
+
     code = "output_invalid"
 
 
 class Stopped(RetinueError):
+    """The caller ended the work."""
+
     code = "stopped"
 
 
 class DeadlineExceeded(Stopped):
+    """The time limit passed before the work was done."""
+
     code = "deadline_exceeded"
 
 
 class Canceled(Stopped):
+    """The work was canceled."""
+
     code = "canceled"
 
 
 class InternalError(RetinueError):
+    """A bug in Retinue. The log has the details."""
+
     code = "internal_error"

@@ -1,57 +1,70 @@
-"""What passes between the runtime and whatever performs a task. Knows nothing of how it is performed."""
+"""The `Executor` port, and the values that pass between the runtime and an executor.
+
+Knows nothing of how a task is performed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from retinue.core.budget import UNMETERED, Spending
 from retinue.core.errors import Canceled, DeadlineExceeded, RetinueError
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 from retinue.core.message import Message
 from retinue.core.permission import Permit, deny_all
-from retinue.core.spending import UNMETERED, Spending
 
 StreamName = Literal["stdout", "stderr", "event"]
-"""What was said, what was said beside it, and what happened meanwhile."""
+"""The two output streams of a program, and `event` for what happened besides."""
 OutcomeStatus = Literal["success", "error", "timeout", "canceled"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process, never to be confused with a later one that got the same number."""
+    """Identifies one process, even if the system later gives its pid to another process."""
 
     pid: int
     started: str
-    """When it started, in a form that only equality may look at."""
+    """The start time of the process. The format differs by platform; compare it only for equality."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputLine:
+    """One line of output, or a part of a line that is too long to hold in memory."""
+
     stream: StreamName
     text: str
-    """Without its newline."""
+    """The line without its newline."""
     complete: bool = True
-    """False where no newline follows: a piece of a line too long to hold, or the last words of a stream."""
+    """False if no newline follows: a part of a long line, or the unterminated end of a stream."""
 
 
 Emit = Callable[[OutputLine], Awaitable[None]]
-Hide = Callable[[Iterable[str]], None]
-Started = Callable[[ProcessIdentity], Awaitable[None]]
+"""Receives a line of output."""
+HideSecrets = Callable[[Iterable[str]], None]
+"""Receives values that must be redacted from now on."""
+OnProcessStart = Callable[[ProcessIdentity], Awaitable[None]]
+"""Receives the process that performs a task."""
 AskParent = Callable[[str, float | None], Awaitable[Message]]
-"""Puts a question to the run's parent and waits for the answer, for so many seconds; then it is closed."""
+"""Asks the parent of the run a question and waits for the answer.
+
+Closes the question if no answer arrives within the given number of seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
+    """What an executor is asked to do."""
+
     agent: str
     prompt: str
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The session of an earlier run, with what it had used by then."""
+    """The session of an earlier run that a task continues, with what the session has used so far."""
 
     session_id: str
     cost_micros: int = 0
@@ -60,55 +73,58 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
+    """Everything an executor gets besides the task: limits, callbacks and permissions."""
+
     run_id: str
     cwd: Path
-    """Where the work is done: an existing directory."""
+    """The working directory. It exists."""
     seconds: float | None
-    """Wall time for the whole task; None for as long as it takes."""
+    """Time limit for the whole task; None for no limit."""
     emit: Emit
-    """Given every line of output as it comes; while it waits, the task waits."""
-    started: Started
-    """Given the process that performs the task, before any of its output."""
+    """Called with every line of output. The task waits until it returns."""
+    started: OnProcessStart
+    """Called with the process that performs the task, before any of its output."""
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Variables through which the task can reach us again."""
+    """Environment variables through which the task can connect to this server."""
     spending: Spending = UNMETERED
-    """Asked before anything is spent."""
+    """The budget of the run. Executors reserve an amount before they spend it."""
     ask: AskParent | None = None
-    """None where there is nobody to ask."""
+    """Asks the parent of the run; None if there is nobody to ask."""
     resume: Resumed | None = None
-    """The session to go on with; None to begin one."""
-    hide: Hide = lambda values: None
-    """Given the secrets that the task gets to know, before it can tell them."""
+    """The session to continue; None to start a new one."""
+    hide: HideSecrets = lambda values: None
+    """Called with the secrets that the task receives, before it can print them."""
     permit: Permit = deny_all
-    """Asked before the task does what its agent is neither allowed nor denied."""
+    """Called before each tool call that the rules of the agent neither allow nor deny."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a task ended. What prevented it from starting is raised instead; so is its cancellation."""
+    """How a task ended. If the task cannot start or is cancelled, `Executor.run` raises instead."""
 
     output: str
-    """The answer of a task that succeeded, else the last lines it wrote."""
+    """The answer if the task succeeded, else the last lines it wrote."""
     cut: bool = False
-    """Whether `output` lacks its beginning; the log has all of it."""
+    """Whether the beginning of `output` is missing. The log has all of it."""
     value: Json = None
-    """The answer in a shape of its own, where it has one; `output` says it in words."""
+    """The answer as JSON, if the agent promises JSON; `output` holds it as text."""
     result: Any = None
-    """A typed result for whoever started the run in this process. It is not recorded."""
+    """A typed result for the code in this process that started the run. It is not stored."""
     exit_code: int | None = None
-    """The program's own, negative for a signal; None when it did not end by itself."""
+    """The exit code of the program, negative for a signal; None if it did not end by itself."""
     error: RetinueError | None = None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What was measured, by name: `duration_ms`, `output_bytes`, `steps`, `tokens`, `cost_micros`."""
+    """Measured amounts by name: `duration_ms`, `output_bytes`, `steps`, `tokens`, `cost_micros`."""
     facts: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """What else happened, by name: the effective `model`, the `session_id`, the `isolation`."""
+    """Further facts by name, such as the effective `model`, the `session_id` and the `isolation`."""
     survivors: tuple[ProcessIdentity, ...] = ()
-    """Processes that the task started and nothing could end."""
+    """Processes that the task started and that could not be killed."""
     notes: tuple[str, ...] = ()
-    """What a reader of the output should know of it: what was missing, cut or found untrue."""
+    """Notes for the reader of the output: what is missing, was cut or turned out to be untrue."""
 
     @property
     def status(self) -> OutcomeStatus:
+        """The status that follows from `error`."""
         match self.error:
             case None:
                 return "success"
@@ -118,3 +134,11 @@ class Outcome:
                 return "canceled"
             case _:
                 return "error"
+
+
+class Executor(Protocol):
+    """A way to perform a task: a model loop, a coding CLI, any other program."""
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        """Perform the task and return how it ended."""
+        ...

@@ -118,4 +118,9 @@ _KINDS = (
 
 EXECUTORS = executor_table(_KINDS)
 EXECUTOR_NAMES = tuple(EXECUTORS)
-"""Every executor that an agent may name, whether it is available or not."""
+"""All executors that an agent file may name, installed or not."""
+
+
+def find_executor(name: str, table: ExecutorTable = EXECUTORS) -> ExecutorKind:
+    """Return the entry of an executor. An unknown executor supports nothing."""
+    return table.get(name) or ExecutorKind(name=name)

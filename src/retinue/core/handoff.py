@@ -1,6 +1,7 @@
-"""The handoff: the typed request to an agent and its typed response. Nothing else crosses between phases.
+"""The handoff: the typed request to an agent of a workflow and its typed response.
 
-Imported only where a handoff is made or read: pydantic takes longer to load than `retinue --help` may.
+Nothing else passes between phases. Import this module only to create or read a handoff: pydantic takes longer
+to load than `retinue --help` may take.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from retinue.core.phase import Decision, ExpectedFindings, Phase, PhaseStatus
+from retinue.core.workflow import Decision, Expected, Phase, Progress
 
 HANDOFF_SUMMARY_TOKENS = 500
-"""Of a `context_summary`; the server cuts what is longer."""
+"""Tokens a `context_summary` may have. The server cuts longer ones."""
 
 
 class _Model(BaseModel):
@@ -25,7 +26,7 @@ class HandoffContext(_Model):
     relevant_files: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     previous_findings: str | None = None
-    """The `context_summary` of the phase before, never its findings."""
+    """The `context_summary` of the previous phase, never its findings."""
 
 
 class HandoffRequest(_Model):
@@ -35,7 +36,7 @@ class HandoffRequest(_Model):
     phase: Phase
     context: HandoffContext
     instructions: str
-    expected_output: ExpectedFindings
+    expected_output: Expected
 
 
 class HandoffResponse(_Model):
@@ -43,19 +44,19 @@ class HandoffResponse(_Model):
 
     task_id: str
     phase: Phase
-    status: PhaseStatus
+    status: Progress
     decision: Decision
     findings: dict[str, Any]
-    """Phase-specific; stays with the server."""
+    """Fields that depend on the phase. They stay on the server."""
     context_summary: Annotated[str, Field(min_length=1)]
-    """All that the next phase is told."""
+    """The only text that the next phase receives."""
     tokens_used: Annotated[int, Field(ge=0)]
-    """Measured by the server, whatever the agent wrote."""
+    """The number that the server measured, not the one the agent wrote."""
     issues: tuple[str, ...] = ()
 
 
 def handoff_schemas() -> dict[str, Any]:
-    """Both as JSON Schema."""
+    """The JSON Schemas of the request and the response."""
     return {
         "request": HandoffRequest.model_json_schema(),
         "response": HandoffResponse.model_json_schema(),

@@ -1,7 +1,7 @@
-"""Identifiers that are safe in a URL, a path and a shell, and that sort by the time they were made.
+"""Ids that are safe in URLs, paths and shells, and that sort by creation time.
 
-Whoever holds a `RunId` holds a checked one: it comes from `new` or from `parse`, so it may be joined
-into a path. Plain text from outside may not.
+A `RunId` comes from `new` or `parse`, so it is always valid and may be joined into a path. Parse text from
+outside before you use it as an id.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _last_micros = 0
 
 
 def _next_micros() -> int:
-    """Strictly increasing within the process, so that ids made in a row sort in that order."""
+    """The time in microseconds, strictly increasing within the process so that ids keep their order."""
     global _last_micros
     with _clock_lock:
         _last_micros = max(_last_micros + 1, time.time_ns() // 1000)
         return _last_micros
 
 
-def _letters(number: int, count: int) -> str:
+def _encode(number: int, count: int) -> str:
+    """Write the number in base 32 with the given number of letters."""
     letters = [""] * count
     for place in range(count - 1, -1, -1):
         letters[place] = _ALPHABET[number & 31]
@@ -40,18 +41,19 @@ def _letters(number: int, count: int) -> str:
 
 
 class Id(str):
-    """Fifteen lower-case letters and digits: eleven of time, four of chance."""
+    """Fifteen lower-case letters and digits: eleven encode the time, four are random."""
 
     __slots__ = ()
 
     @classmethod
     def new(cls) -> Self:
-        chance = int.from_bytes(os.urandom(4), "big")
-        return cls(_letters(_next_micros(), _TIME_LETTERS) + _letters(chance, _RANDOM_LETTERS))
+        """Create an id."""
+        random = int.from_bytes(os.urandom(4), "big")
+        return cls(_encode(_next_micros(), _TIME_LETTERS) + _encode(random, _RANDOM_LETTERS))
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """The one gate for ids from outside."""
+        """Check text from outside. Raises `InvalidInput` if it is not an id."""
         if isinstance(text, str) and cls.is_valid(text):
             return cls(text)
         raise InvalidInput(
@@ -61,22 +63,28 @@ class Id(str):
 
     @classmethod
     def is_valid(cls, text: str) -> bool:
+        """Whether the text has the format of an id."""
         return _SHAPE.fullmatch(text) is not None
 
     @classmethod
     def noun(cls) -> str:
+        """What the id identifies, such as `run`, for error messages."""
         return cls.__name__.removesuffix("Id").lower()
 
 
 class RunId(Id):
+    """The id of a run."""
+
     __slots__ = ()
 
 
 class MessageId(Id):
+    """The id of a message."""
+
     __slots__ = ()
 
 
 class OwnerId(Id):
-    """One server process, from its start to its end."""
+    """The id of one server process, from its start to its end."""
 
     __slots__ = ()

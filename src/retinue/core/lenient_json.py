@@ -1,6 +1,7 @@
-"""JSON as models and programs say it: in fences, between sentences, with trailing commas, as Python.
+"""Reads JSON as models and programs write it: in code fences, inside prose, with trailing commas, as Python.
 
-The one reader of answers. Whatever the text, it ends soon and raises nothing but `NotJson`.
+Every function takes bounded time on any text and raises nothing but `NotJson`. Also defines `Json`, the type
+of a JSON value.
 """
 
 from __future__ import annotations
@@ -8,41 +9,49 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from retinue.core.json_value import Json
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""Any value that JSON can represent."""
+JsonObject = Mapping[str, Any]
+"""A JSON object from another program, whose fields may be missing or of another type."""
 
 MAX_JSON_CHARS = 60_000
-DEEPEST = 64
-MOST_BEGINNINGS = 200
-"""Places in a text at which a value is looked for."""
+"""Longer texts are not parsed."""
+MAX_DEPTH = 64
+"""Deeper nested texts are not parsed."""
+MAX_ATTEMPTS = 200
+"""How many positions of a text are tried as the start of a JSON value."""
 _FENCED = re.compile(r"^```[ \t]*[\w-]{0,20}[ \t]*\r?\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _DECODER = json.JSONDecoder(strict=False)
 
 
 class NotJson(Exception):
-    """Holds in one line why the text is none."""
+    """The text is not JSON. The message says why, in one line."""
 
 
 def parse_lenient_object(text: str) -> dict[str, Json]:
-    """One object, and nothing else but fences around it."""
+    """Parse a text that is one JSON object, possibly in a code fence."""
     value = parse_lenient(text)
     if not isinstance(value, dict):
-        raise NotJson(f"it must be one JSON object, not {_kind(value)}")
+        raise NotJson(f"it must be one JSON object, not {_name_of_type(value)}")
     return value
 
 
 def parse_lenient(text: str) -> Json:
-    """The one JSON value that a text is; mended where it is clear what was meant."""
+    """Parse a text that is one JSON value, possibly in a code fence.
+
+    Accepts trailing commas and Python literals.
+    """
     text = unfenced(text.strip())
     if not text:
         raise NotJson("it is empty")
     if len(text) > MAX_JSON_CHARS:
         raise NotJson(f"it is longer than {MAX_JSON_CHARS} characters")
-    if _depth(text) > DEEPEST:
-        raise NotJson(f"it is nested deeper than {DEEPEST}")
+    if _depth(text) > MAX_DEPTH:
+        raise NotJson(f"it is nested deeper than {MAX_DEPTH}")
     try:
         return cast("Json", _DECODER.decode(text))
     except ValueError as error:
@@ -56,32 +65,36 @@ def parse_lenient(text: str) -> Json:
 
 
 def stated_values(text: str) -> list[Json]:
-    """The one value that a text is, or those that stand in fences of their own; `NotJson` for none."""
+    """Parse a text that is one JSON value, or that contains values in code fences.
+
+    Raises `NotJson` if there is none.
+    """
     try:
         return [parse_lenient(text)]
     except NotJson:
-        if len(text) > MAX_JSON_CHARS or not (fenced := list(_fenced(text))):
+        if len(text) > MAX_JSON_CHARS or not (fenced := list(_values_in_fences(text))):
             raise
         return fenced
 
 
 def first_value(text: str, start: int = 0) -> tuple[Json, int] | None:
-    """The first JSON object or list in a text from `start` on, and where it ends."""
+    """Find the first JSON object or list at or after `start`. Returns the value and where it ends."""
     text = text[: start + MAX_JSON_CHARS]
-    if _depth(text[start:]) > DEEPEST:
+    if _depth(text[start:]) > MAX_DEPTH:
         return None
-    found = next(_between_words(text, start), None)
+    found = next(_values_in_prose(text, start), None)
     return None if found is None else (found.value, found.end)
 
 
 def embedded_values(text: str) -> list[Json]:
-    """The objects and lists between a text's words; none where brackets stay open.
+    """Find the JSON objects and lists inside prose.
 
-    Else the inner parts of an answer that was cut off, or is almost JSON, would pass for the whole.
+    Returns nothing if a bracket outside of them is not closed: the text is then probably JSON that was cut
+    off or is malformed, and the values inside it are only parts of the answer.
     """
     if len(text) > MAX_JSON_CHARS:
         return []
-    found = list(_between_words(text))
+    found = list(_values_in_prose(text))
     words, at = "", 0
     for each in found:
         words, at = words + text[at : each.start], each.end
@@ -91,9 +104,9 @@ def embedded_values(text: str) -> list[Json]:
 
 
 def any_value(text: str) -> Json:
-    """What an answer says that may be any JSON; `NotJson` for none.
+    """Find the last JSON value that an answer states. Raises `NotJson` if there is none.
 
-    A sentence has lists of its own, such as [1]: between words only an object counts.
+    Inside prose only objects count, because prose contains lists such as [1].
     """
     try:
         return stated_values(text)[-1]
@@ -104,15 +117,15 @@ def any_value(text: str) -> Json:
 
 
 def objects_in(text: str) -> Iterator[dict[str, Json]]:
-    """Every object of a text of any length: the whole of it, those in fences, those between the words.
+    """Yield every JSON object in a text of any length: the whole text, those in fences, those inside prose.
 
-    One may come twice, and an object within a list or within one that is broken comes too.
+    May yield the same object twice. Also yields objects inside a list or inside a malformed object.
     """
     try:
         stated = stated_values(text)
     except NotJson:
-        stated = list(_fenced(text))
-    for value in (*stated, *(found.value for found in _between_words(text, opening="{"))):
+        stated = list(_values_in_fences(text))
+    for value in (*stated, *(found.value for found in _values_in_prose(text, opening="{"))):
         if isinstance(value, dict):
             yield value
 
@@ -123,9 +136,10 @@ class _FoundValue(NamedTuple):
     end: int
 
 
-def _between_words(text: str, start: int = 0, opening: str = "{[") -> Iterator[_FoundValue]:
+def _values_in_prose(text: str, start: int = 0, opening: str = "{[") -> Iterator[_FoundValue]:
+    """Yield the JSON values that begin with one of the opening brackets."""
     beginnings = re.compile(f"[{re.escape(opening)}]")
-    for _ in range(MOST_BEGINNINGS):
+    for _ in range(MAX_ATTEMPTS):
         beginning = beginnings.search(text, start)
         if beginning is None:
             return
@@ -138,7 +152,8 @@ def _between_words(text: str, start: int = 0, opening: str = "{[") -> Iterator[_
             yield _FoundValue(at, cast("Json", value), start)
 
 
-def _fenced(text: str) -> Iterator[Json]:
+def _values_in_fences(text: str) -> Iterator[Json]:
+    """Yield the JSON values that stand in code fences."""
     for block in _FENCED.findall(text):
         try:
             yield parse_lenient(block)
@@ -147,12 +162,13 @@ def _fenced(text: str) -> Iterator[Json]:
 
 
 def unfenced(text: str) -> str:
-    """What stands within the one fence that encloses a text, or the text."""
+    """Remove the code fence around a text, if there is exactly one and it encloses all of it."""
     found = re.fullmatch(r"```[\w-]{0,20}[ \t]*\n?(.*?)\n?```", text, re.DOTALL)
     return found[1].strip() if found and "```" not in found[1] else text
 
 
 def _as_python(text: str) -> str:
+    """Convert a Python literal to JSON; empty if it is not one."""
     try:
         return json.dumps(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
@@ -160,7 +176,7 @@ def _as_python(text: str) -> str:
 
 
 def _depth(text: str) -> int:
-    """At most this deep: brackets within strings are counted too, which only errs to the safe side."""
+    """An upper bound of the nesting depth. Also counts brackets inside strings."""
     depth = deepest = 0
     for letter in re.findall(r"[\[{(\])}]", text):
         depth += 1 if letter in "[{(" else -1
@@ -169,18 +185,15 @@ def _depth(text: str) -> int:
 
 
 def _reason(text: str, reason: str) -> str:
+    """The decoder's message, and whether the text was cut off."""
     opened = sum(map(text.count, "{[")) - sum(map(text.count, "}]"))
     return f"it ends too early ({reason})" if opened > 0 else reason
 
 
-def _kind(value: Json) -> str:
+def _name_of_type(value: Json) -> str:
     if isinstance(value, list):
         return "a list"
     return "a text" if isinstance(value, str) else "a single value"
-
-
-JsonObject = Mapping[str, Any]
-"""A JSON object from another program, whose fields may be missing or of another type."""
 
 
 def as_object(value: object) -> JsonObject:
@@ -201,3 +214,16 @@ def as_text(value: object) -> str:
 def as_int(value: object) -> int:
     """Return the value as an integer if it is a number, otherwise 0."""
     return int(value) if isinstance(value, int | float) else 0
+
+
+def as_positive_int(value: object) -> int | None:
+    """Return `value` if it is an integer above zero, otherwise None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def json_or_none(text: bytes | str) -> object:
+    """Parse strict JSON. Returns None if `text` is not JSON."""
+    try:
+        return json.loads(text if isinstance(text, str) else text.decode())
+    except (ValueError, RecursionError):
+        return None

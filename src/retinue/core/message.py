@@ -1,4 +1,4 @@
-"""A message: a question from a run to its parent, and its answer. Knows nothing of how it travels."""
+"""A message: a question from a run to its parent, and the answer. Knows nothing of how it is delivered."""
 
 from __future__ import annotations
 
@@ -11,41 +11,45 @@ from retinue.core.permission import ToolRequest
 
 
 class MessageStatus(StrEnum):
+    """The states of a message. The values are part of the tools' answers."""
+
     PENDING = "pending_parent_reply"
     REPLIED = "parent_replied"
     ACKNOWLEDGED = "acknowledged_by_subagent"
     CLOSED = "closed"
-    """The run ended before the answer was given or taken."""
+    """The run ended before the answer was given or received."""
 
 
-CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
+MESSAGE_CHANGES: Mapping[MessageStatus, frozenset[MessageStatus]] = {
     MessageStatus.PENDING: frozenset({MessageStatus.REPLIED, MessageStatus.CLOSED}),
     MessageStatus.REPLIED: frozenset({MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED}),
     MessageStatus.ACKNOWLEDGED: frozenset(),
     MessageStatus.CLOSED: frozenset(),
 }
-"""From each state, where it may go. The database holds the same table and has the last word."""
+"""The allowed changes of state. Triggers in the database enforce the same table."""
 
 NO_ANSWER = "No answer came. Go on with what you know, and say what you had to assume."
-"""What an agent is told in place of an answer."""
-TAKEN_BACK = "The agent took its question back."
-"""What stands in place of an answer that nobody waits for any more."""
+"""The text an agent receives if its question is not answered in time."""
+QUESTION_WITHDRAWN = "The agent took its question back."
+"""The text stored as the answer if the agent no longer waits for one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionWanted:
-    """What a question wants to be allowed, for those who answer with a button instead of words."""
+    """The permission that a question asks for, so that a form can offer buttons instead of a text field."""
 
     asked: ToolRequest
-    """As it may be shown: without its secrets."""
+    """The requested call, with its secrets removed."""
     rule: str | None
-    """What `always` would allow for good; None where it would allow this once."""
+    """The rule that the answer `always` adds; None if `always` allows only this call."""
     wait_s: float
-    """Seconds after which nobody's answer is a denial."""
+    """Seconds without an answer after which the call is denied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
+    """A question and its answer as stored. Times are seconds since 1970."""
+
     id: MessageId
     run_id: RunId
     question: str
@@ -56,4 +60,4 @@ class Message:
     acknowledged_at: float | None = None
     closed_at: float | None = None
     permission: PermissionWanted | None = None
-    """None for a question that is answered in words."""
+    """None if the question is answered with text."""

@@ -1,4 +1,7 @@
-"""A conversation with a language model: what is sent and what comes back. Knows nothing of any server."""
+"""The `Model` port, and the values that are sent to a language model and received from it.
+
+Knows nothing of particular model servers.
+"""
 
 from __future__ import annotations
 
@@ -6,104 +9,117 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 
 TurnRole = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "other"]
 ReplyPiece = Callable[[str], Awaitable[None]]
-"""Given each piece of a reply's text as it comes."""
+"""Called with each piece of a streamed reply's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model is told of it."""
+    """A tool as it is described to the model."""
 
     name: str
     description: str
     parameters: Mapping[str, Json]
-    """JSON Schema of an object."""
+    """JSON Schema of the arguments, of type `object`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """A tool call in a reply."""
+
     id: str
     name: str
     arguments: str
-    """As the model wrote them: JSON, if all went well."""
+    """The arguments as the model wrote them. They should be JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
+    """One message of the conversation."""
+
     role: TurnRole
     text: str
     calls: tuple[ToolCall, ...] = ()
-    """Of an assistant's turn."""
+    """The tool calls of an assistant turn."""
     answers: str | None = None
-    """Of a tool's turn, the call's id."""
+    """The id of the call that a tool turn answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
+    """One request to a model."""
+
     turns: tuple[Turn, ...]
     tools: tuple[ToolSpec, ...] = ()
     schema: Mapping[str, Json] | None = None
-    """JSON Schema that the reply is to be held to by the server; it may fail to. Never with tools."""
+    """JSON Schema that the server should enforce on the reply; not all servers do. Never combined with
+    tools."""
     max_tokens: int
-    """Of the reply."""
+    """Tokens the reply may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
+    """The reply to a `Prompt`."""
+
     text: str
-    """Never empty unless there are calls: where a server sent nothing but reasoning, the reasoning."""
+    """Empty only if there are calls. If the server sent nothing but reasoning, this is the reasoning."""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
     finish: FinishReason
     model: str
-    """The one that answered, by the server's word."""
+    """The model that answered, as named by the server."""
     substituted: bool = False
-    """Whether that is another than the one asked for."""
+    """Whether another model answered than the requested one."""
     prompt_tokens: int | None = None
-    """By the server's count; None where it does not tell."""
+    """As counted by the server; None if it does not report it."""
     reply_tokens: int | None = None
     cached_tokens: int | None = None
-    """Of the prompt's tokens, those the server did not have to read again."""
+    """Prompt tokens that the server took from its cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What a server tells of itself and of the model; asked once and remembered."""
+    """What a model server reports about itself and the model. Requested once and cached."""
 
     endpoint: str
-    """A name for it that is the same for everything that shares its slots."""
+    """An id of the endpoint, equal for all models that share its slots."""
     kind: str
     """`lmstudio`, `ollama`, `llamacpp`, `vllm` or `unknown`."""
     model: str
-    """The name that is asked for."""
+    """The name of the model in requests."""
     context: int
-    """Tokens that the loaded model can hold, prompt and reply together."""
+    """The context size of the loaded model: tokens of prompt and reply together."""
     slots: int
-    """Requests it serves at a time."""
+    """How many requests the endpoint serves at the same time."""
     tools: bool
-    """Whether it takes tools; some say so only by refusing them, see `ToolsUnsupported`."""
+    """Whether the model supports tools. Some servers say so only by refusing them: see `ToolsUnsupported`."""
 
 
 class Model(Protocol):
-    """One model at one endpoint."""
+    """A model at an endpoint."""
 
     async def facts(self) -> ModelFacts:
-        """Raises `Unavailable` if nothing answers there."""
+        """Request the facts, or return the cached ones.
+
+        Raises `Unavailable` if the endpoint does not answer.
+        """
         ...
 
     async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
-        """Always streamed: to cancel it is to close the stream.
+        """Send the prompt and return the reply.
 
+        Replies are always streamed, so cancelling the call closes the stream and ends the generation.
         Raises `ContextOverflow`, `ToolsUnsupported`, `EmptyReply`, `ModelFailed` or `Unavailable`.
         """
         ...
 
 
 class Estimator(Protocol):
-    """How many tokens a prompt will have, before it is sent."""
+    """Estimates how many tokens a prompt has before it is sent."""
 
     def estimate(self, prompt: Prompt) -> int: ...

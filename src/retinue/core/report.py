@@ -1,6 +1,6 @@
-"""What research returns: a role's result, how the role ended, and the report of them all.
+"""The report of a research question: the results of its roles, how each role ended, and the summary.
 
-The shapes and names of `as_dict` are a contract with hosts. Knows nothing of how a result is found.
+Hosts rely on the shapes and names that `as_dict` returns. Knows nothing of how results are found.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ Confidence = Literal["low", "med", "high"]
 RoleStatus = Literal["ok", "timeout", "canceled", "error"]
 
 RESEARCH_ROLES = ("locator", "analyzer", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
-"""Every role a report may have a key for, in the order of the keys."""
+"""The roles a report may contain, in the order of their keys."""
 
 
 class ReportId(Id):
-    """Under which the whole of a report is kept."""
+    """The id under which the full report is stored."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleResult:
+    """What a research role found."""
+
     summary: str
     references: tuple[Reference, ...] = ()
-    """Best first, each once."""
+    """Best first, without duplicates."""
     key_findings: tuple[str, ...] = ()
     confidence: Confidence = "low"
     notes: str | None = None
@@ -59,8 +61,10 @@ class RoleResult:
 
 @dataclass(frozen=True, slots=True)
 class RoleError:
+    """Why a research role failed."""
+
     name: str
-    """The stable code of the error."""
+    """The code of the error, such as `unavailable`."""
     message: str
 
     def as_dict(self) -> dict[str, object]:
@@ -69,7 +73,7 @@ class RoleError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleOutcome:
-    """How a role ended: with a value exactly when it is `ok`, with an error exactly when it is not."""
+    """How a role ended. It has a value if the status is `ok`, otherwise an error."""
 
     status: RoleStatus
     value: RoleResult | None = None
@@ -81,7 +85,7 @@ class RoleOutcome:
     def __post_init__(self) -> None:
         ok = self.status == "ok"
         if ok != (self.value is not None) or ok != (self.error is None):
-            raise InvalidInput(f"a role that ended {self.status} has a value or an error, never both")
+            raise InvalidInput(f"a role with status {self.status} must have either a value or an error")
 
     def as_dict(self) -> dict[str, object]:
         shown: dict[str, object] = {"status": self.status}
@@ -105,15 +109,15 @@ class RoleOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportProgress:
-    """What was done for a report."""
+    """How much work a report took."""
 
     spawned: int
-    """Roles that were started."""
+    """How many roles were started."""
     elapsed_ms: int
     files_read: int
     bytes_read: int
     keywords: tuple[str, ...] = ()
-    """What was searched for."""
+    """The search terms."""
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -137,49 +141,51 @@ class ReportProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
+    """The answer to a research question."""
+
     id: ReportId
     question: str
     roots_searched: tuple[str, ...]
-    """Absolute; the only absolute paths of a report."""
+    """Absolute paths; all other paths of a report are relative."""
     roles: Mapping[str, RoleOutcome]
-    """By key; the locator is there unless another role was asked for alone."""
+    """The outcome of each role. The locator is missing only if another single role was requested."""
     summary: str
     """The answer in a few sentences."""
     notes: tuple[str, ...] = ()
-    """What was cut, dropped, limited or missing."""
+    """What was cut, dropped, limited or is missing."""
     root_of: Mapping[str, int] = field(default_factory=dict[str, int])
-    """With several roots: for each reference that is not in the first one, which of them it is in."""
+    """With several roots: the index of the root of each reference that is not in the first one."""
     progress: ReportProgress | None = None
     artifact: str | None = None
-    """Where the memo was written, if one was asked for."""
+    """The path of the Markdown memo, if one was requested."""
 
     def __post_init__(self) -> None:
         if not self.roles or not set(self.roles) <= set(RESEARCH_ROLES):
-            raise InvalidInput(f"a report has roles, and no unknown ones: {sorted(self.roles)}")
+            raise InvalidInput(f"a report needs at least one role and no unknown ones: {sorted(self.roles)}")
 
-    def whole_path(self, reference: Reference) -> str:
-        """Where a file that it names lies, `..` taken out."""
+    def absolute_path(self, reference: Reference) -> str:
+        """The normalised absolute path of a reference."""
         root = self.roots_searched[self.root_of.get(str(reference), 0)]
         return os.path.normpath(Path(root) / reference.path)
 
     def as_dict(self) -> dict[str, object]:
-        """The contract's keys first; those of ours that have nothing to say are left out."""
+        """The report as hosts see it. Optional keys without a value are left out."""
         shown: dict[str, object] = {
             "question": self.question,
             "rootsSearched": list(self.roots_searched),
             "summary": self.summary,
         }
         shown |= {role: self.roles[role].as_dict() for role in RESEARCH_ROLES if role in self.roles}
-        ours = {
+        optional = {
             "rootOf": dict(self.root_of),
             "notes": list(self.notes),
             "progress": self.progress and self.progress.as_dict(),
             "artifactPath": self.artifact,
         }
-        return shown | {key: value for key, value in ours.items() if value} | {"id": str(self.id)}
+        return shown | {key: value for key, value in optional.items() if value} | {"id": str(self.id)}
 
     def role_as_dict(self, role: str) -> dict[str, object]:
-        """One role's result alone, without the wrapper around it."""
+        """The result of a single role, without the rest of the report."""
         outcome = self.roles[role]
         shown: dict[str, object] = {
             "question": self.question,
@@ -196,7 +202,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, shown: Mapping[str, Any]) -> Report:
-        """The inverse of `as_dict`; a KeyError, TypeError or InvalidInput for anything else."""
+        """The inverse of `as_dict`. Raises KeyError, TypeError or InvalidInput for any other value."""
         return cls(
             id=ReportId.parse(shown["id"]),
             question=shown["question"],

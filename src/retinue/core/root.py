@@ -1,4 +1,5 @@
-"""A root: a directory the user allowed. What inside it may be read is the policy's business."""
+"""A root: a directory that the user allows Retinue to read. The policy decides which files inside it are
+read."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from retinue.core.errors import ConfigInvalid
 
 @dataclass(frozen=True, slots=True)
 class Root:
+    """A directory that exists and that the user allowed."""
+
     path: Path
-    """Absolute, with every symlink on the way to it already followed."""
+    """Absolute, with all symlinks resolved."""
 
     @classmethod
     def at(cls, given: str | Path) -> Root:
-        """The root for a directory the user named, or an error that says why it cannot be one."""
+        """Check a directory that the user named. Raises `ConfigInvalid` if it cannot be a root."""
         shown = str(given)
         if not shown or "\0" in shown:
             raise ConfigInvalid(f"not a directory name: {shown!r}", hint="give the path of a directory")

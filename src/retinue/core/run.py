@@ -1,4 +1,4 @@
-"""A run: one execution of one agent on one task, and the only ways its status may change.
+"""A run: one execution of one agent on one task, and the allowed changes of its status.
 
 Knows nothing of how runs are stored or performed.
 """
@@ -13,10 +13,12 @@ from retinue.core.budget import NOTHING_SPENT, UNLIMITED, Budget, Usage
 from retinue.core.errors import Conflict
 from retinue.core.executor import ProcessIdentity
 from retinue.core.ids import OwnerId, RunId
-from retinue.core.json_value import Json
+from retinue.core.lenient_json import Json
 
 
 class RunStatus(StrEnum):
+    """The states of a run. The values are part of the tools' answers."""
+
     QUEUED = "queued"
     RUNNING = "running"
     WAITING = "waiting_parent_reply"
@@ -28,6 +30,7 @@ class RunStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
+        """Whether the run is over."""
         return self in ENDED_STATUSES
 
 
@@ -42,22 +45,22 @@ STATUS_CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
     RunStatus.WAITING: frozenset({RunStatus.RUNNING}) | ENDED_STATUSES,
     **{ended: frozenset[RunStatus]() for ended in ENDED_STATUSES},
 }
-"""From each status, where it may go. The database holds the same table and has the last word."""
+"""The allowed changes of status. Triggers in the database enforce the same table."""
 
 RESUMABLE_CHANGES: Mapping[RunStatus, frozenset[RunStatus]] = {
     **STATUS_CHANGES,
     RunStatus.RUNNING: STATUS_CHANGES[RunStatus.RUNNING] | {RunStatus.QUEUED},
     RunStatus.WAITING: STATUS_CHANGES[RunStatus.WAITING] | {RunStatus.QUEUED},
 }
-"""The same for runs that another process can go on with: they queue again when nobody performs them."""
+"""The same for resumable runs, which return to the queue when their process ends."""
 
 
 def check_status_change(run_id: RunId, before: RunStatus, after: RunStatus) -> None:
-    """Raise `Conflict` unless a run may go from one status to the other."""
+    """Raise `Conflict` unless a run may change from one status to the other."""
     if after not in STATUS_CHANGES[before]:
         raise Conflict(
             f"run {run_id} is {before} and cannot become {after}",
-            hint="look at the run's status again: somebody else may have ended it",
+            hint="check the status of the run again: another process may have ended it",
             run_id=run_id,
             status=before.value,
         )
@@ -65,7 +68,7 @@ def check_status_change(run_id: RunId, before: RunStatus, after: RunStatus) -> N
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Something that serves a few runs at a time, a local model for example."""
+    """Something that serves a limited number of runs at the same time, such as a local model."""
 
     key: str
     slots: int
@@ -73,12 +76,14 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
+    """Time and budget limits of a run. None means no limit."""
+
     queue_s: float | None = None
-    """Seconds a run may wait for its first slot."""
+    """Seconds a run may wait in the queue."""
     run_s: float | None = None
-    """Seconds from its start to its end, not counting the time it waits for its parent's reply."""
+    """Seconds a run may take, not counting the time it waits for replies of its parent."""
     budget: Budget = UNLIMITED
-    """What it may spend; for the first run of a tree, what the whole tree may spend."""
+    """What the run may spend. For the first run of a tree: what the whole tree may spend."""
 
 
 UNBOUNDED = RunLimits()
@@ -86,37 +91,38 @@ UNBOUNDED = RunLimits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """What is asked for: everything known of a run before it starts."""
+    """Everything that is known about a run before it starts."""
 
     agent: str
     task: str
     executor: str
     caller: str = "host"
-    """Who asked: a host, the command line, or the agent of the parent run."""
+    """Who started the run: the name of a host, the command line, or the agent of the parent run."""
     parent: RunId | None = None
     model: str | None = None
-    """The effective model, after every override."""
+    """The model in use, after all overrides."""
     tools: tuple[str, ...] = ()
-    """The effective tools, after every permission."""
+    """The tools in use, after applying all permissions."""
     limits: RunLimits = UNBOUNDED
     endpoint: Endpoint | None = None
     needs_slot: bool = True
-    """False for a run that only coordinates others: it would hold a slot its children wait for."""
+    """False for a run that only coordinates other runs, because it would hold a slot that its children
+    need."""
     command: str | None = None
-    """The program, where there is one, without its arguments' values."""
+    """The program that performs the run, without its arguments; None if there is none."""
     resumable: bool = False
-    """Whether another process can go on with it: then it outlives its server, in the queue or waiting."""
+    """Whether another process can continue the run after its server has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTiming:
-    """Seconds since 1970."""
+    """When the run was queued, started and ended, in seconds since 1970."""
 
     enqueued_at: float
     started_at: float | None = None
     ended_at: float | None = None
     deadline_at: float | None = None
-    """While queued, when the wait ends; once started, when the run must have ended."""
+    """While the run is queued: when it gives up waiting. After its start: when it must have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +133,10 @@ class Ending:
     result: Json = None
     error: Json = None
     summary: str | None = None
-    """None keeps the summary that the run gave of itself while it ran."""
+    """None keeps the summary that was reported while the run was active."""
     exit_code: int | None = None
     usage: Usage | None = None
-    """None keeps the usage recorded while it ran."""
+    """None keeps the usage that was recorded while the run was active."""
 
     def __post_init__(self) -> None:
         if not self.status.ended:
@@ -139,16 +145,16 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as the store holds it at one moment."""
+    """A run as stored, at one point in time."""
 
     id: RunId
     request: RunId
-    """The first run of its tree; its own id for a run without a parent."""
+    """The first run of the tree. A run without a parent has its own id here."""
     spec: RunSpec
     status: RunStatus
     timing: RunTiming
     owner: OwnerId
-    """The server process that performs it."""
+    """The server process that performs the run."""
     host: str
     holds_slot: bool = False
     cancel_requested: bool = False

@@ -1,4 +1,4 @@
-"""When to stop: a deadline and a cancel that synchronous work can look at. Knows nothing of who asks."""
+"""Stops synchronous work in worker threads: by a deadline, or because another thread cancels it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from retinue.core.errors import Canceled, DeadlineExceeded
 
 
 class Stop:
-    """Passed down to every loop that may take long.
+    """A deadline and a cancel flag. Pass it to every function that may take long.
 
-    Loops call `check()`; a blocking child process is killed through `watch(process.kill)`.
+    Loops call `check()`. Code that blocks on a child process uses `watch(process.kill)`.
     """
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -25,7 +25,7 @@ class Stop:
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def cancel(self) -> None:
-        """End the work from another thread. Safe to call twice."""
+        """Cancel the work. Call it from another thread, as often as you like."""
         self._cancelled.set()
         with self._lock:
             watchers = list(self._watchers.values())
@@ -33,15 +33,16 @@ class Stop:
             watcher()
 
     def remaining(self) -> float | None:
-        """Seconds left, never negative; None without a deadline."""
+        """Seconds until the deadline, at least 0; None if there is no deadline."""
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     @property
     def reached(self) -> bool:
+        """Whether the work must end now."""
         return self._cancelled.is_set() or self.remaining() == 0.0
 
     def check(self) -> None:
-        """Raise if the work must end."""
+        """Raise `Canceled` or `DeadlineExceeded` if the work must end now."""
         if self._cancelled.is_set():
             raise Canceled("the work was canceled")
         if self.remaining() == 0.0:
@@ -49,7 +50,7 @@ class Stop:
 
     @contextmanager
     def watch(self, on_stop: Callable[[], None]) -> Generator[None]:
-        """Call `on_stop` once, from another thread, if the stop comes while the block runs."""
+        """Call `on_stop` once, from another thread, if the work must end while the block runs."""
         token = object()
         fired = threading.Event()
 
@@ -77,8 +78,8 @@ class Stop:
 
 
 async def wait_shielded(work: asyncio.Future[Any]) -> None:
-    """Wait until the work is done, however often the waiting task is cancelled meanwhile."""
-    from anyio import CancelScope  # imported here because only a cancelled task needs it
+    """Wait until the future is done, even if the waiting task is cancelled meanwhile."""
+    from anyio import CancelScope  # imported here because few callers need it
 
     with CancelScope(shield=True):  # a cancelled anyio scope would cancel every wait again at once
         while not work.done():

@@ -1,62 +1,114 @@
-"""A workflow as data: chains, parallel work and branches over steps, freely nested. Knows nothing of runs."""
+"""Workflows as data: phases and decisions, and nested chains, parallels and branches of steps.
+
+Knows nothing of runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from retinue.core.budget import UNLIMITED, Budget
-from retinue.core.phase import Phase
+
+# The names and docstrings of these four enums are part of the JSON schema of a handoff.
+
+
+class Phase(StrEnum):
+    RESEARCH = "research"
+    WRITE = "write"
+    VALIDATE = "validate"
+
+    @property
+    def expected(self) -> Expected:
+        """What the findings of the phase must contain."""
+        return _EXPECTED[self]
+
+
+class Expected(StrEnum):
+    """What the findings of a phase must hold."""
+
+    FINDINGS = "structured_findings"
+    FILES = "files_changed"
+    VALIDATION = "validation_result"
+
+
+class Decision(StrEnum):
+    PROCEED = "PROCEED"
+    STOP = "STOP"
+    CLARIFY = "CLARIFY"
+
+
+class Progress(StrEnum):
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    BLOCKED = "blocked"
+
+
+_EXPECTED = {
+    Phase.RESEARCH: Expected.FINDINGS,
+    Phase.WRITE: Expected.FILES,
+    Phase.VALIDATE: Expected.VALIDATION,
+}
+
 
 FieldType: TypeAlias = 'tuple[str, ...] | Literal["string", "number", "integer", "boolean"]'
-"""A field of the findings that is held to its type; a tuple names the only values it may have."""
+"""The required type of a field of the findings. A tuple lists the allowed values."""
 QuorumRule = Literal["all", "any", "majority"]
 PARALLEL_LIMIT = 8
-"""Branches of a parallel that are under way at the same time, if nothing else is said."""
+"""How many steps of a `Parallel` run at the same time by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One agent on one task; or the project's checks; or an agent that reviews what the checks let pass."""
+    """One agent on one task, or the checks of the project, or checks followed by an agent that reviews the
+    result."""
 
     id: str
     agent: str | None = None
     phase: Phase = Phase.RESEARCH
     plain: bool = False
-    """Without a handoff: what came before is the task, and the answer is plain text. So do teams work."""
+    """Whether the step works without a handoff, as in teams: the output of the previous step is the task,
+    and the answer is plain text."""
     instructions: str = ""
     constraints: tuple[str, ...] = ()
     finding: Mapping[str, FieldType] = field(default_factory=dict[str, FieldType])
     checks: tuple[str, ...] = ()
-    """The project's commands that the server runs; their failure is a STOP whatever the agent says."""
+    """Names of the project checks that the server runs. If one fails, the decision is STOP whatever the
+    agent says."""
     timeout_s: float | None = None
-    """Less than the agent's own, if given."""
+    """Time limit of the step, if it is shorter than that of the agent."""
     idempotent: bool = False
-    """Whether it may be run again, unasked, after a server died in the middle of it."""
+    """Whether the step may run again without asking after its server died."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
+    """Runs its steps one after the other."""
+
     id: str
     steps: tuple[WorkflowNode, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallel:
+    """Runs its steps at the same time."""
+
     id: str
     steps: tuple[WorkflowNode, ...]
     rule: QuorumRule = "all"
-    """How many must proceed for the whole to proceed."""
+    """How many steps must decide PROCEED for the parallel to proceed."""
     at_once: int = PARALLEL_LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Goes on with one of its cases, by a field of what the step before has found."""
+    """Continues with one of its cases, chosen by a field of the previous findings."""
 
     id: str
     on: str
+    """The name of the field."""
     cases: Mapping[str, Chain]
     otherwise: Chain | None = None
 
@@ -66,26 +118,31 @@ WorkflowNode: TypeAlias = Step | Chain | Parallel | Branch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workflow:
+    """A workflow or team as its file defines it."""
+
     name: str
     description: str
     body: Chain
     source: str
-    """The file it comes from, or `built in`, or `given`."""
+    """The file that defines it, or `built in`, or `given`."""
     kind: Literal["workflow", "team"]
     text: str
-    """The file's text, kept with each of its runs: a later edit does not change what is under way."""
+    """The text of the file. It is stored with each run, so that a later edit does not change an active
+    run."""
     budget: Budget = UNLIMITED
 
     def agents(self) -> frozenset[str]:
+        """The names of the agents in its steps."""
         return frozenset(step.agent for step in steps_of(self.body) if step.agent is not None)
 
     def checks(self) -> frozenset[str]:
+        """The names of the project checks in its steps."""
         return frozenset(check for step in steps_of(self.body) for check in step.checks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What a workflow is to be done on: the part of a handoff's context that is the same for every phase."""
+    """What a workflow works on: the part of the handoff context that is the same for every phase."""
 
     feature: str
     spec_path: str | None = None
@@ -94,7 +151,7 @@ class Assignment:
 
 
 def steps_of(node: WorkflowNode) -> Iterator[Step]:
-    """Every step below a node, in the order they are written."""
+    """Yield every step in a node, in written order."""
     match node:
         case Step():
             yield node

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from retinue.core import counted, name_invisible_characters
+from retinue.core import counted, escape_invisible_characters
 from retinue.dashboard.html import Html, tag
 from retinue.dashboard.layout import format_duration
 
@@ -49,12 +49,12 @@ def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
     return [
         tag(
             "p",
-            tag("code", name_invisible_characters(permission["tool"])),
+            tag("code", escape_invisible_characters(permission["tool"])),
             " on:" if permission["subject"] else None,
         ),
-        *([_long_text(name_invisible_characters(permission["subject"]))] if permission["subject"] else []),
+        *([_long_text(escape_invisible_characters(permission["subject"]))] if permission["subject"] else []),
         *(
-            [tag("p", "with:"), _long_text(name_invisible_characters(permission["details"]))]
+            [tag("p", "with:"), _long_text(escape_invisible_characters(permission["details"]))]
             if permission["details"]
             else []
         ),
@@ -92,7 +92,7 @@ def _permission_buttons(message: str, permission: Mapping[str, Any]) -> list[Htm
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
     if rule is not None:
         buttons.append(button("always", "Always for this agent"))
-        what = name_invisible_characters(rule) if len(rule) <= MAX_SHOWN_RULE else "the command above"
+        what = escape_invisible_characters(rule) if len(rule) <= MAX_SHOWN_RULE else "the command above"
         arguments = ", with any arguments" if permission["details"] else ""
         buttons.append(tag("p", f"“Always” allows {what} from now on{arguments}.", class_="about"))
     return [

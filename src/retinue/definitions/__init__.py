@@ -1,28 +1,34 @@
-"""Markdown and YAML files become values. Knows nothing of how agents are performed or who asks for them."""
+"""Finds and reads the files that define agents, workflows, teams and profiles.
+
+Knows nothing of how agents run or who calls them.
+"""
 
 from typing import TYPE_CHECKING
 
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.definitions.catalog import AgentSources as AgentSources, Catalog as Catalog
-    from retinue.definitions.definition import AgentDefinition as AgentDefinition
-    from retinue.definitions.places import home_relative as home_relative, working_folders as working_folders
-    from retinue.definitions.problem import (
+    from retinue.definitions.agent_catalog import AgentCatalog as AgentCatalog, AgentSources as AgentSources
+    from retinue.definitions.agent_files import AgentDefinition as AgentDefinition
+    from retinue.definitions.definition_files import (
+        home_relative as home_relative,
+        working_folders as working_folders,
+    )
+    from retinue.definitions.executor_support import (
+        permissions_beyond_reading as permissions_beyond_reading,
+        unsupported_fields as unsupported_fields,
+    )
+    from retinue.definitions.problems import (
         DefinitionProblem as DefinitionProblem,
         MalformedDefinition as MalformedDefinition,
         did_you_mean as did_you_mean,
     )
     from retinue.definitions.project_checks import find_checks as find_checks
-    from retinue.definitions.supported_fields import unsupported_fields as unsupported_fields
-    from retinue.definitions.trust import permissions_beyond_reading as permissions_beyond_reading
-    from retinue.definitions.workflow_catalog import (
+    from retinue.definitions.workflow_files import (
+        CHECKS as CHECKS,
         FoundWorkflow as FoundWorkflow,
         WorkflowCatalog as WorkflowCatalog,
         WorkflowKind as WorkflowKind,
-    )
-    from retinue.definitions.workflows import (
-        CHECKS as CHECKS,
         read_team as read_team,
         read_workflow as read_workflow,
     )
@@ -30,14 +36,12 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "catalog": "AgentSources Catalog",
-            "definition": "AgentDefinition",
-            "places": "home_relative working_folders",
-            "problem": "DefinitionProblem MalformedDefinition did_you_mean",
+            "agent_catalog": "AgentCatalog AgentSources",
+            "agent_files": "AgentDefinition",
+            "definition_files": "home_relative working_folders",
+            "executor_support": "permissions_beyond_reading unsupported_fields",
+            "problems": "DefinitionProblem MalformedDefinition did_you_mean",
             "project_checks": "find_checks",
-            "supported_fields": "unsupported_fields",
-            "trust": "permissions_beyond_reading",
-            "workflow_catalog": "FoundWorkflow WorkflowCatalog WorkflowKind",
-            "workflows": "CHECKS read_team read_workflow",
+            "workflow_files": "CHECKS FoundWorkflow WorkflowCatalog WorkflowKind read_team read_workflow",
         },
     )

@@ -1,8 +1,8 @@
-"""A Markdown file is split into its header and its body. Knows nothing of what the keys mean.
+"""Splits a Markdown file into its YAML header (frontmatter) and its body.
 
-A file that another program owns is read as that program reads it: Claude Code and opencode take a header
-that is not quite YAML (an unquoted description with `: ` in it, above all), so such a header is tried again
-line by line, and that is said.
+Claude Code and opencode accept headers that are not quite YAML, such as an unquoted description that contains
+`: `. In their files, such a header is read again with each value quoted, and a warning says so. Knows nothing
+of what keys mean.
 """
 
 from __future__ import annotations
@@ -11,43 +11,47 @@ import json
 import re
 from dataclasses import dataclass
 
-from retinue.definitions.nodes import Node, ScalarNode, TableNode
-from retinue.definitions.plain_lines import read_plain
-from retinue.definitions.problem import DefinitionProblem, MalformedDefinition
-from retinue.definitions.yaml_tree import read_yaml
+from retinue.definitions.problems import DefinitionProblem, MalformedDefinition
+from retinue.definitions.yaml_tree import Node, ScalarNode, TableNode, read_yaml
 
 MAX_BYTES = 256 * 1024
-MAX_HEADER_LETTERS = 64 * 1024
+MAX_HEADER_CHARS = 64 * 1024
 FENCE = "---"
-LOOSE_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
+UNQUOTED_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+([^\s\"'\[{|>&*!#].*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MarkdownDocument:
+    """The parts of a Markdown file."""
+
     header: TableNode
     body: str
     body_line: int
-    notes: tuple[DefinitionProblem, ...] = ()
+    """The line at which the body starts."""
+    warnings: tuple[DefinitionProblem, ...] = ()
 
 
-def parse(data: bytes, *, lenient: bool = False) -> Document:
-    """The parts of a file; `MalformedDefinition` says what is wrong with it and in which line."""
-    lines = re.split(r"\r\n|\n|\r", _text(data))
+def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
+    """Parse a file. Raises `MalformedDefinition`.
+
+    `lenient` accepts headers that are not quite YAML.
+    """
+    lines = re.split(r"\r\n|\n|\r", _decode(data))
     if lines[0].rstrip() != FENCE:
         raise MalformedDefinition(1, "there is no header", "begin with a line `---`, then keys, then `---`")
     end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
         raise MalformedDefinition(1, "the header is not closed", "end it with a line `---`")
-    inside = lines[1:end]
-    if sum(map(len, inside)) > MAX_HEADER_LETTERS:
+    header_lines = lines[1:end]
+    if sum(map(len, header_lines)) > MAX_HEADER_CHARS:
         raise MalformedDefinition(
-            1, f"the header has more than {MAX_HEADER_LETTERS // 1024} thousand characters"
+            1, f"the header has more than {MAX_HEADER_CHARS // 1024} thousand characters"
         )
-    header, notes = _header(inside, lenient=lenient)
-    return Document(header, "\n".join(lines[end + 1 :]).strip(), end + 2, notes)
+    header, warnings = _parse_header(header_lines, lenient=lenient)
+    return MarkdownDocument(header, "\n".join(lines[end + 1 :]).strip(), end + 2, warnings)
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     if len(data) > MAX_BYTES:
         raise MalformedDefinition(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
     try:
@@ -57,35 +61,34 @@ def _text(data: bytes) -> str:
         raise MalformedDefinition(line, "not UTF-8 text", "save the file as UTF-8") from None
 
 
-def _header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[DefinitionProblem, ...]]:
-    found = read_plain(lines, 2)
-    if found is not None:
-        return found, ()
+def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[DefinitionProblem, ...]]:
+    """Parse the lines between the fences. Returns the header and warnings."""
     try:
-        return _table(read_yaml("\n".join(lines), 2)), ()
+        return _require_table(read_yaml("\n".join(lines), 2)), ()
     except MalformedDefinition as error:
         if not lenient:
             raise
         try:
-            header = _table(read_yaml("\n".join(map(_quoted, lines)), 2))
+            header = _require_table(read_yaml("\n".join(map(_quote_value, lines)), 2))
         except MalformedDefinition:
             raise error from None
-        note = DefinitionProblem(
+        warning = DefinitionProblem(
             error.problem.line, f"{error.problem.message}; read line by line", fatal=False
         )
-        return header, (note,)
+        return header, (warning,)
 
 
-def _table(node: Node | None) -> TableNode:
+def _require_table(node: Node | None) -> TableNode:
     match node:
         case None | ScalarNode(_, "null"):
             return TableNode({}, 2)
         case TableNode():
             return node
         case _:
-            raise MalformedDefinition(node.line, "the header is not a list of `key: value`")
+            raise MalformedDefinition(node.line, "the header is not a list of `key: value` lines")
 
 
-def _quoted(line: str) -> str:
-    match = LOOSE_LINE.fullmatch(line)
+def _quote_value(line: str) -> str:
+    """Quote the value of a `key: value` line if it is unquoted."""
+    match = UNQUOTED_LINE.fullmatch(line)
     return line if match is None else f"{match[1]}: {json.dumps(match[2].rstrip(), ensure_ascii=False)}"

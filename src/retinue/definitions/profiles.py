@@ -1,33 +1,35 @@
-"""Profiles: named sets of tools. Four are built in; the user's own folder may hold more, or other ones."""
+"""Profiles: named sets of tools. Four are built in; the user's files can add more or replace them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retinue.definitions.frontmatter import parse
-from retinue.definitions.problem import MalformedDefinition, did_you_mean
-from retinue.definitions.values import text, words
+from retinue.definitions.frontmatter import parse_markdown
+from retinue.definitions.problems import MalformedDefinition, did_you_mean
+from retinue.definitions.value_readers import read_text, read_words
 
-LOOKUPS = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
+CODE_LOOKUP_TOOLS = ("find_definition", "find_references", "get_hover", "find_workspace_symbols")
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
+    """A named set of tools."""
+
     name: str
     description: str
     tools: tuple[str, ...]
-    """Names; `*` stands for anything."""
+    """Names of tools. `*` matches anything."""
     source: str = "built in"
 
 
 READ_ONLY = Profile(
     "read-only",
     "Read and search, change nothing",
-    ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in LOOKUPS)),
+    ("Read", "Grep", "Glob", *(f"mcp__cclsp__{name}" for name in CODE_LOOKUP_TOOLS)),
 )
-READING = ("Read", "Grep", "Glob", "LS", "outline", "ask_parent")
-"""Our own tools, which change nothing: what a local agent has that names none."""
+DEFAULT_LOCAL_TOOLS = ("Read", "Grep", "Glob", "LS", "outline", "ask_parent")
+"""Retinue's own reading tools, which an agent of the executor `local` gets if it lists none."""
 RESEARCH = Profile(
     "research",
     "Read, search, and look things up on the web",
@@ -40,25 +42,27 @@ WRITER = Profile(
 )
 FULL_ACCESS = Profile("full-access", "Every tool, starting agents too", ("*", "Task"))
 
-BUILT_IN: Mapping[str, Profile] = {
+BUILTIN_PROFILES: Mapping[str, Profile] = {
     profile.name: profile for profile in (READ_ONLY, RESEARCH, WRITER, FULL_ACCESS)
 }
 
-KEYS = ("name", "description", "tools", "use_cases")
+PROFILE_KEYS = ("name", "description", "tools", "use_cases")
 
 
 def read_profile(data: bytes, name: str, source: str) -> Profile:
-    """A profile's file: `name`, `description` and `tools` in its header."""
-    header = parse(data).header
+    """Read a profile's file, with `name`, `description` and `tools` in its header."""
+    header = parse_markdown(data).header
     for key, entry in header.entries.items():
-        if key not in KEYS:
-            raise MalformedDefinition(entry.line, f"a profile has no key {key!r}", did_you_mean(key, KEYS))
+        if key not in PROFILE_KEYS:
+            raise MalformedDefinition(
+                entry.line, f"a profile has no key {key!r}", did_you_mean(key, PROFILE_KEYS)
+            )
     entries = header.entries
     if "tools" not in entries:
         raise MalformedDefinition(1, "a profile needs `tools`")
     return Profile(
-        text(entries["name"].value) if "name" in entries else name,
-        text(entries["description"].value) if "description" in entries else "",
-        words(entries["tools"].value),
+        read_text(entries["name"].value) if "name" in entries else name,
+        read_text(entries["description"].value) if "description" in entries else "",
+        read_words(entries["tools"].value),
         source,
     )

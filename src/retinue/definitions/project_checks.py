@@ -1,12 +1,11 @@
-"""The commands with which a project checks itself, found in its own files. Finding is not running.
+"""Finds the commands with which a project checks itself (types, lint, tests, security). Never runs them.
 
-Its makefile comes first, as what the project says of itself; then the scripts of its package; then the
-tools that its Python project is set up for.
+Looks at the makefile first, then at the scripts in `package.json`, then at the tools that `pyproject.toml`
+configures.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -15,114 +14,112 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.definitions.files import read_file
-from retinue.definitions.problem import MalformedDefinition
-from retinue.definitions.workflows import CHECKS
+from retinue.core import as_object, json_or_none
+from retinue.definitions.definition_files import read_definition_file
+from retinue.definitions.problems import MalformedDefinition
+from retinue.definitions.workflow_files import CHECKS
 
-NAMES: Mapping[str, tuple[str, ...]] = {
+TARGET_NAMES: Mapping[str, tuple[str, ...]] = {
     "types": ("typecheck", "type-check", "types", "tsc", "mypy", "pyright"),
     "lint": ("lint",),
     "tests": ("test:run", "test:ci", "test", "tests"),
     "security": ("security", "audit", "bandit"),
 }
-"""How targets and scripts for each check are called, the best name first."""
+"""Names of make targets and scripts for each check, in order of preference."""
 PYTHON_TOOLS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "types": (("pyright",), ("mypy", "."), ("basedpyright",), ("ty", "check")),
     "lint": (("ruff", "check", "."), ("flake8",), ("pylint", ".")),
     "tests": (("pytest",),),
     "security": (("bandit", "-q", "-r", "."),),
 }
-LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
+RUNNER_BY_LOCK_FILE = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 _TARGET = re.compile(r"^([A-Za-z0-9_.-]+)[ \t]*:(?![=:])", re.MULTILINE)
 _PACKAGE = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectCheck:
+    """A command that checks the project, and the file it was found in."""
+
     argv: tuple[str, ...]
     source: str
-    """The file that it was found in."""
 
 
 def find_checks(project: Path) -> dict[str, ProjectCheck]:
-    """By kind, as far as there are any."""
+    """Return the command for each kind of check that the project has."""
     found: dict[str, ProjectCheck] = {}
-    for name, check in (*_of_makefile(project), *_of_package(project), *_of_pyproject(project)):
+    for name, check in (
+        *_makefile_checks(project),
+        *_package_json_checks(project),
+        *_pyproject_checks(project),
+    ):
         found.setdefault(name, check)
     return {name: found[name] for name in CHECKS if name in found}
 
 
-def _of_makefile(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
+def _makefile_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
     for file in ("GNUmakefile", "makefile", "Makefile"):
-        targets = set(_TARGET.findall(_text(project, file)))
-        yield from _named(targets, ("make",), file)
+        targets = set(_TARGET.findall(_read_text(project, file)))
+        yield from _checks_named(targets, ("make",), file)
 
 
-def _of_package(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
+def _package_json_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
+    scripts = as_object(as_object(json_or_none(_read_text(project, "package.json"))).get("scripts"))
+    real = {name for name, script in scripts.items() if "no test specified" not in str(script)}
+    runner = next(
+        (runner for lock, runner in RUNNER_BY_LOCK_FILE.items() if (project / lock).exists()), "npm"
+    )
+    yield from _checks_named(real, (runner, "run"), "package.json")
+
+
+def _pyproject_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
     try:
-        package: Any = json.loads(_text(project, "package.json") or "{}")
-        scripts: Any = package.get("scripts", {}) if isinstance(package, dict) else {}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    except ValueError:
-        return
-    if not isinstance(scripts, dict):
-        return
-    real = {
-        str(name)
-        for name, script in cast("dict[Any, Any]", scripts).items()
-        if "no test specified" not in str(script)
-    }
-    runner = next((runner for lock, runner in LOCKS.items() if (project / lock).exists()), "npm")
-    yield from _named(real, (runner, "run"), "package.json")
-
-
-def _of_pyproject(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
-    try:
-        declared = tomllib.loads(_text(project, "pyproject.toml"))
+        declared = tomllib.loads(_read_text(project, "pyproject.toml"))
     except tomllib.TOMLDecodeError:
         return
-    configured: Any = declared.get("tool", {})
-    tools_of = cast("dict[str, Any]", configured if isinstance(configured, dict) else {})
-    known = {*_requirements(declared), *tools_of}
+    known = {*_required_packages(declared), *as_object(declared.get("tool"))}
     for name, tools in PYTHON_TOOLS.items():
         for program, *arguments in tools:
             if program in known:
-                argv = (_program(project, program), *arguments)
+                argv = (_program_path(project, program), *arguments)
                 yield name, ProjectCheck(argv, "pyproject.toml")
 
 
-def _named(present: set[str], prefix: tuple[str, ...], source: str) -> Iterator[tuple[str, ProjectCheck]]:
-    for check, names in NAMES.items():
+def _checks_named(
+    present: set[str], prefix: tuple[str, ...], source: str
+) -> Iterator[tuple[str, ProjectCheck]]:
+    for check, names in TARGET_NAMES.items():
         for name in names:
             if name in present:
                 yield check, ProjectCheck((*prefix, name), source)
 
 
-def _requirements(value: Any) -> Iterator[str]:
-    """Every package that is named anywhere below a list or as a key: groups are written in many ways."""
+def _required_packages(value: Any) -> Iterator[str]:
+    """Yield the names of all packages in any list of requirements, because tools use different layouts."""
     if isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
             if key in ("dependencies", "dev-dependencies") and isinstance(item, dict):
                 yield from cast("dict[str, Any]", item)
-            yield from _requirements(item)
+            yield from _required_packages(item)
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
             if isinstance(item, str) and (match := _PACKAGE.match(item)):
                 yield match[0].lower()
             else:
-                yield from _requirements(item)
+                yield from _required_packages(item)
 
 
-def _program(project: Path, name: str) -> str:
-    """The one of the project's own environment, if it has one."""
+def _program_path(project: Path, name: str) -> str:
+    """Return the program's path in the project's virtual environment, or its plain name."""
     folder, ending = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
     own = project / ".venv" / folder / f"{name}{ending}"
     return str(own) if own.is_file() else name
 
 
-def _text(project: Path, name: str) -> str:
+def _read_text(project: Path, name: str) -> str:
     if not (project / name).is_file():
         return ""
     try:
-        return read_file(project / name, project).decode("utf-8", "replace")
+        return read_definition_file(project / name, project).decode("utf-8", "replace")
     except MalformedDefinition:
         return ""

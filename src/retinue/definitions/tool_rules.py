@@ -1,22 +1,23 @@
-"""Which tools an agent's file grants and denies, in the words of Claude Code and of opencode.
+"""Reads and checks which tools an agent's file grants and denies, in the formats of Claude Code and opencode.
 
-Knows tools by name alone; which of them exist is the executor's business.
+Works on names of tools alone. Only Retinue's own tools are known completely: a CLI may have tools that we
+have never heard of, so for a CLI only a name that looks like a typo is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from retinue.core import MCP_PREFIX
-from retinue.definitions.nodes import Node, NodeEntry, ScalarNode, TableNode
-from retinue.definitions.problem import MalformedDefinition, each
-from retinue.definitions.values import flag, one_of, words
+from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, OWN_TOOLS, TOOL_SYNONYMS
+from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean, read_each
+from retinue.definitions.value_readers import choice, read_flag, read_words
+from retinue.definitions.yaml_tree import ListNode, Node, NodeEntry, ScalarNode, TableNode
 
-EVERYTHING = frozenset({"*", "all", "all tools"})
-WORD = one_of("allow", "deny", "ask")
-SAME = {
+ALL_TOOLS = frozenset({"*", "all", "all tools"})
+read_decision = choice("allow", "deny", "ask")
+TOOL_ALIASES = {
     "read_file": "read",
     "view": "read",
     "list_files": "ls",
@@ -35,95 +36,154 @@ SAME = {
     "shell": "bash",
     "agent": "task",
 }
-"""Other names of the same tool, in small letters."""
+"""Other names of the same tool, in lower case."""
+COMMON_CLI_TOOLS = (
+    "Read",
+    "Write",
+    "Edit",
+    "Bash",
+    "Grep",
+    "Glob",
+    "WebFetch",
+    "WebSearch",
+    "Task",
+    "TodoWrite",
+)
+"""Tools of coding CLIs that agents use most. A similar name is probably a typo."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRules:
+    """The tools that the key `tools` grants and denies."""
+
     granted: tuple[str, ...] | None = None
-    """None for everything there is."""
+    """None for all tools."""
     denied: tuple[str, ...] = ()
 
 
-def tools(node: Node) -> ToolRules:
-    """A list, or opencode's table of true and false."""
+def read_tools(node: Node) -> ToolRules:
+    """Read a list of tools, or opencode's table of true and false."""
     if not isinstance(node, TableNode):
-        named = words(node)
-        return ToolRules(None if any(name.lower() in EVERYTHING for name in named) else named)
-    switched = dict(each(_switch, node.entries.items()))
+        named = read_words(node)
+        return ToolRules(None if any(name.lower() in ALL_TOOLS for name in named) else named)
+    switched = dict(read_each(_read_switch, node.entries.items()))
     off = tuple(name for name, on in switched.items() if not on and name != "*")
     if switched.get("*") is False:
         return ToolRules(tuple(name for name, on in switched.items() if on))
     return ToolRules(None, off)
 
 
-def _switch(item: tuple[str, NodeEntry]) -> tuple[str, bool]:
+def _read_switch(item: tuple[str, NodeEntry]) -> tuple[str, bool]:
     name, entry = item
-    return name, flag(entry.value)
+    return name, read_flag(entry.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Permission:
+class OpencodePermission:
+    """The rules of opencode's key `permission`."""
+
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
 
 
-def permission(node: Node) -> Permission:
-    """opencode's table: a word for each tool, or a word for each pattern of a tool's commands.
+def read_opencode_permission(node: Node) -> OpencodePermission:
+    """Read opencode's table: allow, deny or ask for each tool, or for each pattern of a tool's commands.
 
-    `ask` is what happens without a rule: a question, and without an answer a denial.
+    `ask` needs no rule: without one, the parent is asked, and no answer means denied.
     """
     if isinstance(node, ScalarNode):
-        given = WORD(node)
-        return Permission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
+        given = read_decision(node)
+        return OpencodePermission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
     if not isinstance(node, TableNode):
-        raise MalformedDefinition(node.line, "a table of tools with allow, deny or ask is wanted here")
-    said = [(rule, word) for rules in each(_rules, node.entries.items()) for rule, word in rules]
-    denied = [rule for rule, word in said if word == "deny"]
-    return Permission(
-        allow=tuple(rule for rule, word in said if word == "allow"),
+        raise MalformedDefinition(node.line, "expected a table of tools with allow, deny or ask")
+    decisions = [rule for rules in read_each(_read_rules, node.entries.items()) for rule in rules]
+    denied = [rule for rule, decision in decisions if decision == "deny"]
+    return OpencodePermission(
+        allow=tuple(rule for rule, decision in decisions if decision == "allow"),
         deny=tuple(rule for rule in denied if "(" in rule),
         denied_tools=tuple(rule for rule in denied if "(" not in rule),
     )
 
 
-def _rules(item: tuple[str, NodeEntry]) -> list[tuple[str, str]]:
-    """The rules of one tool, each with its word."""
+def _read_rules(item: tuple[str, NodeEntry]) -> list[tuple[str, str]]:
+    """Read the rules of one tool, each with its decision."""
     tool, entry = item
     if not isinstance(entry.value, TableNode):
-        return [(tool, WORD(entry.value))]
+        return [(tool, read_decision(entry.value))]
 
     def read(pattern: tuple[str, NodeEntry]) -> tuple[str, str]:
-        return f"{tool}({pattern[0]})", WORD(pattern[1].value)
+        return f"{tool}({pattern[0]})", read_decision(pattern[1].value)
 
-    return each(read, entry.value.entries.items())
+    return read_each(read, entry.value.entries.items())
 
 
-def base(tool: str) -> str:
-    """`Bash(git:*)`, `bash` and `run_command` are one tool."""
+def canonical_tool(tool: str) -> str:
+    """Normalise a tool's name: `Bash(git:*)`, `bash` and `run_command` are the same tool."""
     name = tool.partition("(")[0].strip().lower()
-    return SAME.get(name, name)
+    return TOOL_ALIASES.get(name, name)
 
 
-def matches(tool: str, pattern: str) -> bool:
-    return fnmatchcase(base(tool), base(pattern))
+def tool_matches(tool: str, pattern: str) -> bool:
+    return fnmatchcase(canonical_tool(tool), canonical_tool(pattern))
 
 
-def without(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
-    """What is left. A rule of a tool, such as `Bash(rm:*)`, takes nothing away here: it is a permission."""
+def remove_denied(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
+    """Remove denied tools. A rule such as `Bash(rm:*)` removes nothing here: it is a permission."""
     whole = [name for name in denied if "(" not in name]
-    return tuple(tool for tool in granted if not any(matches(tool, name) for name in whole))
+    return tuple(tool for tool in granted if not any(tool_matches(tool, name) for name in whole))
 
 
-def of_servers(granted: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
-    """Without the tools of MCP servers that are not there: a profile names more than most agents have."""
+def drop_missing_servers(granted: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
+    """Remove tools of MCP servers that the agent does not have: profiles list more than most agents need."""
     return tuple(
         tool for tool in granted if not tool.startswith(MCP_PREFIX) or tool.split("__")[1] in servers
     )
 
 
-def within(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:
-    """Those that a profile allows."""
+def restrict_to(granted: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:
+    """Keep the tools that match any of the allowed patterns."""
     patterns = list(allowed)
-    return tuple(tool for tool in granted if any(matches(tool, pattern) for pattern in patterns))
+    return tuple(tool for tool in granted if any(tool_matches(tool, pattern) for pattern in patterns))
+
+
+def check_tool_names(
+    node: Node, executor: str, servers: Collection[str], *, grants: bool, native: bool
+) -> Iterator[DefinitionProblem]:
+    """Yield problems with the names in a list of tools.
+
+    `grants` is False for a list of denied tools. In a `native` file, an unknown tool is an error.
+    """
+    known = {*OWN_TOOLS, *TOOL_SYNONYMS, *FOREIGN_TOOLS}
+    for name, line in _tools_with_lines(node):
+        lowered = name.lower()
+        if lowered.startswith(MCP_PREFIX):
+            server = name.split("__")[1]
+            if executor == "local" and grants and server not in servers and "*" not in server:
+                hint = did_you_mean(server, servers) or "name it in `mcp_servers`"
+                yield DefinitionProblem(
+                    line, f"{name}: there is no server {server!r} here", hint, fatal=False
+                )
+        elif executor == "local" and lowered in FOREIGN_TOOLS and grants:
+            yield DefinitionProblem(
+                line, f"{name}: agents of the executor local cannot do this; left out", fatal=False
+            )
+        elif lowered in known or "*" in lowered:
+            continue
+        elif executor == "local":
+            near = did_you_mean(lowered, (*OWN_TOOLS, *TOOL_SYNONYMS)) or f"there are: {', '.join(OWN_TOOLS)}"
+            yield DefinitionProblem(line, f"there is no tool {name!r}", near, fatal=native)
+        elif near := did_you_mean(lowered.capitalize(), COMMON_CLI_TOOLS):
+            yield DefinitionProblem(line, f"{executor} may have no tool {name!r}", near, fatal=False)
+
+
+def _tools_with_lines(node: Node) -> Iterator[tuple[str, int]]:
+    """Yield each tool, without the part in parentheses, and its line."""
+    if isinstance(node, TableNode):
+        named = [(name, entry.line) for name, entry in node.entries.items()]
+    elif isinstance(node, ListNode):
+        named = [(name, item.line) for item in node.items for name in read_words(item)]
+    else:
+        named = [(name, node.line) for name in read_words(node)]
+    for name, line in named:
+        yield name.partition("(")[0].strip(), line

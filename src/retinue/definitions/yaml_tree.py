@@ -1,21 +1,28 @@
-"""YAML text becomes a tree, within bounds: neither depth nor size nor an alias can make it expensive."""
+"""Parses YAML into a tree of nodes that know their lines.
+
+Depth and number of values are limited and aliases are refused, so that no text is expensive to read (P2).
+Scalars keep their text as written: a name may be `on` or `007`, and a key may be `no`. Knows nothing of what
+keys mean.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from retinue.definitions.nodes import ListNode, Node, NodeEntry, ScalarKind, ScalarNode, TableNode
-from retinue.definitions.problem import MalformedDefinition
+from retinue.core import Json
+from retinue.definitions.problems import MalformedDefinition
+
+ScalarKind = Literal["null", "bool", "int", "float", "text"]
 
 MAX_DEPTH = 24
-MAX_PARTS = 5_000
-DECIMAL = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
-FLOAT = re.compile(r"[-+]?\d{1,20}\.\d{1,20}")
-KINDS: dict[str, ScalarKind] = {
+MAX_VALUES = 5_000
+DECIMAL_PATTERN = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
+FLOAT_PATTERN = re.compile(r"[-+]?\d{1,20}\.\d{1,20}")
+KIND_BY_TAG: dict[str, ScalarKind] = {
     "tag:yaml.org,2002:null": "null",
     "tag:yaml.org,2002:bool": "bool",
     "tag:yaml.org,2002:int": "int",
@@ -23,9 +30,64 @@ KINDS: dict[str, ScalarKind] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """A single value: its text as written and the type that YAML gives it."""
+
+    text: str
+    kind: ScalarKind
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """A YAML list."""
+
+    items: tuple[Node, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEntry:
+    """The value of a key in a table, with the line of the key."""
+
+    line: int
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class TableNode:
+    """A YAML mapping."""
+
+    entries: Mapping[str, NodeEntry]
+    line: int
+
+
+Node: TypeAlias = ScalarNode | ListNode | TableNode
+
+
+def to_json(node: Node) -> Json:
+    """Convert a node to plain JSON values, without lines."""
+    match node:
+        case TableNode():
+            return {key: to_json(entry.value) for key, entry in node.entries.items()}
+        case ListNode():
+            return [to_json(item) for item in node.items]
+        case ScalarNode(text, "bool"):
+            return text.lower() in ("true", "yes", "on")
+        case ScalarNode(text, "int"):
+            return int(text)
+        case ScalarNode(text, "float"):
+            return float(text)
+        case ScalarNode(_, "null"):
+            return None
+        case ScalarNode(text):
+            return text
+
+
 @dataclass(slots=True)
-class _Open:
-    """A list or table whose end has not come yet."""
+class _OpenNode:
+    """A list or table whose end has not been read yet."""
 
     line: int
     is_table: bool
@@ -38,46 +100,52 @@ class _Open:
             self.items.append(node)
         elif self.key is None:
             if not isinstance(node, ScalarNode):
-                raise MalformedDefinition(node.line, "a key must be a plain text")
+                raise MalformedDefinition(node.line, "a key must be plain text")
             if node.text in self.entries:
                 first = self.entries[node.text].line
                 raise MalformedDefinition(
-                    node.line, f"the key {node.text!r} stands twice", f"it is in line {first} too"
+                    node.line, f"the key {node.text!r} appears twice", f"it is also in line {first}"
                 )
             self.key = node
         else:
             self.entries[self.key.text] = NodeEntry(self.key.line, node)
             self.key = None
 
-    def closed(self) -> Node:
+    def close(self) -> Node:
         return TableNode(self.entries, self.line) if self.is_table else ListNode(tuple(self.items), self.line)
 
 
-def read_yaml(text: str, first_line: int, most_parts: int = MAX_PARTS) -> Node | None:
-    """The one document in the text, or None for an empty one; `MalformedDefinition` says what is wrong."""
-    import yaml  # imported here because most headers are so plain that they need no YAML
+def read_yaml(text: str, first_line: int, max_values: int = MAX_VALUES) -> Node | None:
+    """Parse a text with one YAML document. Returns None if it is empty; raises `MalformedDefinition`.
+
+    `first_line` is the line of the text's beginning in its file.
+    """
+    import yaml  # imported here because most commands read no definitions
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        return _build(cast("Any", yaml).parse(text, loader), first_line, most_parts)
+        return _build(cast("Any", yaml).parse(text, loader), first_line, max_values)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = first_line + (mark.line if mark else 0)
         reason = error.problem or error.context or "not valid YAML"
-        raise MalformedDefinition(line, f"not valid YAML: {reason}", _advice(reason)) from None
+        raise MalformedDefinition(line, f"not valid YAML: {reason}", _hint_for(reason)) from None
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
-        raise MalformedDefinition(line, "a character that YAML does not allow", "remove it") from None
+        raise MalformedDefinition(
+            line, "contains a character that YAML does not allow", "remove it"
+        ) from None
     except yaml.YAMLError:
         raise MalformedDefinition(first_line, "not valid YAML") from None
 
 
-def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | None:
+def _build(events: Iterable[Any], first_line: int, max_values: int) -> Node | None:
+    """Build the tree from the parser's events."""
     import yaml
 
-    stack: list[_Open] = []
+    stack: list[_OpenNode] = []
     whole: Node | None = None
-    parts = 0
+    values = 0
     for event in events:
         line: int = first_line + event.start_mark.line
         node: Node
@@ -88,17 +156,17 @@ def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | No
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(stack) >= MAX_DEPTH:
                 raise MalformedDefinition(line, f"nested more than {MAX_DEPTH} deep")
-            stack.append(_Open(line, isinstance(event, yaml.MappingStartEvent)))
+            stack.append(_OpenNode(line, isinstance(event, yaml.MappingStartEvent)))
             continue
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            node = stack.pop().closed()
+            node = stack.pop().close()
         elif isinstance(event, yaml.DocumentStartEvent) and whole is not None:
-            raise MalformedDefinition(line, "a second document", "a header is one document")
+            raise MalformedDefinition(line, "a second document", "use only one YAML document")
         else:
             continue
-        parts += 1
-        if parts > most_parts:
-            raise MalformedDefinition(line, f"more than {most_parts} values")
+        values += 1
+        if values > max_values:
+            raise MalformedDefinition(line, f"more than {max_values} values")
         if stack:
             stack[-1].add(node)
         else:
@@ -107,14 +175,15 @@ def _build(events: Iterable[Any], first_line: int, most_parts: int) -> Node | No
 
 
 def _kind(event: Any) -> ScalarKind:
+    """Return the type of a scalar according to YAML 1.1, restricted to what people mean."""
     import yaml
 
     tag: str = event.tag or _resolver().resolve(yaml.ScalarNode, event.value, event.implicit)
-    kind = KINDS.get(tag, "text")
-    # Numbers in octal, in base 60 or without end are texts here: nobody means them.
-    if kind == "int" and not DECIMAL.fullmatch(event.value):
+    kind = KIND_BY_TAG.get(tag, "text")
+    # Octal and base-60 numbers, infinity and NaN count as text: nobody means them.
+    if kind == "int" and not DECIMAL_PATTERN.fullmatch(event.value):
         return "text"
-    if kind == "float" and not FLOAT.fullmatch(event.value):
+    if kind == "float" and not FLOAT_PATTERN.fullmatch(event.value):
         return "text"
     return kind
 
@@ -126,9 +195,10 @@ def _resolver() -> Any:
     return Resolver()
 
 
-def _advice(reason: str) -> str:
+def _hint_for(reason: str) -> str:
+    """Return a hint for an error message of the YAML parser."""
     if "mapping values are not allowed" in reason:
-        return "a text that holds `: ` needs quotes"
+        return "a text that contains `: ` needs quotes"
     if "\\t" in reason or "tab" in reason:
         return "indent with spaces"
     return "check the quotes, the brackets and the indentation there"

@@ -1,15 +1,16 @@
-"""Talking to language models."""
+"""Clients for language models behind OpenAI-compatible servers such as LM Studio, Ollama and llama.cpp."""
 
 from typing import TYPE_CHECKING
 
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.models.address import EndpointAddress as EndpointAddress
-    from retinue.models.line import ConnectionLost as ConnectionLost, ServerConnection as ServerConnection
-    from retinue.models.names import display_name as display_name
-    from retinue.models.server import ModelServer as ModelServer
-    from retinue.models.tiers import (
+    from retinue.models.connection import (
+        ConnectionLost as ConnectionLost,
+        ServerConnection as ServerConnection,
+    )
+    from retinue.models.endpoint_address import EndpointAddress as EndpointAddress
+    from retinue.models.model_tiers import (
         TIERS as TIERS,
         EndpointPlan as EndpointPlan,
         ModelPlan as ModelPlan,
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
         TierPlan as TierPlan,
         endpoint_key as endpoint_key,
     )
+    from retinue.models.server_info import ModelServer as ModelServer, display_name as display_name
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "address": "EndpointAddress",
-            "line": "ConnectionLost ServerConnection",
-            "names": "display_name",
-            "server": "ModelServer",
-            "tiers": "TIERS EndpointPlan ModelPlan Models TierPlan endpoint_key",
+            "connection": "ConnectionLost ServerConnection",
+            "endpoint_address": "EndpointAddress",
+            "model_tiers": "TIERS EndpointPlan ModelPlan Models TierPlan endpoint_key",
+            "server_info": "ModelServer display_name",
         },
     )

@@ -1,14 +1,17 @@
-"""A model behind an OpenAI-compatible server. Always streams: to cancel a reply is to close its stream.
+"""Sends prompts to a model behind an OpenAI-compatible server and returns its replies.
 
-Knows nothing of what the conversation is about; how servers differ stands in `models/endpoints.py`.
+Always streams, so that closing the stream cancels the reply. The differences between servers are in
+`server_kinds.py`. Knows nothing of what a conversation is about.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from retinue.core import (
     EmptyReply,
@@ -19,193 +22,264 @@ from retinue.core import (
     ReplyPiece,
     ToolsUnsupported,
     Unavailable,
+    as_object,
+    estimate_tokens,
+    json_or_none,
 )
-from retinue.models import names, wire
-from retinue.models.failures import is_error, is_loading, overflow
-from retinue.models.json_reading import parse, table
-from retinue.models.line import ConnectionLost, Loading, ServerRefused
-from retinue.models.server import ModelServer, Served
-from retinue.models.sse import DONE, SseEvent, TooLong, reader_for
-from retinue.models.tokens import Calibrated
+from retinue.models.chat_completions import (
+    DONE,
+    ReplyAssembler,
+    RequestBody,
+    SseEvent,
+    StreamTooLong,
+    build_request,
+    reader_for_content_type,
+)
+from retinue.models.connection import ConnectionLost, ServerLoading, ServerRefused
+from retinue.models.server_errors import context_overflow, is_error, is_loading
+from retinue.models.server_info import ModelServer, ResolvedModel, display_name, same_model
 
 log = logging.getLogger(__name__)
 
 LOADING_POLL_S = 0.25
-CLOSING_S = 0.5
-"""For the end of the stream behind the last event: a connection that ended cleanly serves again."""
-LONGEST_TOKEN = 16
-"""Characters: no reply has longer ones on average, so one that goes on is none that was asked for."""
-CUT_BELOW = 0.6
-"""A server that counts less than this part of what was sent has dropped some of it."""
-NEARLY_FULL = 0.8
-"""Only a prompt that fills so much of the context can have been cut, whatever was counted."""
+STREAM_END_S = 0.5
+"""How long to wait for the end of a stream after its last event. Only a stream that was read to its end
+leaves a connection that can be reused."""
+MAX_CHARS_PER_TOKEN = 16
+"""No reply has longer tokens on average. A reply that exceeds `max_tokens` by this measure is cut."""
+CUT_RATIO = 0.6
+"""If a server counts less than this share of the estimated prompt tokens, it has cut the prompt."""
+NEARLY_FULL_RATIO = 0.8
+"""A prompt is suspected of being cut only if it fills at least this share of the context."""
+
+TOKENS_PER_TURN = 5
+"""Tokens that a chat template adds to each turn."""
+MIN_FACTOR, MAX_FACTOR = 0.7, 2.0
+"""Bounds of the learned factor. Some servers do not count cached tokens, and overestimating is safer."""
+MIN_LEARNING_TOKENS = 64
+"""Shorter prompts consist mostly of template and teach nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ReplyTimeouts:
+    """How long to wait for a reply."""
+
     first_s: float = 300.0
-    """For the first word: the server may have to load the model first, and then to read the prompt."""
+    """Seconds until the first token. The server may have to load the model and then read the prompt."""
     idle_s: float = 60.0
-    """Between one piece and the next."""
+    """Seconds between one chunk and the next."""
 
 
-class Client:
-    """One model at one server; several may share the server."""
+class TokenEstimator:
+    """Estimates the tokens of a prompt for one model and learns from the server's counts.
+
+    Vocabularies and chat templates differ. Each reply reports how many tokens its prompt really had; the
+    factor then moves half the way to that value, within fixed bounds.
+    """
+
+    def __init__(self) -> None:
+        self._factor = 1.0
+
+    @property
+    def factor(self) -> float:
+        return self._factor
+
+    def estimate(self, prompt: Prompt) -> int:
+        return round(estimate_prompt(prompt) * self._factor)
+
+    def learn(self, prompt: Prompt, prompt_tokens: int) -> None:
+        """Adjust the factor to the number of tokens that the server counted."""
+        estimate = estimate_prompt(prompt)
+        if estimate < MIN_LEARNING_TOKENS or prompt_tokens <= 0:
+            return
+        measured = min(max(prompt_tokens / estimate, MIN_FACTOR), MAX_FACTOR)
+        self._factor += (measured - self._factor) / 2
+
+
+def estimate_prompt(prompt: Prompt) -> int:
+    """Estimate the tokens of a prompt from its text alone."""
+    texts = [turn.text for turn in prompt.turns]
+    texts += [f"{call.name} {call.arguments}" for turn in prompt.turns for call in turn.calls]
+    texts += [f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}" for tool in prompt.tools]
+    return sum(map(_cached_estimate, texts)) + TOKENS_PER_TURN * (len(prompt.turns) + len(prompt.tools))
+
+
+@lru_cache(maxsize=2_048)
+def _cached_estimate(text: str) -> int:
+    """Cached because each step of an agent sends the turns of all earlier steps again."""
+    return estimate_tokens(text)
+
+
+class ModelClient:
+    """One model on one server. Implements the port `core.Model`."""
 
     def __init__(
-        self, server: ModelServer, model: str | None, tokens: Calibrated, patience: Patience
+        self, server: ModelServer, model: str | None, tokens: TokenEstimator, timeouts: ReplyTimeouts
     ) -> None:
+        """`model` is a name, or None for the model that the server has loaded."""
         self.server = server
         self._model = model
         self.tokens = tokens
-        """The estimate for this model; it learns from each reply."""
-        self._patience = patience
+        """The token estimate for this model, which learns from each reply."""
+        self._timeouts = timeouts
 
     async def facts(self) -> ModelFacts:
-        return (await self._served()).facts
+        return (await self._resolve()).facts
 
     async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
-        served = await self._served()
+        """Send a prompt and return the reply. `on_text` receives each piece of text as it arrives."""
+        model = await self._resolve()
         estimate = self.tokens.estimate(prompt)
-        if served.kind.cuts_front and served.certain and estimate > served.facts.context:
-            raise overflow(self._where, estimate, served.facts.context)
+        if model.kind.cuts_front and model.certain and estimate > model.facts.context:
+            raise context_overflow(self._url, estimate, model.facts.context)
         try:
-            assembly = wire.Assembly(most=prompt.max_tokens * LONGEST_TOKEN)
-            await self._hear(wire.request(prompt, served.wire_name), assembly, on_text)
-            reply = assembly.reply(served.wire_name)
+            assembler = ReplyAssembler(max_chars=prompt.max_tokens * MAX_CHARS_PER_TOKEN)
+            await self._receive(build_request(prompt, model.request_name), assembler, on_text)
+            reply = assembler.reply(model.request_name)
         except Unavailable:
             self.server.forget()
             raise
         except ToolsUnsupported:
-            self.server.takes_no_tools(served.wire_name)
+            self.server.mark_tools_unsupported(model.request_name)
             raise
         except EmptyReply:
-            if estimate >= NEARLY_FULL * served.facts.context:  # LM Studio says so by saying nothing
-                raise overflow(self._where, estimate, served.facts.context) from None
+            # LM Studio sends an empty reply if the prompt is too long.
+            if estimate >= NEARLY_FULL_RATIO * model.facts.context:
+                raise context_overflow(self._url, estimate, model.facts.context) from None
             raise
-        if reply.text and not assembly.text_came and on_text is not None:
+        if reply.text and not assembler.has_text and on_text is not None:
             await on_text(reply.text)
-        await self._check_cut(served, estimate, reply)
+        await self._check_not_cut(model, estimate, reply)
         if reply.prompt_tokens is not None:
             self.tokens.learn(prompt, reply.prompt_tokens)
-        return self._identified(served, reply)
+        return self._with_actual_model(model, reply)
 
     @property
-    def _where(self) -> str:
-        return self.server.line.address.base
+    def _url(self) -> str:
+        return self.server.connection.address.base
 
-    async def _served(self) -> Served:
+    async def _resolve(self) -> ResolvedModel:
+        """Look up the model, waiting while the server loads it."""
         try:
-            async with asyncio.timeout(self._patience.first_s):
+            async with asyncio.timeout(self._timeouts.first_s):
                 while True:
                     try:
-                        return await self.server.served(self._model)
-                    except Loading:
+                        return await self.server.resolve(self._model)
+                    except ServerLoading:
                         await asyncio.sleep(LOADING_POLL_S)
         except TimeoutError:
-            raise self._silence(begun=False) from None
+            raise self._timed_out(begun=False) from None
 
-    async def _hear(self, body: wire.Body, assembly: wire.Assembly, on_text: ReplyPiece | None) -> None:
-        clock = asyncio.timeout(self._patience.first_s)
+    async def _receive(
+        self, body: RequestBody, assembler: ReplyAssembler, on_text: ReplyPiece | None
+    ) -> None:
+        """Request until the server has loaded the model, and read the whole reply into `assembler`."""
+        deadline = asyncio.timeout(self._timeouts.first_s)
         try:
-            async with clock:
-                while not await self._listen(body, assembly, clock, on_text):  # noqa: ASYNC110 - no event tells
-                    await asyncio.sleep(LOADING_POLL_S)
+            async with deadline:
+                while not await self._request_once(body, assembler, deadline, on_text):  # noqa: ASYNC110
+                    await asyncio.sleep(LOADING_POLL_S)  # servers have no event for "loaded"
         except TimeoutError:
-            if not clock.expired():
+            if not deadline.expired():
                 raise
-            if not assembly.done:
-                raise self._silence(begun=assembly.begun) from None
-        if not (assembly.done or assembly.finish):
+            if not assembler.done:
+                raise self._timed_out(begun=assembler.begun) from None
+        if not (assembler.done or assembler.finish):
             raise self._broken_off()
 
-    async def _listen(
-        self, body: wire.Body, assembly: wire.Assembly, clock: asyncio.Timeout, on_text: ReplyPiece | None
+    async def _request_once(
+        self,
+        body: RequestBody,
+        assembler: ReplyAssembler,
+        deadline: asyncio.Timeout,
+        on_text: ReplyPiece | None,
     ) -> bool:
-        """One request to its end. False if the server asks to come again, as it still loads the model."""
+        """Send the request and read the stream to its end. Returns False if the model is still loading."""
 
-        async def take(events: Iterable[SseEvent]) -> None:
-            was_done = assembly.done
+        async def handle(events: Iterable[SseEvent]) -> None:
+            was_done = assembler.done
             for event in events:
-                added = self._add(event, assembly)
+                added = self._add_event(event, assembler)
                 if added and on_text is not None:
-                    clock.reschedule(None)  # whoever listens may take their time
+                    deadline.reschedule(None)  # the listener may take as long as it needs
                     await on_text(added)
-            if assembly.done:
+            if assembler.done:
                 if not was_done:
-                    _allow(clock, CLOSING_S)
-            elif assembly.begun:
-                _allow(clock, self._patience.idle_s)
+                    _extend_deadline(deadline, STREAM_END_S)
+            elif assembler.begun:
+                _extend_deadline(deadline, self._timeouts.idle_s)
 
         try:
-            async with self.server.line.stream("/v1/chat/completions", body) as response:
-                reader = reader_for(response.headers.get("content-type", ""))
+            async with self.server.connection.stream("/v1/chat/completions", body) as response:
+                reader = reader_for_content_type(response.headers.get("content-type", ""))
                 async for chunk in response.aiter_raw():
-                    await take(reader.feed(chunk))
-                await take(reader.end())
+                    await handle(reader.feed(chunk))
+                await handle(reader.end())
         except ServerRefused as refused:
             if not is_loading(refused.status, refused.body):
-                raise self.server.line.failure(refused.status, refused.body) from None
+                raise self.server.connection.error_for(refused.status, refused.body) from None
             return False
-        except TooLong:
-            raise ModelFailed(f"{self._where} sent more than a reply can have") from None
+        except StreamTooLong:
+            raise ModelFailed(f"{self._url} sent more data than any reply can have") from None
         except ConnectionLost:
-            if not assembly.begun:
+            if not assembler.begun:
                 raise
             self.server.forget()
             raise self._broken_off() from None
         return True
 
-    def _add(self, event: SseEvent, assembly: wire.Assembly) -> str:
+    def _add_event(self, event: SseEvent, assembler: ReplyAssembler) -> str:
+        """Add one event to the reply and return the text that it contributes."""
         name, data = event
-        if assembly.done or data == DONE:
-            assembly.done = True
+        if assembler.done or data == DONE:
+            assembler.done = True
             return ""
-        parsed = parse(data)
-        piece = table(parsed)
-        if name == "error" or is_error(piece):
-            raise self.server.line.failure(200, data)
+        parsed = json_or_none(data)
+        chunk = as_object(parsed)
+        if name == "error" or is_error(chunk):
+            raise self.server.connection.error_for(200, data)
         if not isinstance(parsed, dict):
-            raise ModelFailed(f"{self._where} sent something that is not JSON")
-        return assembly.add(piece)
+            raise ModelFailed(f"{self._url} sent something that is not JSON")
+        return assembler.add(chunk)
 
     def _broken_off(self) -> ModelFailed:
-        return ModelFailed(f"{self._where} broke off in the middle of its reply")
+        return ModelFailed(f"{self._url} broke off in the middle of its reply")
 
-    def _silence(self, *, begun: bool) -> ModelFailed | Unavailable:
+    def _timed_out(self, *, begun: bool) -> ModelFailed | Unavailable:
         if begun:
-            return ModelFailed(f"{self._where} said nothing for {self._patience.idle_s:g} s within a reply")
+            return ModelFailed(f"{self._url} sent nothing for {self._timeouts.idle_s:g} s within a reply")
         return Unavailable(
-            f"{self._where} began no reply within {self._patience.first_s:g} s",
-            hint="a large model may need longer to load: raise `models.patience_s`, or load it beforehand",
+            f"{self._url} did not start a reply within {self._timeouts.first_s:g} s",
+            hint="a large model may take longer to load: raise `models.patience_s`, or load it beforehand",
         )
 
-    async def _check_cut(self, served: Served, estimate: int, reply: Reply) -> None:
-        """Raise if the reply answers only a part of what was sent."""
-        if not served.kind.cuts_front:
+    async def _check_not_cut(self, model: ResolvedModel, estimate: int, reply: Reply) -> None:
+        """Raise `ContextOverflow` if the server silently dropped the beginning of the prompt."""
+        if not model.kind.cuts_front:
             return
-        if not served.certain:  # it is loaded now, and its context known
-            served = await self._served()
-        context, counted = served.facts.context, reply.prompt_tokens
-        cut = counted is not None and estimate >= NEARLY_FULL * context and counted < CUT_BELOW * estimate
-        if cut or (served.certain and estimate > context):
-            raise overflow(self._where, estimate, context)
+        if not model.certain:  # the model is loaded now, so the server knows its context
+            model = await self._resolve()
+        context, counted = model.facts.context, reply.prompt_tokens
+        nearly_full = estimate >= NEARLY_FULL_RATIO * context
+        was_cut = counted is not None and nearly_full and counted < CUT_RATIO * estimate
+        if was_cut or (model.certain and estimate > context):
+            raise context_overflow(self._url, estimate, context)
 
-    def _identified(self, served: Served, reply: Reply) -> Reply:
-        """The reply with the model that gave it, and word of it if that is not the one asked for."""
-        answered = names.display_name(reply.model)
-        other = self._model is not None and not names.same_model(self._model, answered)
-        if other and (served.facts.model, answered) not in self.server.substitutes:
-            self.server.substitutes.add((served.facts.model, answered))
-            log.warning("%s: asked for %s, answered by %s", self._where, served.facts.model, answered)
-        if not names.same_model(served.wire_name, reply.model):
+    def _with_actual_model(self, model: ResolvedModel, reply: Reply) -> Reply:
+        """Name the model that really answered, and log it if it is not the requested one."""
+        answered = display_name(reply.model)
+        substituted = self._model is not None and not same_model(self._model, answered)
+        if substituted and (model.facts.model, answered) not in self.server.substitutes:
+            self.server.substitutes.add((model.facts.model, answered))
+            log.warning("%s: asked for %s, answered by %s", self._url, model.facts.model, answered)
+        if not same_model(model.request_name, reply.model):
             self.server.forget()
-        return replace(reply, model=answered, substituted=other)
+        return replace(reply, model=answered, substituted=substituted)
 
 
-def _allow(clock: asyncio.Timeout, seconds: float) -> None:
-    """Let it run for about so long from now. Timers are not free: one that is nearly right stays."""
+def _extend_deadline(deadline: asyncio.Timeout, seconds: float) -> None:
+    """Move a deadline to `seconds` from now. Skips changes below 10 %, because every chunk calls this."""
     due = asyncio.get_running_loop().time() + seconds
-    set_for = clock.when()
-    if set_for is None or abs(set_for - due) > 0.1 * seconds:
-        clock.reschedule(due)
+    current = deadline.when()
+    if current is None or abs(current - due) > 0.1 * seconds:
+        deadline.reschedule(due)

@@ -1,15 +1,15 @@
-"""Secrets out of text, before it leaves."""
+"""Removes secrets from text before it leaves Retinue."""
 
 from typing import TYPE_CHECKING
 
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.redaction.redact import SecretRedactor as SecretRedactor
+    from retinue.redaction.redactor import SecretRedactor as SecretRedactor
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "redact": "SecretRedactor",
+            "redactor": "SecretRedactor",
         },
     )

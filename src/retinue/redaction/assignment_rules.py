@@ -1,28 +1,33 @@
-"""Values whose name says that they are secret: in code, configuration, environments, command lines."""
+"""Rules for values whose names mark them as secret, in code, configuration files and command lines."""
 
 from __future__ import annotations
 
-from retinue.redaction.ordinary import (
-    ABOUT_A_SECRET,
-    ADDRESS,
+from retinue.redaction.secret_rule import (
+    ASSIGNMENT,
+    BARE_VALUE,
     CODE,
     NO_DIGIT,
     NUMBERED_WORDS,
+    PATH_OR_URL,
     PLACEHOLDER,
+    QUOTE,
+    QUOTED_VALUE,
+    SECRET_METADATA,
+    TYPE_ANNOTATION,
     WORDS,
+    Allowlist,
+    SecretRule,
 )
-from retinue.redaction.rule import Allowlist, SecretRule
-from retinue.redaction.syntax import ANNOTATION, BARE, EQUALS, QUOTE, QUOTED
 
-LOGIN = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
-"""Names of what people choose: anything but a word may be one."""
-LOGIN_WORDS = (
+LOGIN_NAME = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
+"""Names of passwords, which people choose: any value that is not a plain word may be one."""
+PASSWORD_KEYWORDS = (
     *("password", "passwd", "passphrase", "passcode", "pwd"),
-    # Not "pass" alone, which half of all Python files have.
+    # Not "pass" alone, which occurs in half of all Python files.
     *(f"pass{end}" for end in ("=", ":", '"', "'", "\\", "]", " =", " :", " is ", "  ")),
 )
 
-KINDS_OF_KEY = (
+KEY_KINDS = (
     "api",
     "access",
     "auth",
@@ -34,70 +39,70 @@ KINDS_OF_KEY = (
     "service",
     "license",
 )
-CREDENTIAL = rf"(?:secret|token|credentials?|_auth\b|(?:{'|'.join(KINDS_OF_KEY)})[ _.-]?key)"
-"""Names of what machines make: long, and with digits."""
-CREDENTIAL_WORDS = (
+CREDENTIAL_NAME = rf"(?:secret|token|credentials?|_auth\b|(?:{'|'.join(KEY_KINDS)})[ _.-]?key)"
+"""Names of credentials, which machines generate: long and with digits."""
+CREDENTIAL_KEYWORDS = (
     "secret",
     "token",
     "credential",
     "_auth",
-    *(f"{kind}{joint}key" for kind in KINDS_OF_KEY for joint in ("", " ", "_", ".", "-")),
+    *(f"{kind}{joint}key" for kind in KEY_KINDS for joint in ("", " ", "_", ".", "-")),
 )
-SUFFIX = r"[\w-]{0,24}"
+NAME_SUFFIX = r"[\w-]{0,24}"
 
-IN_CODE = (
+CODE_RULES = (
     SecretRule(
         id="password",
-        regex=rf"(?i){LOGIN}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
-        keywords=LOGIN_WORDS,
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
+        regex=rf"(?i){LOGIN_NAME}{NAME_SUFFIX}{TYPE_ANNOTATION}{ASSIGNMENT}{QUOTED_VALUE}",
+        keywords=PASSWORD_KEYWORDS,
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, SECRET_METADATA),
     ),
     SecretRule(
         id="password",
-        regex=rf"(?i){LOGIN}{SUFFIX}{EQUALS}{BARE}",
-        keywords=LOGIN_WORDS,
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+        regex=rf"(?i){LOGIN_NAME}{NAME_SUFFIX}{ASSIGNMENT}{BARE_VALUE}",
+        keywords=PASSWORD_KEYWORDS,
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, CODE, SECRET_METADATA),
     ),
     SecretRule(
         id="secret",
-        regex=rf"(?i){CREDENTIAL}{SUFFIX}{ANNOTATION}{EQUALS}{QUOTED}",
-        keywords=CREDENTIAL_WORDS,
+        regex=rf"(?i){CREDENTIAL_NAME}{NAME_SUFFIX}{TYPE_ANNOTATION}{ASSIGNMENT}{QUOTED_VALUE}",
+        keywords=CREDENTIAL_KEYWORDS,
         entropy=2.2,
-        allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, ABOUT_A_SECRET),
+        allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, PATH_OR_URL, SECRET_METADATA),
     ),
     SecretRule(
         id="secret",
-        regex=rf"(?i){CREDENTIAL}{SUFFIX}{EQUALS}{BARE}",
-        keywords=CREDENTIAL_WORDS,
+        regex=rf"(?i){CREDENTIAL_NAME}{NAME_SUFFIX}{ASSIGNMENT}{BARE_VALUE}",
+        keywords=CREDENTIAL_KEYWORDS,
         entropy=2.9,
-        allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+        allowlists=(PLACEHOLDER, NO_DIGIT, NUMBERED_WORDS, PATH_OR_URL, CODE, SECRET_METADATA),
     ),
 )
 
-SETTERS = r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setItem)"
+SETTER_FUNCTIONS = r"(?:define|setenv|putenv|setdefault|set|put|setProperty|setItem)"
 
-IN_FILES = (
+FILE_RULES = (
     SecretRule(
         id="secret",
-        regex=rf"(?i)\b{SETTERS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{LOGIN}|{CREDENTIAL}){SUFFIX}{QUOTE},\s{{0,8}}{QUOTED}",
-        keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, ABOUT_A_SECRET),
+        regex=rf"(?i)\b{SETTER_FUNCTIONS}\(\s{{0,8}}{QUOTE}[\w.-]{{0,40}}(?:{LOGIN_NAME}|{CREDENTIAL_NAME}){NAME_SUFFIX}{QUOTE},\s{{0,8}}{QUOTED_VALUE}",
+        keywords=PASSWORD_KEYWORDS + CREDENTIAL_KEYWORDS,
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, SECRET_METADATA),
     ),
-    # Environment files and shells: no blanks, capitals, one to a line. Here a plain word is a password too.
+    # Environment files and shells: upper-case names, one per line. Here even a plain word may be a password.
     SecretRule(
         id="environment-secret",
         regex=r"(?:^|\n)[ \t]*(?:(?:export|set|ENV|-e|-|\+)[ \t]+)?[A-Z0-9_]*"
         r"(?:PASSWORD|PASSWD|PWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|CREDENTIALS?)"
         r"""(?:_[A-Z0-9]{1,12})?=["']?([^\s"']{4,})["']?[ \t]*(?:[\r\n]|$)""",
-        keywords=LOGIN_WORDS + CREDENTIAL_WORDS,
-        allowlists=(PLACEHOLDER, ADDRESS, ABOUT_A_SECRET, Allowlist(regex=r"\(|^\d{1,6}$")),
+        keywords=PASSWORD_KEYWORDS + CREDENTIAL_KEYWORDS,
+        allowlists=(PLACEHOLDER, PATH_OR_URL, SECRET_METADATA, Allowlist(regex=r"\(|^\d{1,6}$")),
     ),
     SecretRule(
         id="xml-secret",
         regex=r"(?i)<(?:\w{1,20}:)?[\w.-]{0,30}(?:password|passwd|passphrase|secret|token|api-?key)[\w.-]{0,20}>"
         r"\s{0,4}([^<>\s]{4,})\s{0,4}</",
         keywords=("password>", "passwd>", "passphrase>", "secret>", "token>", "key>"),
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, CODE, SECRET_METADATA),
     ),
     SecretRule(
         id="xml-secret",
@@ -105,14 +110,14 @@ IN_FILES = (
         keywords=("type=password", 'type="password', "type='password"),
         allowlists=(PLACEHOLDER, WORDS),
     ),
-    # A name and its value as two members: container specifications, recorded headers, .NET settings.
+    # The name and the value in two members: container specifications, HTTP recordings, .NET settings.
     SecretRule(
         id="secret",
-        regex=rf"(?i)\b(?:name|key){EQUALS}{QUOTE}?[\w.-]{{0,40}}"
-        rf"(?:{LOGIN}|{CREDENTIAL}|authorization|cookie)[\w.-]{{0,20}}"
-        rf"{QUOTE}?[,\s]{{1,40}}{QUOTE}?value{EQUALS}(?:{QUOTED}|{BARE})",
-        keywords=(*LOGIN_WORDS, *CREDENTIAL_WORDS, "authorization", "cookie"),
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE),
+        regex=rf"(?i)\b(?:name|key){ASSIGNMENT}{QUOTE}?[\w.-]{{0,40}}"
+        rf"(?:{LOGIN_NAME}|{CREDENTIAL_NAME}|authorization|cookie)[\w.-]{{0,20}}"
+        rf"{QUOTE}?[,\s]{{1,40}}{QUOTE}?value{ASSIGNMENT}(?:{QUOTED_VALUE}|{BARE_VALUE})",
+        keywords=(*PASSWORD_KEYWORDS, *CREDENTIAL_KEYWORDS, "authorization", "cookie"),
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, CODE),
     ),
     SecretRule(
         id="netrc-password",
@@ -134,14 +139,14 @@ IN_FILES = (
     ),
 )
 
-ON_COMMAND_LINES = (
+COMMAND_LINE_RULES = (
     SecretRule(
         id="command-line-secret",
         regex=r"(?i)(?:^|[\s\"'\x60\[,(])--?(?:[a-z]{1,20}-)?"
         r"(?:password|passwd|passphrase|pwd|token|secret|api-?key)"
-        rf"(?:=|[ \t]+|{QUOTE}[,:][ \t]*{QUOTE})(?:{QUOTED}|{BARE})",
+        rf"(?:=|[ \t]+|{QUOTE}[,:][ \t]*{QUOTE})(?:{QUOTED_VALUE}|{BARE_VALUE})",
         keywords=("-password", "-passwd", "-passphrase", "-pwd", "-token", "-secret", "-api-key", "-apikey"),
-        allowlists=(PLACEHOLDER, WORDS, ADDRESS, CODE, ABOUT_A_SECRET),
+        allowlists=(PLACEHOLDER, WORDS, PATH_OR_URL, CODE, SECRET_METADATA),
     ),
     SecretRule(
         id="command-line-secret",
@@ -152,4 +157,4 @@ ON_COMMAND_LINES = (
     ),
 )
 
-ASSIGNMENT_RULES = IN_CODE + IN_FILES + ON_COMMAND_LINES
+ASSIGNMENT_RULES = CODE_RULES + FILE_RULES + COMMAND_LINE_RULES

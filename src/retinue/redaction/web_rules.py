@@ -1,30 +1,39 @@
-"""Credentials in headers and URLs. The header's name, the scheme and the URL's host stay."""
+"""Rules for credentials in HTTP headers and URLs. The header's name, the scheme and the host stay visible."""
 
 from __future__ import annotations
 
-from retinue.redaction.ordinary import ADDRESS, CODE, NO_DIGIT, NUMBERED_WORDS, PLACEHOLDER, WORDS
-from retinue.redaction.rule import Allowlist, SecretRule
-from retinue.redaction.syntax import EQUALS, QUOTE
+from retinue.redaction.secret_rule import (
+    ASSIGNMENT,
+    CODE,
+    NO_DIGIT,
+    NUMBERED_WORDS,
+    PATH_OR_URL,
+    PLACEHOLDER,
+    QUOTE,
+    WORDS,
+    Allowlist,
+    SecretRule,
+)
 
-SCHEME = r"(?:bearer|basic|token|apikey|api-key|negotiate|key|oauth|bot)(?:[ \t]{1,4}|%20)"
+AUTH_SCHEME = r"(?:bearer|basic|token|apikey|api-key|negotiate|key|oauth|bot)(?:[ \t]{1,4}|%20)"
 
-HEADERS = (
+HEADER_RULES = (
     SecretRule(
         id="authorization-header",
-        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?{SCHEME}([\w.~+/=%:|@!$^&*-]{{4,}})",
+        regex=rf"(?i)\bauthorization{ASSIGNMENT}{QUOTE}?{AUTH_SCHEME}([\w.~+/=%:|@!$^&*-]{{4,}})",
         keywords=("authorization",),
         allowlists=(PLACEHOLDER, WORDS),
     ),
     SecretRule(
         id="authorization-header",
-        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?([\w.~+/=%:|@!$^&*-]{{8,}})",
+        regex=rf"(?i)\bauthorization{ASSIGNMENT}{QUOTE}?([\w.~+/=%:|@!$^&*-]{{8,}})",
         keywords=("authorization",),
-        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
+        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, PATH_OR_URL, CODE),
     ),
-    # Digest, AWS4-HMAC-SHA256 and the like: a list of parameters, of which one proves the identity.
+    # Digest, AWS4-HMAC-SHA256 and similar: a list of parameters, one of which is the signature.
     SecretRule(
         id="authorization-header",
-        regex=rf"(?i)\bauthorization{EQUALS}{QUOTE}?[\w-]{{4,30}}[ \t].*?"
+        regex=rf"(?i)\bauthorization{ASSIGNMENT}{QUOTE}?[\w-]{{4,30}}[ \t].*?"
         r"\b(?:signature|response|oauth_signature|mac)=\\{0,3}\"?([\w%+/=-]{16,})",
         keywords=("authorization",),
     ),
@@ -33,7 +42,7 @@ HEADERS = (
         regex=r"(?i)\b(?:bearer|basic)(?:[ \t]{1,4}|%20)([\w.~+/-]{16,}={0,2})",
         keywords=("bearer ", "basic ", "bearer%20", "basic%20", "bearer\t"),
         entropy=3.0,
-        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
+        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, PATH_OR_URL, CODE),
     ),
     SecretRule(
         id="cookie-header",
@@ -44,13 +53,13 @@ HEADERS = (
     ),
 )
 
-URLS = (
+URL_RULES = (
     SecretRule(
         id="url-credentials",
         regex=r"""://([^\s/?#@:"'\x60<>\\]*:[^\s/@"'\x60<>\\]+)@[\w\[%]""",
         keywords=("://",),
         allowlists=(
-            # A port, or a template. `user:password` may be one as well, or someone's password.
+            # A port or a template. `user:password` is not listed: it may be someone's password.
             Allowlist(regex=r"^[^:]*:\d{1,5}[?#]|:[$%@#]?[{<\[(]|\$\{|\{\{|\{\w*\}|:\$\w+$|%\(|:%s$|:[*.]+$"),
         ),
     ),
@@ -67,14 +76,14 @@ URLS = (
         r"(?:[\w.-]{0,20}(?:token|secret|api_?key|apikey|passw(?:or)?d|passwd|signature)|pwd|auth|sig)"
         r"""=([^&\s"'\x60<>#)\]}\\,;]{6,})""",
         keywords=("token=", "secret=", "key=", "password=", "passwd=", "pwd=", "auth=", "sig=", "signature="),
-        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
+        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, PATH_OR_URL, CODE),
     ),
     SecretRule(
         id="url-parameter",
         regex=r"""(?i)(?:[?&]|&amp;)(?:key|code|session(?:_?id)?|sid)=([\w%.~+/=-]{20,})""",
         keywords=("key=", "code=", "session", "sid="),
         entropy=3.2,
-        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, ADDRESS, CODE),
+        allowlists=(PLACEHOLDER, WORDS, NUMBERED_WORDS, PATH_OR_URL, CODE),
     ),
     SecretRule(
         id="webhook-url",
@@ -86,4 +95,4 @@ URLS = (
     ),
 )
 
-WEB_RULES = HEADERS + URLS
+WEB_RULES = HEADER_RULES + URL_RULES

@@ -1,6 +1,7 @@
-"""The analyzer: how it works. Where a component is defined, what leads to it, what it calls, what it reads.
+"""The analyzer role: explains how a component works.
 
-Every finding carries its evidence as `path:line`. Starts from the places that the locator found.
+Finds where a component is defined, what leads to it, what it calls and what it reads. Starts from the places
+that the locator found. Every finding carries its evidence as `path:line`.
 """
 
 from __future__ import annotations
@@ -10,34 +11,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from retinue.codebase import Claim, FileEntry, Place
-from retinue.core import Confidence, RoleResult, Stop, counted, join_notes
-from retinue.research.findings import Finding, verify
-from retinue.research.role_context import Inquiry
-from retinue.research.soft_deadline import early
-from retinue.research.source import SourceDefinition, SourceFile
-from retinue.research.tracing import Use, Uses, callees_of, constants_of, definitions_of, uses_of
+from retinue.core import UNMETERED, Confidence, RoleResult, Spending, Stop, counted, join_notes
+from retinue.research.question import code_names, heaviest_terms, required_words
+from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
+from retinue.research.source_files import SourceDefinition, SourceFile
+from retinue.research.tracing import Use, Uses, find_callees, find_constants, find_definitions, find_uses
 
-COMPONENTS = 2
-"""Definitions that are traced."""
-SOURCES = 6
-"""Files in which components are looked for."""
-CALLERS, CALLEES, CONSTANTS, TESTS = 3, 3, 3, 1
-"""Findings of each sort for one component."""
-RANKS = ("definition", "path", "use", "call", "constant")
+MAX_COMPONENTS = 2
+"""How many definitions are traced."""
+MAX_SOURCES = 6
+"""How many files are searched for components."""
+MAX_CALLERS, MAX_CALLEES, MAX_CONSTANTS, MAX_TESTS = 3, 3, 3, 1
+"""How many findings of each sort one component gets."""
+FINDING_RANKS = ("definition", "path", "use", "call", "constant")
+"""The sorts of findings, most important first."""
 CALLER_FILES, PATH_FILES = 8, 3
-"""Files that are read to see who uses a component, and who uses one that leads to it."""
-LINKS = 3
-"""How far up a call path goes."""
+"""How many files are read to find the users of a component, and the users of one of its callers."""
+MAX_PATH_LINKS = 3
+"""How many callers a call path has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
+    """A definition that is traced, with its file."""
+
     source: SourceFile
     definition: SourceDefinition
 
     @property
     def name(self) -> str:
-        return self.definition.shown
+        return self.definition.qualified_name
 
     @property
     def entry(self) -> FileEntry:
@@ -46,65 +49,70 @@ class Component:
 
 @dataclass(slots=True)
 class Trace:
-    """What was found out, by how much it matters: definitions, call paths, what is called, what is read."""
+    """Collects the findings, ordered by how much they matter, and the sentences of the summary."""
 
-    inquiry: Inquiry
-    found: tuple[list[Finding], ...] = field(default_factory=lambda: tuple([] for _ in RANKS))
+    context: RoleContext
+    ranked: tuple[list[Finding], ...] = field(default_factory=lambda: tuple([] for _ in FINDING_RANKS))
     sentences: list[str] = field(default_factory=list[str])
 
     def add(self, rank: str, text: str, *claims: Claim) -> None:
-        """`{0}` and so on in the text stand for the places of the claims."""
-        places = [self.inquiry.reference(claim.entry, claim.line) for claim in claims]
-        self.found[RANKS.index(rank)].append(Finding(text.format(*places), claims))
+        """Add a finding. `{0}`, `{1}` and so on in the text stand for the places of the claims."""
+        places = [self.context.reference(claim.entry, claim.line) for claim in claims]
+        self.ranked[FINDING_RANKS.index(rank)].append(Finding(text.format(*places), claims))
 
     @property
     def findings(self) -> list[Finding]:
-        return [finding for ranked in self.found for finding in ranked]
+        return [finding for findings in self.ranked for finding in findings]
 
 
-def analyze(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
-    components = _components(inquiry, places, stop)
-    trace = Trace(inquiry)
-    with early(stop) as soon:
+def analyze(
+    context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
+) -> RoleResult:
+    """Trace the components that the question names, or else the most relevant ones at these places."""
+    context = context.paid_by(spending)
+    components = _find_components(context, places, stop)
+    trace = Trace(context)
+    with soft_deadline(stop) as soft:
         near = [place.entry for place in places]
         for component in components:
-            _trace(trace, component, near, soon.stop)
+            _trace_component(trace, component, near, soft.stop)
         if not components:
-            _add_telling_lines(trace, places, soon.stop)
-    verified = verify(inquiry, trace.findings, stop)
+            _quote_relevant_lines(trace, places, soft.stop)
+    verified = verify_findings(context, trace.findings, stop)
     return RoleResult(
         summary=" ".join(trace.sentences) or "The time was too short to trace anything.",
         references=verified.references,
-        key_findings=verified.findings,
-        confidence=_confidence(inquiry, components),
-        notes=join_notes(verified.notes, soon.note),
+        key_findings=verified.texts,
+        confidence=_confidence(context, components),
+        notes=join_notes(verified.note, soft.note),
     )
 
 
-def _components(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> list[Component]:
-    """What the question names as `Owner.name`, else what it names, else the most relevant."""
-    asked = inquiry.asked.parsed
-    dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in asked.dotted}
-    whole: list[Component] = []
+def _find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
+    """Return what the question names as `Owner.name`, else what it names, else what is most relevant."""
+    question = context.question
+    names, terms = code_names(question), heaviest_terms(question)
+    dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in question.dotted}
+    qualified: list[Component] = []
     named: list[Component] = []
     relevant: list[Component] = []
-    for place in places[:SOURCES]:
-        source = inquiry.sources.open(place.entry, stop)
+    for place in places[:MAX_SOURCES]:
+        source = context.sources.open(place.entry, stop)
         if source is None or place.kind == "docs":
             continue
         at_place = [one for one in source.definitions if one.line == place.line]
-        best = at_place or source.by_relevance(inquiry.asked.terms)
+        best = at_place or source.definitions_by_relevance(terms)
         relevant += [Component(source, one) for one in best[:1]]
         for definition in source.definitions:
             if (definition.owner, definition.name) in dotted:
-                whole.append(Component(source, definition))
-            elif definition.name in inquiry.asked.names or definition.name == asked.text:
+                qualified.append(Component(source, definition))
+            elif definition.name in names or definition.name == question.text:
                 named.append(Component(source, definition))
-    return _with_bodies(whole or named or relevant)[:COMPONENTS]
+    return _drop_overloads(qualified or named or relevant)[:MAX_COMPONENTS]
 
 
-def _with_bodies(components: Sequence[Component]) -> list[Component]:
-    """Of several definitions of one thing in a file, such as overloads, the longest: it does the work."""
+def _drop_overloads(components: Sequence[Component]) -> list[Component]:
+    """Keep the longest of several definitions with the same name in a file: it has the body."""
     longest: dict[tuple[FileEntry, str], Component] = {}
     for one in components:
         known = longest.get((one.entry, one.name))
@@ -113,87 +121,91 @@ def _with_bodies(components: Sequence[Component]) -> list[Component]:
     return list(longest.values())
 
 
-def _trace(trace: Trace, component: Component, near: Sequence[FileEntry], stop: Stop) -> None:
+def _trace_component(trace: Trace, component: Component, near: Sequence[FileEntry], stop: Stop) -> None:
     source, definition, name = component.source, component.definition, component.name
     here = Claim(source.entry, definition.line, (definition.name,))
-    trace.add("definition", f"{{0}}: `{name}` is defined: {_code(source.quote(definition.line))}", here)
-    sentence = [f"`{name}` is defined at {trace.inquiry.reference(source.entry, definition.line)}"]
+    trace.add(
+        "definition", f"{{0}}: `{name}` is defined: {_format_code(source.quote(definition.line))}", here
+    )
+    sentence = [f"`{name}` is defined at {trace.context.reference(source.entry, definition.line)}"]
     try:
-        uses = uses_of(trace.inquiry, definition, source.entry, near, CALLER_FILES, stop)
+        uses = find_uses(trace.context, definition, source.entry, near, CALLER_FILES, stop)
         if uses.callers:
             sentence.append(f"named in {counted(uses.files, 'file')}")
         _add_uses(trace, component, uses)
         _add_call_path(trace, component, uses.callers, near, stop)
         if source.is_type(definition):
-            sentence += _listed("holds", _add_members(trace, component))
+            sentence += _list_names("holds", _add_members(trace, component))
         else:
-            sentence += _listed("calls", _add_callees(trace, component, stop))
-            sentence += _listed("reads", _add_constants(trace, component, stop))
+            sentence += _list_names("calls", _add_callees(trace, component, stop))
+            sentence += _list_names("reads", _add_constants(trace, component, stop))
     finally:
         trace.sentences.append(", ".join(sentence) + ".")
 
 
 def _add_uses(trace: Trace, component: Component, uses: Uses) -> None:
     name = component.definition.name
-    for use in uses.callers[:CALLERS]:
-        by = f"`{use.within.shown}`" if use.within is not None else "the file itself"
+    for use in uses.callers[:MAX_CALLERS]:
+        by = f"`{use.within.qualified_name}`" if use.within is not None else "the file itself"
         entry_point = ", an entry point," if use.is_entry_point else ""
         verb = "uses" if use.is_sure else "may use"
         claim = Claim(use.entry, use.line, (name,))
         trace.add("use", f"{{0}}: {by}{entry_point} {verb} `{component.name}`", claim)
-    for use in uses.tests[:TESTS]:
+    for use in uses.tests[:MAX_TESTS]:
         trace.add("use", f"{{0}}: a test of `{component.name}`", Claim(use.entry, use.line, (name,)))
 
 
 def _add_members(trace: Trace, component: Component) -> list[str]:
-    """Of a class and the like: what of it the question is about."""
+    """Add the members of a class that the question is about, or its first ones. Return their names."""
     source = component.source
-    members = source.inside(component.definition)
-    relevant = [one for one in source.by_relevance(trace.inquiry.asked.terms) if one in members]
-    for member in (relevant or members)[:CALLEES]:
-        text = f"{{0}}: `{component.name}` has {_code(source.quote(member.line))}"
+    members = source.members_of(component.definition)
+    terms = heaviest_terms(trace.context.question)
+    relevant = [one for one in source.definitions_by_relevance(terms) if one in members]
+    for member in (relevant or members)[:MAX_CALLEES]:
+        text = f"{{0}}: `{component.name}` has {_format_code(source.quote(member.line))}"
         trace.add("call", text, Claim(source.entry, member.line, (member.name,)))
     return [member.name for member in relevant or members]
 
 
-def _code(text: str) -> str:
-    """Braces doubled, because the text of a finding is a format."""
+def _format_code(text: str) -> str:
+    """Return code in backticks. Doubles the braces, because `Trace.add` formats the text."""
     return "`" + text.replace("{", "{{").replace("}", "}}") + "`"
 
 
-def _listed(verb: str, names: Sequence[str]) -> list[str]:
+def _list_names(verb: str, names: Sequence[str]) -> list[str]:
     return [f"{verb} {', '.join(f'`{name}`' for name in names[:3])}"] if names else []
 
 
 def _add_call_path(
     trace: Trace, component: Component, callers: Sequence[Use], near: Sequence[FileEntry], stop: Stop
 ) -> None:
-    """From as far up as can be told down to the component."""
+    """Add the path of callers that leads to the component, from as far up as it can be followed."""
     links: list[tuple[str, Claim]] = []
     below = component.definition
     seen = {below.name}
-    while len(links) < LINKS:
+    while len(links) < MAX_PATH_LINKS:
         use = next((use for use in callers if use.within is not None and use.within.name not in seen), None)
         if use is None or use.within is None or not use.is_sure:
             break
-        links.insert(0, (use.within.shown, Claim(use.entry, use.line, (below.name,))))
+        links.insert(0, (use.within.qualified_name, Claim(use.entry, use.line, (below.name,))))
         below = use.within
         seen.add(below.name)
         if use.is_entry_point or below.name.startswith("__"):
             break
-        callers = uses_of(trace.inquiry, below, use.entry, near, PATH_FILES, stop).callers
+        callers = find_uses(trace.context, below, use.entry, near, PATH_FILES, stop).callers
     if len(links) > 1:
         shown = " -> ".join(f"`{name}` ({{{number}}})" for number, (name, _) in enumerate(links))
         trace.add("path", f"Call path: {shown} -> `{component.name}`", *(claim for _, claim in links))
 
 
 def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
+    """Add what the component calls, if it is defined in the code. Return the names."""
     source, user = component.source, component.name
-    calls = callees_of(source, component.definition)
+    calls = find_callees(source, component.definition)
     receivers = {name: call.receiver for name, call in calls.items()}
-    defined = definitions_of(trace.inquiry, receivers, source, stop)
-    called = _asked_for_first(trace.inquiry, component, [name for name in calls if name in defined])
-    for name in called[:CALLEES]:
+    defined = find_definitions(trace.context, receivers, source, stop)
+    called = _order_by_question(trace.context, component, [name for name in calls if name in defined])
+    for name in called[:MAX_CALLEES]:
         call = Claim(source.entry, calls[name].line, (name,))
         target = Claim(*defined[name], (name,))
         trace.add("call", f"{{0}}: `{user}` calls `{name}`, defined at {{1}}", call, target)
@@ -201,11 +213,12 @@ def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
 
 
 def _add_constants(trace: Trace, component: Component, stop: Stop) -> list[str]:
+    """Add the constants, variables and settings that the component reads. Return their names."""
     source, user = component.source, component.name
-    read = constants_of(source, component.definition)
-    defined = definitions_of(trace.inquiry, dict.fromkeys(read, ""), source, stop)
-    names = _asked_for_first(trace.inquiry, component, list(read))
-    for name in names[:CONSTANTS]:
+    read = find_constants(source, component.definition)
+    defined = find_definitions(trace.context, dict.fromkeys(read, ""), source, stop)
+    names = _order_by_question(trace.context, component, list(read))
+    for name in names[:MAX_CONSTANTS]:
         claims = [Claim(source.entry, read[name], (name,))]
         text = f"{{0}}: `{user}` reads `{name}`"
         if name in defined:
@@ -215,34 +228,35 @@ def _add_constants(trace: Trace, component: Component, stop: Stop) -> list[str]:
     return names
 
 
-def _asked_for_first(inquiry: Inquiry, component: Component, names: list[str]) -> list[str]:
-    """Names that say what the component's own does not, then the others in their order."""
+def _order_by_question(context: RoleContext, component: Component, names: list[str]) -> list[str]:
+    """Put names first that contain terms of the question, apart from those in the component's own name."""
     own = component.name.casefold()
-    further = {term: weight for term, weight in inquiry.asked.terms.items() if term not in own}
+    further = {term: weight for term, weight in heaviest_terms(context.question).items() if term not in own}
 
-    def worth(name: str) -> float:
+    def weight_of(name: str) -> float:
         return sum(weight for term, weight in further.items() if term in name.casefold())
 
-    return sorted(names, key=worth, reverse=True)
+    return sorted(names, key=weight_of, reverse=True)
 
 
-def _confidence(inquiry: Inquiry, components: Sequence[Component]) -> Confidence:
-    if any(one.definition.name in inquiry.asked.parsed.names for one in components):
+def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
+    if any(one.definition.name in context.question.names for one in components):
         return "high"
     return "med" if components else "low"
 
 
-def _add_telling_lines(trace: Trace, places: Sequence[Place], stop: Stop) -> None:
-    """For prose and configuration: the line of each place that has most of what was asked for."""
-    words = [word.casefold() for word in trace.inquiry.asked.aims]
-    for place in places[:SOURCES]:
-        source = trace.inquiry.sources.open(place.entry, stop)
+def _quote_relevant_lines(trace: Trace, places: Sequence[Place], stop: Stop) -> None:
+    """Quote the best line of each place. For prose and configuration, which have no components."""
+    required = required_words(trace.context.question)
+    words = [word.casefold() for word in required]
+    for place in places[:MAX_SOURCES]:
+        source = trace.context.sources.open(place.entry, stop)
         if source is None:
             continue
         scores = [sum(word in line.casefold() for word in words) for line in source.lines]
         best = max(range(len(scores)), key=lambda number: (scores[number], -number))
         if scores[best]:
-            claim = Claim(place.entry, best + 1, trace.inquiry.asked.aims)
-            trace.add("definition", f"{{0}}: {_code(source.quote(best + 1))}", claim)
+            claim = Claim(place.entry, best + 1, required)
+            trace.add("definition", f"{{0}}: {_format_code(source.quote(best + 1))}", claim)
     lines = len(trace.findings)
     trace.sentences.append(f"{counted(lines, 'line')} that speak of it." if lines else "Nothing to trace.")

@@ -1,6 +1,6 @@
-"""A report as a memo on disk, only on request: redacted, whole or not there, never over another file.
+"""Writes Markdown artifacts: a report as a memo, and any other text under a name made from its title.
 
-Knows nothing of where the folder is; what it is told to write is its own copy of the report.
+A file is complete or does not exist, and never replaces another one. The texts must be redacted already.
 """
 
 from __future__ import annotations
@@ -8,24 +8,22 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from retinue.core import RESEARCH_ROLES, Report, Unavailable
 
-LONGEST_NAME = 60
-MOST_NAMESAKES = 10_000
+MAX_NAME_CHARS = 60
+MAX_SAME_NAMES = 10_000
 
 
-def write_artifact(
-    folder: Path, report: Report, constraints: Iterable[str], redact: Callable[[str], str]
-) -> Path:
-    """The path of the new file. `constraints` are the lines of the section on budgets."""
-    return write_new(folder, redact(report.question), redact(memo(report, constraints)))
+def write_memo(folder: Path, report: Report, constraints: Iterable[str]) -> Path:
+    """Write a report as a memo and return its path. `constraints` are lines of the section on budgets."""
+    return write_artifact(folder, report.question, format_memo(report, constraints))
 
 
-def write_new(folder: Path, title: str, text: str) -> Path:
-    """A new file named after its title, whole or not there, never over another one."""
+def write_artifact(folder: Path, title: str, text: str) -> Path:
+    """Write a text to a new file whose name is made from the title, and return its path."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         inside = folder.resolve(strict=True)
@@ -34,68 +32,70 @@ def write_new(folder: Path, title: str, text: str) -> Path:
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
-            return _link_to_a_free_name(draft, inside, _stem(title))
+            return _link_to_free_name(draft, inside, _file_stem(title))
         finally:
             draft.unlink()
     except OSError as error:
         raise Unavailable(
             f"the artifact cannot be written: {error.strerror}",
-            hint="set artifact_dir to a folder that you may write to",
+            hint="set artifact_dir to a writable folder",
         ) from None
 
 
-def memo(report: Report, constraints: Iterable[str]) -> str:
-    """The Markdown, not redacted yet."""
+def format_memo(report: Report, constraints: Iterable[str]) -> str:
+    """Return a report as Markdown."""
     values = [
         outcome.value for role in RESEARCH_ROLES if (outcome := report.roles.get(role)) and outcome.value
     ]
     findings = dict.fromkeys(finding for value in values for finding in value.key_findings)
     references = dict.fromkeys(str(reference) for value in values for reference in value.references)
     notes = [*report.notes, *(value.notes for value in values if value.notes)]
-    lines = ["# Research Handoff", "", "## Question", "", *verbatim(report.question)]
+    lines = ["# Research Handoff", "", "## Question", "", *quote_text(report.question)]
     lines += ["", "## Summary", "", report.summary]
-    lines += ["", "## Key Findings", "", *(bullets(findings) or ["None."])]
+    lines += ["", "## Key Findings", "", *(bullet_list(findings) or ["None."])]
     lines += ["", "## References", "", *([f"- `{name}`" for name in references] or ["None."])]
     lines += ["", "## Constraints / Budgets", ""]
     lines += [f"- root searched: {root}" for root in report.roots_searched]
-    lines += [f"- {line}" for line in (*constraints, *_missing(report))]
+    lines += [f"- {line}" for line in (*constraints, *_failed_roles(report))]
     if notes:
-        lines += ["", "## Notes", "", *bullets(notes)]
+        lines += ["", "## Notes", "", *bullet_list(notes)]
     return "\n".join(lines) + "\n"
 
 
-def _missing(report: Report) -> Iterator[str]:
+def _failed_roles(report: Report) -> Iterator[str]:
     for role, outcome in report.roles.items():
         if outcome.status != "ok":
             yield f"{role} ended with {outcome.status} after {outcome.elapsed_ms} ms"
 
 
-def verbatim(question: str) -> list[str]:
-    """As it was asked; what could be taken for Markdown of ours stands in a fence it cannot close."""
-    if "\n" not in question and not question.lstrip().startswith(("#", "-", "*", ">", "`")):
-        return [question]
-    longest = max(map(len, re.findall("`+", question)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return [fence, question, fence]
+def quote_text(text: str) -> list[str]:
+    """Return the lines that show a text as it is. Text that looks like Markdown gets a fence around it."""
+    if "\n" not in text and not text.lstrip().startswith(("#", "-", "*", ">", "`")):
+        return [text]
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)  # longer than any fence inside the text
+    return [fence, text, fence]
 
 
-def bullets(items: Iterable[str]) -> list[str]:
-    """Further lines of an item are indented beneath it."""
+def bullet_list(items: Iterable[str]) -> list[str]:
+    """Return a Markdown list. The second and later lines of an item are indented."""
     return [f"- {item}".replace("\n", "\n  ") for item in items]
 
 
-def _stem(question: str) -> str:
-    words = re.findall(r"[a-z0-9]+", question.lower())
-    return "-".join(words)[:LONGEST_NAME].strip("-") or "report"
+def _file_stem(title: str) -> str:
+    words = re.findall(r"[a-z0-9]+", title.lower())
+    return "-".join(words)[:MAX_NAME_CHARS].strip("-") or "report"
 
 
-def _link_to_a_free_name(draft: Path, folder: Path, stem: str) -> Path:
-    """A link, unlike a rename, fails where there is a file already."""
-    for number in range(1, MOST_NAMESAKES + 1):
+def _link_to_free_name(draft: Path, folder: Path, stem: str) -> Path:
+    """Link the draft to the first free name. Unlike a rename, a link fails if the name exists."""
+    for number in range(1, MAX_SAME_NAMES + 1):
         path = folder / (f"{stem}.md" if number == 1 else f"{stem}-{number}.md")
         try:
             os.link(draft, path)
         except FileExistsError:
             continue
         return path
-    raise Unavailable(f"the artifact folder is full of {stem}.md", hint="remove the memos you no longer need")
+    raise Unavailable(
+        f"the artifact folder has too many files named {stem}.md", hint="delete memos that you no longer need"
+    )

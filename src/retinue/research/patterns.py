@@ -1,4 +1,4 @@
-"""The pattern finder: how it is done elsewhere. A few distinct examples, each with the code that matters."""
+"""The pattern finder role: shows how something is done elsewhere, in a few distinct examples with code."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from retinue.codebase import Claim, FileEntry, Place, file_kind, words_in_files
-from retinue.core import RoleResult, Stop, counted, join_notes
-from retinue.research.findings import Finding, verify
-from retinue.research.role_context import Inquiry
-from retinue.research.soft_deadline import early
-from retinue.research.source import SourceDefinition, SourceFile
-from retinue.research.tracing import uses_of
+from retinue.core import UNMETERED, RoleResult, Spending, Stop, counted, join_notes
+from retinue.research.question import code_names, heaviest_terms
+from retinue.research.role_context import Finding, RoleContext, soft_deadline, verify_findings
+from retinue.research.source_files import SourceDefinition, SourceFile
+from retinue.research.tracing import find_uses
 
-FEWEST, EXAMPLES = 2, 6
+MIN_EXAMPLES, MAX_EXAMPLES = 2, 6
 SNIPPET_LINES = 12
-CANDIDATES = 8
-"""Files that examples are taken from."""
-PER_FILE = 2
-SHORTEST = 3
-"""Lines of an example: a constant or a one-line wrapper shows no pattern."""
-ALIKE = 0.6
-"""Two examples that share this much of their words are one example."""
-SAME_SHAPE = 0.75
-"""As much of their lines, names and values aside, makes two examples one as well."""
+MAX_SOURCE_FILES = 8
+"""How many files examples are taken from."""
+EXAMPLES_PER_FILE = 2
+MIN_EXAMPLE_LINES = 3
+"""A constant or a one-line wrapper shows no pattern."""
+SAME_WORDS_SHARE = 0.6
+"""Two examples that share this much of their words are duplicates."""
+SAME_SHAPE_SHARE = 0.75
+"""Two examples that share this much of their lines, apart from names and values, are duplicates too."""
 _WORD = re.compile(r"\w+")
 _VALUE = re.compile(r"""(["'`])(?:(?!\1).)*\1|\w+""")
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
+    """Some lines of a file that show how something is done."""
+
     source: SourceFile
     first: int
     last: int
     line: int
-    """The line that the example is about."""
+    """The most relevant line."""
     definition: SourceDefinition | None
 
     @property
@@ -49,104 +50,110 @@ class Example:
 
     @property
     def shape(self) -> Counter[str]:
-        """Its lines of code without their names and values."""
+        """The lines of code with names and values replaced by `x`."""
         numbers = range(self.first, self.last + 1)
-        code = (self.source.lines[number - 1] for number in numbers if number not in self.source.prose)
+        code = (self.source.lines[number - 1] for number in numbers if number not in self.source.prose_lines)
         shapes = ("".join(_VALUE.sub("x", line).split()) for line in code)
         return Counter(shape for shape in shapes if shape)
 
 
-def find_patterns(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> RoleResult:
+def find_examples(
+    context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
+) -> RoleResult:
+    """Find distinct examples of what the question asks for, and tests of them."""
+    context = context.paid_by(spending)
     examples: list[Example] = []
-    with early(stop) as soon:
-        _collect(examples, _candidates(inquiry, places, soon.stop))
+    with soft_deadline(stop) as soft:
+        _collect_distinct(examples, _candidates(context, places, soft.stop))
     tests = [place for place in places if place.kind == "test"]
-    shown = [_finding(inquiry, example) for example in examples]
-    verified = verify(inquiry, [*shown, *_tests_of(inquiry, examples, tests, stop)], stop)
-    number = sum(one.text in verified.findings for one in shown)
+    shown = [_example_finding(context, example) for example in examples]
+    verified = verify_findings(context, [*shown, *_test_findings(context, examples, tests, stop)], stop)
+    number = sum(one.text in verified.texts for one in shown)
     return RoleResult(
         summary=f"{counted(number, 'distinct example')}." if number else "Not found: no example of it.",
         references=verified.references,
-        key_findings=verified.findings,
-        confidence="med" if number >= FEWEST else "low",
+        key_findings=verified.texts,
+        confidence="med" if number >= MIN_EXAMPLES else "low",
         notes=join_notes(
-            verified.notes, soon.note, "Only one example: there may be no pattern." if number == 1 else None
+            verified.note, soft.note, "Only one example: there may be no pattern." if number == 1 else None
         ),
     )
 
 
-def _candidates(inquiry: Inquiry, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
-    """Uses of what the question names, then the most relevant definitions, one of each file at a time."""
+def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
+    """Yield uses of what the question names, then the most relevant definitions, file by file in turn."""
     near = [place.entry for place in places]
-    for name in inquiry.asked.names[:2]:
-        uses = uses_of(inquiry, SourceDefinition(name, 0, 0), near[0], near, CANDIDATES, stop).callers
+    for name in code_names(context.question)[:2]:
+        named = SourceDefinition(name, 0, 0)
+        uses = find_uses(context, named, near[0], near, MAX_SOURCE_FILES, stop).callers
         seen = Counter[FileEntry]()
-        for use in sorted(uses, key=lambda use: _next(seen, use.entry)):
-            source = inquiry.sources.open(use.entry, stop)
+        for use in sorted(uses, key=lambda use: _count_in_file(seen, use.entry)):
+            source = context.sources.open(use.entry, stop)
             if source is not None:
-                yield _around(source, use.line, use.within)
-    wanted = [place for place in places if place.kind not in ("test", "docs")][:CANDIDATES]
-    for number in range(PER_FILE):
+                yield _example_around(source, use.line, use.within)
+    wanted = [place for place in places if place.kind not in ("test", "docs")][:MAX_SOURCE_FILES]
+    terms = heaviest_terms(context.question)
+    for number in range(EXAMPLES_PER_FILE):
         for place in wanted:
-            source = inquiry.sources.open(place.entry, stop)
+            source = context.sources.open(place.entry, stop)
             if source is None:
                 continue
-            relevant = source.by_relevance(inquiry.asked.terms)
-            lasting = [one for one in relevant if one.end - one.top >= SHORTEST - 1]
-            if number < len(lasting):
-                yield _around(source, lasting[number].line, lasting[number])
+            relevant = source.definitions_by_relevance(terms)
+            long_enough = [one for one in relevant if one.end - one.top >= MIN_EXAMPLE_LINES - 1]
+            if number < len(long_enough):
+                yield _example_around(source, long_enough[number].line, long_enough[number])
 
 
-def _next(seen: Counter[FileEntry], entry: FileEntry) -> int:
-    """How many times the file came before: the first use in each file goes before the second in any."""
+def _count_in_file(seen: Counter[FileEntry], entry: FileEntry) -> int:
+    """Count the uses of each file, so that the first use in every file sorts before the second in any."""
     seen[entry] += 1
     return seen[entry]
 
 
-def _around(source: SourceFile, line: int, definition: SourceDefinition | None) -> Example:
-    """At most so many lines: of the definition if the line is near its start, else around the line."""
+def _example_around(source: SourceFile, line: int, definition: SourceDefinition | None) -> Example:
+    """Return the lines from the start of the definition if it is near, else those around the line."""
     top, end = (definition.top, definition.end) if definition else (1, len(source.lines))
     first = top if line - top < SNIPPET_LINES - 2 else line - SNIPPET_LINES // 3
     return Example(source, first, min(end, first + SNIPPET_LINES - 1), line, definition)
 
 
-def _collect(kept: list[Example], candidates: Iterator[Example]) -> None:
-    """The first of those that are alike, whether copied or overlapping."""
+def _collect_distinct(kept: list[Example], candidates: Iterator[Example]) -> None:
+    """Keep the first of several candidates that are copies of each other or overlap."""
     for one in candidates:
-        if one.words and not any(_alike(one, other) for other in kept):
+        if one.words and not any(_are_duplicates(one, other) for other in kept):
             kept.append(one)
-        if len(kept) == EXAMPLES:
+        if len(kept) == MAX_EXAMPLES:
             break
 
 
-def _alike(one: Example, other: Example) -> bool:
+def _are_duplicates(one: Example, other: Example) -> bool:
     if one.entry == other.entry and one.first <= other.last and other.first <= one.last:
         return True
-    if len(one.words & other.words) / len(one.words | other.words) >= ALIKE:
+    if len(one.words & other.words) / len(one.words | other.words) >= SAME_WORDS_SHARE:
         return True
     here, there = one.shape, other.shape
-    return (here & there).total() >= SAME_SHAPE * max(1, (here | there).total())
+    return (here & there).total() >= SAME_SHAPE_SHARE * max(1, (here | there).total())
 
 
-def _finding(inquiry: Inquiry, example: Example) -> Finding:
+def _example_finding(context: RoleContext, example: Example) -> Finding:
     name = f" in `{example.definition.name}`" if example.definition else ""
-    reference = inquiry.reference(example.entry, example.line)
+    reference = context.reference(example.entry, example.line)
     code = example.source.snippet(example.first, example.last)
-    says = example.source.lines[example.line - 1].strip()
-    return Finding(f"{reference}{name}\n{code}", (Claim(example.entry, example.line, (says,)),))
+    line = example.source.lines[example.line - 1].strip()
+    return Finding(f"{reference}{name}\n{code}", (Claim(example.entry, example.line, (line,)),))
 
 
-def _tests_of(
-    inquiry: Inquiry, examples: Sequence[Example], tests: Sequence[Place], stop: Stop
+def _test_findings(
+    context: RoleContext, examples: Sequence[Example], tests: Sequence[Place], stop: Stop
 ) -> Iterator[Finding]:
-    """For each example the first of the found tests that names it, each test once."""
+    """Yield for each example the first test file that names it. A test file is listed once."""
     names = [
         one.definition.name for one in examples if one.definition and file_kind(one.entry.path) != "test"
     ]
-    seen = words_in_files(inquiry.scope.codebase, (test.entry for test in tests), names, stop)
-    told: set[FileEntry] = set()
+    words = words_in_files(context.scope.codebase, (test.entry for test in tests), names, stop)
+    listed: set[FileEntry] = set()
     for name in names:
-        entry = next((entry for entry, found in seen.items() if name in found and entry not in told), None)
+        entry = next((entry for entry, found in words.items() if name in found and entry not in listed), None)
         if entry is not None:
-            told.add(entry)
-            yield Finding(f"{inquiry.reference(entry)}: a test of `{name}`", (Claim(entry, None, (name,)),))
+            listed.add(entry)
+            yield Finding(f"{context.reference(entry)}: a test of `{name}`", (Claim(entry, None, (name,)),))

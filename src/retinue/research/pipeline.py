@@ -1,176 +1,324 @@
-"""A question becomes a report: the locator first, then the others beside each other on what it found.
+"""Turns a question into a report: the locator first, then the other roles on the places that it found.
 
-One budget and one deadline for all of it. A role that fails leaves a report that says so. Starts no threads
-and knows nothing of runs: roles are performed by whoever is passed in.
+All roles share one budget and one deadline. If a role fails, the report says so and contains the rest.
+`ResearchRun` does this inside a run, with a child run for each role; `answer_request` does it without runs.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
+from typing import cast
 
-import anyio
+import anyio.to_thread
+from anyio import CapacityLimiter
 
-from retinue.codebase import Place
+from retinue.codebase import ParsedQuestion, Place
 from retinue.core import (
-    RESEARCH_ROLES,
-    Charge,
+    Canceled,
+    DeadlineExceeded,
+    InternalError,
+    Json,
+    Model,
+    Outcome,
+    Redactor,
     Report,
     ReportId,
     ReportProgress,
+    RetinueError,
+    RoleError,
     RoleOutcome,
-    RoleResult,
-    Stop,
+    RoleStatus,
+    RunContext,
+    RunId,
+    RunLimits,
+    Task,
+    Unavailable,
     counted,
 )
-from retinue.research.advised import ADVISED, Consult, advised, advised_places
 from retinue.research.analyzer import analyze
-from retinue.research.constraints import ResearchConstraints
-from retinue.research.followup import Earlier
-from retinue.research.ledger import Ledger, RoleBooks
-from retinue.research.locator import find
-from retinue.research.patterns import find_patterns
-from retinue.research.perform import PerformRole, RoleWork
-from retinue.research.question import ResearchQuestion
-from retinue.research.role_context import Inquiry
+from retinue.research.artifact import write_memo
+from retinue.research.locator import LocatorResult, locate
+from retinue.research.model_advice import ADVISED_ROLES, Advisor, ModelAdvisor, advise_locator, advise_role
+from retinue.research.patterns import find_examples
+from retinue.research.question import keywords, wants_examples
+from retinue.research.report_builder import fit_report, merge_outcomes, summarize
+from retinue.research.request import ResearchConstraints, ResearchRequest
+from retinue.research.role_context import RoleContext
+from retinue.research.role_runs import (
+    InThread,
+    PerformRole,
+    RoleRun,
+    RoleWork,
+    outcome_of_ended_run,
+    role_run_spec,
+)
 from retinue.research.scope import SearchScope
-from retinue.research.sources import SourceFiles
-from retinue.research.synthesis import answer, merge
+from retinue.research.source_files import FilesRead, SourceFiles
+from retinue.runtime import Supervisor, Work
+from retinue.store import Reports
 
-PLACES_FOUND = 15
-"""Places that the locator of a report hands on; asked alone, it may give more."""
-
-Second = Callable[[Inquiry, Sequence[Place], Stop], RoleResult]
-SECOND: Mapping[str, Second] = {"analyzer": analyze, "patterns": find_patterns}
+DEFAULT_PLACES = 15
+"""How many places the locator of a report returns by default."""
+LATER_ROLES = {
+    "analyzer": analyze,
+    "patterns": find_examples,
+    "thoughtsAnalyzer": analyze,
+}
 """The roles that start from the locator's places."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchPlan:
-    asked: ResearchQuestion
-    scope: SearchScope
+@dataclass(slots=True, kw_only=True)
+class Investigation:
+    """One request at work: what is asked, where to look, and what its roles have found so far."""
+
+    request: ResearchRequest
+    question: ParsedQuestion
     constraints: ResearchConstraints
-    redact: Callable[[str], str]
+    scope: SearchScope
     thoughts: SearchScope | None = None
-    """Historical documents, where there are some."""
-    earlier: Earlier | None = None
-    """The report that is followed up, if one is."""
-    limit: int = PLACES_FOUND
-
-
-@dataclass(slots=True)
-class Findings:
-    """What the roles of one request did."""
-
-    request: ResearchPlan
-    ledger: Ledger
+    """Historical documents, if there are any."""
+    earlier: Report | None = None
+    """The report that the request follows up."""
+    only_role: str | None = None
+    """The role whose result is the whole answer; None for a report."""
+    redactor: Redactor
+    reports: Reports
+    """Where reports are stored."""
+    artifact_dir: Path
+    """Where memos are written."""
+    on_searched: Callable[[], None] = lambda: None
+    """Called when the roles have ended."""
+    files_read: FilesRead = field(default_factory=FilesRead)
     outcomes: dict[str, RoleOutcome] = field(default_factory=dict[str, RoleOutcome])
+    """What each role ended with."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
+    """The number of the report's root for each reference that a role made."""
     started: float = field(default_factory=time.monotonic)
-    consult: Consult | None = None
-    """Asks a model, where there is one."""
+    """When the roles started, in seconds of the monotonic clock."""
+
+    @property
+    def agent(self) -> str:
+        """The name of the request's run."""
+        return self.only_role or "research"
+
+    @property
+    def later_roles(self) -> tuple[str, ...]:
+        """The roles that follow the locator."""
+        if self.only_role is not None:
+            return () if self.only_role == "locator" else (self.only_role,)
+        return ("analyzer", "patterns") if wants_examples(self.request.question) else ("analyzer",)
 
     @property
     def seconds_left(self) -> float:
-        return max(0.0, self.started + self.request.constraints.deadline_ms / 1000 - time.monotonic())
+        return max(0.0, self.started + self.constraints.deadline_ms / 1000 - time.monotonic())
+
+    def context(self, scope: SearchScope, before: SearchScope | None = None) -> RoleContext:
+        """Return what all roles that search this scope work with."""
+        sources = SourceFiles(scope.codebase, self.files_read, self.redactor.redact)
+        return RoleContext(
+            self.request, self.question, scope, sources, before, self.earlier, root_of=self.root_of
+        )
 
 
-def roles_for(asked: ResearchQuestion) -> tuple[str, ...]:
-    """The roles of a whole report beside the locator."""
-    return ("analyzer", "patterns") if asked.wants_examples else ("analyzer",)
+@dataclass(slots=True, kw_only=True)
+class ResearchRun:
+    """The executor of a request's run.
+
+    Keeps its outcome or its error for the caller that waits in this process.
+    """
+
+    investigation: Investigation
+    supervisor: Supervisor
+    workers: CapacityLimiter
+    model: Callable[[], Model] | None = None
+    """Returns the model that orders and explains what was found; None to work without one."""
+    outcome: Outcome | None = None
+    error: RetinueError | None = None
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        run_id = RunId.parse(ctx.run_id)
+        if self.investigation.only_role == "locator":  # this run is the locator's run
+            perform: PerformRole = InThread(self.workers, ctx.spending)
+        else:
+            perform = partial(self._perform_as_child, run_id, task.prompt, ctx.cwd)
+        advisor = None if self.model is None else ModelAdvisor(self.supervisor, run_id, ctx.cwd, self.model)
+        try:
+            self.outcome = await answer_request(self.investigation, perform, advisor)
+        except RetinueError as error:
+            self.error = error
+            raise
+        return self.outcome
+
+    async def _perform_as_child(
+        self, parent: RunId, question: str, cwd: Path, role: str, work: RoleWork, seconds: float
+    ) -> RoleOutcome:
+        """Perform a role in a child run of the request's run."""
+        spec = role_run_spec(role, question, RunLimits(), parent, caller="research")
+        try:
+            performed = await self.supervisor.perform(Work(spec, RoleRun(work, seconds, self.workers), cwd))
+        except RetinueError as error:  # the request has been canceled, or the store is unavailable
+            cause = RoleError(error.code, error.message)
+            return RoleOutcome(
+                status="error", error=cause, started_at=round(time.time() * 1000), elapsed_ms=0
+            )
+        if performed.outcome is None:
+            return outcome_of_ended_run(performed.run)
+        return performed.outcome.result
+
+
+async def answer_request(
+    investigation: Investigation, perform: PerformRole, advisor: Advisor | None = None
+) -> Outcome:
+    """Investigate, store the whole report, and return the answer within its token budget."""
+    await investigate(investigation, perform, advisor)
+    investigation.on_searched()
+    if investigation.only_role is not None:
+        return _role_answer(investigation, investigation.only_role)
+    report = build_report(investigation)
+    report = await anyio.to_thread.run_sync(partial(_store_report, investigation, report))
+    shown = show_report(report, investigation.constraints)
+    return Outcome(report.summary, value=cast("Json", shown))
 
 
 async def investigate(
-    request: ResearchPlan, roles: Sequence[str], perform: PerformRole, consult: Consult | None = None
-) -> Findings:
-    """The locator and these roles, on the codebase and on the historical documents where there are some."""
-    limits = request.constraints
-    ledger = Ledger(limits.max_files_read, limits.max_bytes_read)
-    findings = Findings(request, ledger, consult=consult)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_search, findings, _inquiry(findings, request.scope), ("locator", *roles), perform)
-        if request.thoughts is not None:
-            inquiry = _inquiry(findings, request.thoughts, request.scope)
-            tasks.start_soon(_search, findings, inquiry, ("thoughtsLocator", "thoughtsAnalyzer"), perform)
-    return findings
+    investigation: Investigation, perform: PerformRole, advisor: Advisor | None = None
+) -> None:
+    """Run the roles on the code and, at the same time, the roles on the historical documents."""
+    investigation.started = time.monotonic()
+    code = investigation.context(investigation.scope)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(
+            _search(investigation, code, ("locator", *investigation.later_roles), perform, advisor)
+        )
+        if investigation.thoughts is not None:
+            thoughts = investigation.context(investigation.thoughts, before=investigation.scope)
+            roles = ("thoughtsLocator", "thoughtsAnalyzer")
+            tasks.create_task(_search(investigation, thoughts, roles, perform, advisor))
 
 
-def _inquiry(findings: Findings, scope: SearchScope, before: SearchScope | None = None) -> Inquiry:
-    request = findings.request
-    sources = SourceFiles(scope.codebase, findings.ledger, request.redact)
-    return Inquiry(request.asked, scope, sources, before, request.earlier, findings.root_of)
-
-
-async def _search(findings: Findings, inquiry: Inquiry, roles: Sequence[str], perform: PerformRole) -> None:
-    locator, *others = roles
-    places: list[Place] = []
-
-    def booking(charge: Charge) -> Inquiry:
-        return inquiry.booked_by(RoleBooks(findings.ledger, charge))
-
-    def locate(stop: Stop, charge: Charge) -> RoleResult:
-        result, found = find(booking(charge), findings.request.limit, stop)
-        places.extend(found)
-        return result
-
-    def start_from(second: Second, stop: Stop, charge: Charge) -> RoleResult:
-        return second(booking(charge), tuple(places), stop)
+async def _search(
+    investigation: Investigation,
+    context: RoleContext,
+    roles: Sequence[str],
+    perform: PerformRole,
+    advisor: Advisor | None,
+) -> None:
+    """Run a locator, then the other roles at the same time on the places that it found."""
+    locator, *later = roles
 
     async def run(role: str, work: RoleWork) -> None:
-        outcome = await perform(role, work, findings.seconds_left)
-        findings.outcomes[role] = await _considered(findings, inquiry, role, outcome, places)
+        outcome = await perform(role, work, investigation.seconds_left)
+        investigation.outcomes[role] = await _apply_advice(investigation, context, role, outcome, advisor)
 
-    await run(locator, locate)
+    await run(locator, partial(locate, context, investigation.request.limit or DEFAULT_PLACES))
+    found = investigation.outcomes[locator].value
+    places: Sequence[Place] = found.places if isinstance(found, LocatorResult) else ()
     if places:
-        async with anyio.create_task_group() as tasks:
-            for role in others:
-                second = SECOND["analyzer" if role == "thoughtsAnalyzer" else role]
-                tasks.start_soon(run, role, partial(start_from, second))
+        async with asyncio.TaskGroup() as tasks:
+            for role in later:
+                tasks.create_task(run(role, partial(LATER_ROLES[role], context, places)))
 
 
-async def _considered(
-    findings: Findings, inquiry: Inquiry, role: str, outcome: RoleOutcome, places: list[Place]
+async def _apply_advice(
+    investigation: Investigation,
+    context: RoleContext,
+    role: str,
+    outcome: RoleOutcome,
+    advisor: Advisor | None,
 ) -> RoleOutcome:
-    """The outcome with a model's word on it, and the locator's places in its order."""
-    consult, result = findings.consult, outcome.value
-    if consult is None or result is None or role not in ADVISED:
+    """Return the outcome, ordered and explained by a model if there is one."""
+    result = outcome.value
+    if advisor is None or result is None or role not in ADVISED_ROLES:
         return outcome
-    if role == "locator":
-        result, places[:] = await advised_places(consult, inquiry, result, places, findings.seconds_left)
+    if isinstance(result, LocatorResult):
+        result = await advise_locator(advisor, context, result, investigation.seconds_left)
     else:
-        result = await advised(consult, role, inquiry, result, findings.seconds_left)
+        result = await advise_role(advisor, role, context, result, investigation.seconds_left)
     return replace(outcome, value=result)
 
 
-def report_of(findings: Findings) -> Report:
-    """The whole report, not yet cut to any size."""
-    request, ledger = findings.request, findings.ledger
-    roles = merge({role: findings.outcomes[role] for role in RESEARCH_ROLES if role in findings.outcomes})
-    return Report(
+def build_report(investigation: Investigation) -> Report:
+    """Build the whole report, redacted, before it is cut to any size."""
+    scopes = [scope for scope in (investigation.scope, investigation.thoughts) if scope is not None]
+    roles = merge_outcomes(investigation.outcomes)
+    read = investigation.files_read
+    earlier = investigation.earlier
+    report = Report(
         id=ReportId.new(),
-        question=request.asked.text,
-        roots_searched=(*request.scope.searched, *(request.thoughts.searched if request.thoughts else ())),
+        question=investigation.request.question,
+        roots_searched=tuple(path for scope in scopes for path in scope.searched_paths),
         roles=roles,
-        summary=answer(roles),
-        notes=tuple(_notes(ledger)),
-        root_of=_roots_of(roles, findings.root_of),
+        summary=summarize(roles),
+        notes=(*_limit_notes(investigation), *([f"Refines the report {earlier.id}."] if earlier else ())),
+        root_of=_roots_of_references(roles, investigation.root_of),
         progress=ReportProgress(
             spawned=len(roles),
-            elapsed_ms=round((time.monotonic() - findings.started) * 1000),
-            files_read=ledger.files,
-            bytes_read=ledger.bytes,
-            keywords=request.asked.keywords,
+            elapsed_ms=round((time.monotonic() - investigation.started) * 1000),
+            files_read=read.files,
+            bytes_read=read.bytes,
+            keywords=keywords(investigation.question),
         ),
     )
+    return Report.from_dict(investigation.redactor.redact_value(report.as_dict()))
 
 
-def _notes(ledger: Ledger) -> list[str]:
-    limits = {"files": counted(ledger.max_files, "file"), "bytes": counted(ledger.max_bytes, "byte")}
-    return [f"The limit of {limits[kind]} was reached: results may be truncated." for kind in ledger.refused]
+def _limit_notes(investigation: Investigation) -> list[str]:
+    constraints = investigation.constraints
+    limits = {
+        "files": counted(constraints.max_files_read, "file"),
+        "bytes": counted(constraints.max_bytes_read, "byte"),
+    }
+    return [
+        f"The limit of {limits[kind]} was reached: results may be truncated."
+        for kind in investigation.files_read.refused
+    ]
 
 
-def _roots_of(roles: Mapping[str, RoleOutcome], root_of: Mapping[str, int]) -> dict[str, int]:
+def _roots_of_references(roles: Mapping[str, RoleOutcome], root_of: Mapping[str, int]) -> dict[str, int]:
     shown = [str(one) for outcome in roles.values() if outcome.value for one in outcome.value.references]
     return {name: root_of[name] for name in shown if root_of.get(name)}
+
+
+def _store_report(investigation: Investigation, report: Report) -> Report:
+    """Write the memo if there should be one, and store the report.
+
+    A report that cannot be stored is still an answer, with a note.
+    """
+    if investigation.request.artifact:
+        path = write_memo(investigation.artifact_dir, report, investigation.constraints.memo_lines())
+        report = replace(report, artifact=str(path))
+    try:
+        investigation.reports.keep(report)
+    except Unavailable as error:
+        return replace(report, notes=(*report.notes, f"{error.message}."))
+    return report
+
+
+def show_report(report: Report, constraints: ResearchConstraints) -> dict[str, object]:
+    """Return a stored report within its token budget."""
+    rest = f"See all: previous={report.id}, an empty question, and more constraints.tokens."
+    return fit_report(report, constraints.tokens, rest).as_dict()
+
+
+def _role_answer(investigation: Investigation, role: str) -> Outcome:
+    """Return the result of one role, with what was searched."""
+    # If the locator found nothing, the role did not start, and the locator's result says why.
+    outcome = investigation.outcomes.get(role, investigation.outcomes["locator"])
+    investigation.outcomes = {role: outcome}
+    report = replace(build_report(investigation), summary="", progress=None)
+    fitted = fit_report(report, investigation.constraints.tokens, "Raise constraints.tokens to see all.")
+    summary = outcome.value.summary if outcome.value else ""
+    return Outcome(summary, value=cast("Json", fitted.role_as_dict(role)), error=_error_of(outcome))
+
+
+def _error_of(outcome: RoleOutcome) -> RetinueError | None:
+    """Return why a run fails whose only role ended with this outcome."""
+    if outcome.error is None:
+        return None
+    kinds: dict[RoleStatus, type[RetinueError]] = {"timeout": DeadlineExceeded, "canceled": Canceled}
+    return kinds.get(outcome.status, InternalError)(outcome.error.message)

@@ -1,19 +1,26 @@
-"""What was asked: the question checked and cleaned, what it is after, and what sort of answer it wants."""
+"""Checks and parses questions, including follow-ups on an earlier report.
+
+A follow-up may say where to look: "only the tests", "in the client", "and how is it configured?". Such words
+reorder and filter the places that were found; they do not find places. The files of the earlier report rank
+higher than others.
+"""
 
 from __future__ import annotations
 
+import os.path
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
-from retinue.codebase import ParsedQuestion, parse_question, stem
-from retinue.core import InvalidInput
-from retinue.research.followup import Narrowing, subject
+from retinue.codebase import FileKind, ParsedQuestion, Place, parse_question, split_identifier, stem
+from retinue.core import InvalidInput, Report
 
-LONGEST = 100_000
-"""Characters: a bug report with its log fits, a pasted file does not."""
-MOST_TERMS = 40
-"""Of a long report, the weightiest say what it is about."""
+MAX_QUESTION_CHARS = 100_000
+"""Enough for a bug report with its log, but not for a pasted file."""
+MAX_TERMS = 40
+"""How many of the heaviest terms of a long question are used."""
 
 _EXAMPLES = re.compile(
     r"\b(?:examples?|patterns?|similar|elsewhere|precedents?|samples?|conventions?|idioms?"
@@ -21,77 +28,186 @@ _EXAMPLES = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"_|\d|[a-z][A-Z]|[A-Z]{2}[a-z]")
-"""What only a name in code has."""
+"""Matches words that can only be names of code."""
 _GENERIC_WORDS = """
 implement implementation define definition declare handle locate live call called function method class module
 package logic part support contain place exist example pattern similar usage show
 """
 _GENERIC = frozenset(map(stem, _GENERIC_WORDS.split()))
-"""Words that ask about something without saying about what."""
+"""Stems of words that ask for something without saying what."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResearchQuestion:
-    text: str
-    """As it was asked, without control characters."""
-    parsed: ParsedQuestion
-    """Taken apart; with the question it follows up, if there is one."""
-
-    @property
-    def wants_examples(self) -> bool:
-        return _EXAMPLES.search(self.text) is not None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names that can only be those of code: if none of them exists, nothing answers the question."""
-        text = self.parsed.text
-        return tuple(
-            name
-            for name in self.parsed.names
-            if _IDENTIFIER.search(name) or f"`{name}`" in text or f"{name}(" in text
-        )[:MOST_TERMS]
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """The weightiest stems, in the order of the question."""
-        weights = self.parsed.terms
-        heaviest = set(sorted(weights, key=lambda term: -weights[term])[:MOST_TERMS])
-        return {term: weight for term, weight in weights.items() if term in heaviest}
-
-    @property
-    def aims(self) -> tuple[str, ...]:
-        """What an answer must contain at least one of."""
-        terms = tuple(term for term in self.terms if term not in _GENERIC)
-        return self.names or terms or tuple(self.terms)
-
-    @property
-    def keywords(self) -> tuple[str, ...]:
-        """What is searched for, the weightiest first."""
-        names, spoken = self.parsed.names, self.parsed.spoken
-        in_order = (*sorted(names, key=lambda name: (-names[name], name)), *self.aims)
-        return tuple(dict.fromkeys(spoken.get(word, word) for word in in_order))[:8]
-
-
-def check_question(question: str, *, follows: str = "") -> ResearchQuestion:
-    """Raises InvalidInput for a question that cannot be one. `follows` is the question it refines."""
-    if len(question) > LONGEST:
+def clean_question(question: str) -> str:
+    """Return the question without control characters. Raises `InvalidInput` if it is empty or too long."""
+    if len(question) > MAX_QUESTION_CHARS:
         raise InvalidInput(
-            f"the question has {len(question)} characters, over the limit of {LONGEST}",
+            f"the question has {len(question)} characters, over the limit of {MAX_QUESTION_CHARS}",
             hint="ask in a few sentences, and name files instead of pasting them",
         )
     text = "".join(char for char in question if char in "\n\t" or not _is_control(char)).strip()
     if not any(char.isalnum() for char in text):
         raise InvalidInput("the question is empty", hint="ask where or how something is done")
-    if not follows:
-        return ResearchQuestion(text, parse_question(text))
-    new, wanted = subject(text), frozenset[str](Narrowing.of(text).wanted)
-    if not parse_question(new).terms:
-        return ResearchQuestion(text, replace(parse_question(follows), wanted=wanted))
-    # The earlier question's words count half, as those of a report's body do; yet it is none.
-    return ResearchQuestion(
-        text, replace(parse_question(f"{new}\n{follows}"), is_report="\n" in new, wanted=wanted)
-    )
+    return text
 
 
 def _is_control(char: str) -> bool:
     return unicodedata.category(char) in ("Cc", "Cs")
+
+
+def parse_follow_up(text: str, earlier_question: str) -> ParsedQuestion:
+    """Parse a question together with the earlier question that it follows up."""
+    new, wanted = remove_narrowing(text), frozenset[str](Narrowing.parse(text).wanted)
+    if not parse_question(new).terms:
+        return replace(parse_question(earlier_question), wanted=wanted)
+    # The words of the earlier question weigh half, like the body of a bug report, but it is not a report.
+    both = parse_question(f"{new}\n{earlier_question}")
+    return replace(both, is_report="\n" in new, wanted=wanted)
+
+
+def wants_examples(text: str) -> bool:
+    """Whether the question asks for examples or patterns."""
+    return _EXAMPLES.search(text) is not None
+
+
+def code_names(question: ParsedQuestion) -> tuple[str, ...]:
+    """Return the words that can only be names of code. If none exists, nothing answers the question."""
+    text = question.text
+    return tuple(
+        name
+        for name in question.names
+        if _IDENTIFIER.search(name) or f"`{name}`" in text or f"{name}(" in text
+    )[:MAX_TERMS]
+
+
+def heaviest_terms(question: ParsedQuestion) -> dict[str, float]:
+    """Return the stems that weigh most, in the order of the question."""
+    weights = question.terms
+    heaviest = set(sorted(weights, key=lambda term: -weights[term])[:MAX_TERMS])
+    return {term: weight for term, weight in weights.items() if term in heaviest}
+
+
+def required_words(question: ParsedQuestion) -> tuple[str, ...]:
+    """Return the words of which an answer must contain at least one."""
+    heaviest = tuple(heaviest_terms(question))
+    specific = tuple(term for term in heaviest if term not in _GENERIC)
+    return code_names(question) or specific or heaviest
+
+
+def keywords(question: ParsedQuestion) -> tuple[str, ...]:
+    """Return the words that are searched for, heaviest first, for the report."""
+    names, spoken = question.names, question.spoken
+    in_order = (*sorted(names, key=lambda name: (-names[name], name)), *required_words(question))
+    return tuple(dict.fromkeys(spoken.get(word, word) for word in in_order))[:8]
+
+
+KNOWN_FILE, WANTED_KIND, NAMED_AREA = 1.3, 1.6, 2.0
+"""Factors for the score of a place: in a file of the earlier report, of a wanted kind, in a named area."""
+ONLY_KIND_WANTED = 20.0
+"""The factor for a wanted kind if the follow-up asks for nothing else: such places come first."""
+FOLLOW_UP_FACTOR = 5
+"""A follow-up ranks this many times more places than it returns, because narrowing drops some of them."""
+
+_KINDS: Mapping[FileKind, str] = {
+    "test": r"tests?|specs?|test cases?|unit tests?",
+    "docs": r"docs?|documentation|readmes?|guides?",
+    "config": r"config\w*|settings?",
+    "types": r"types?|interfaces?|schemas?",
+    "entry point": r"entry points?|command line",
+    "implementation": r"implementations?|sources?|production code",
+}
+_ONLY = re.compile(r"\b(?:only|just|solely|nothing but|restrict\w*|limit\w* to|narrow\w*)\b", re.IGNORECASE)
+_NOT = r"\b(?:not|no|without|except|excluding|ignor\w+|leave out|skip)\s+(?:for\s+|in\s+)?(?:the\s+|any\s+)?"
+_AREA = re.compile(
+    r"\b(?:in|inside|within|under|below)\s+(?:the\s+)?[`'\"]?([A-Za-z_][\w./-]*[\w/])", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What a follow-up says about where to look."""
+
+    wanted: frozenset[FileKind]
+    unwanted: frozenset[FileKind]
+    areas: tuple[str, ...]
+    """Names of folders or files."""
+    only: bool
+    """Whether the wanted kinds exclude all others."""
+    alone: bool
+    """Whether the follow-up says nothing else."""
+
+    @classmethod
+    def parse(cls, question: str) -> Narrowing:
+        def mentions(before: str, words: str) -> bool:
+            return re.search(rf"{before}\b(?:{words})\b", question, re.IGNORECASE) is not None
+
+        unwanted = frozenset[FileKind](kind for kind, words in _KINDS.items() if mentions(_NOT, words))
+        named = frozenset[FileKind](kind for kind, words in _KINDS.items() if mentions("", words))
+        areas = [area for area in _AREA.findall(question) if not _names_a_kind(area)]
+        only = _ONLY.search(question) is not None
+        alone = not parse_question(remove_narrowing(question)).terms
+        return cls(named - unwanted, unwanted, tuple(areas), only, alone)
+
+
+def remove_narrowing(question: str) -> str:
+    """Return a follow-up without the words that say where to look."""
+    kinds = "|".join(_KINDS.values())
+    return re.sub(rf"(?:{_NOT})?\b(?:{kinds})\b|{_ONLY.pattern}", " ", question, flags=re.IGNORECASE).strip()
+
+
+def narrow_places(
+    places: Sequence[Place], question: str, earlier: Report, limit: int
+) -> tuple[list[Place], str | None]:
+    """Return the places that a follow-up means, best first, and a note on how it was narrowed.
+
+    A narrowing that would leave no place is ignored.
+    """
+    narrowing = Narrowing.parse(question)
+    kept = [place for place in places if place.kind not in narrowing.unwanted] or list(places)
+    notes = [f"without {kind}" for kind in sorted(narrowing.unwanted)]
+    if narrowing.only and (of_kind := [place for place in kept if place.kind in narrowing.wanted]):
+        kept = of_kind
+        notes += [f"only {kind}" for kind in sorted(narrowing.wanted)]
+    for area in narrowing.areas:
+        if inside := [place for place in kept if _is_in(place, area)]:
+            kept = inside
+            notes.append(f"in {area}")
+    known = _absolute_paths(earlier)
+    scored = [_rescore(place, narrowing, known) for place in kept]
+    best = sorted(scored, key=lambda place: -place.score)[:limit]
+    return best, f"Narrowed down: {', '.join(notes)}." if notes else None
+
+
+def _absolute_paths(report: Report) -> frozenset[str]:
+    """Return the absolute paths of the files that a report names."""
+    values = [outcome.value for outcome in report.roles.values() if outcome.value is not None]
+    return frozenset(report.absolute_path(reference) for value in values for reference in value.references)
+
+
+def _rescore(place: Place, narrowing: Narrowing, known: frozenset[str]) -> Place:
+    score, why = place.score, list(place.why)
+    if place.kind in narrowing.wanted:
+        score *= ONLY_KIND_WANTED if narrowing.alone else WANTED_KIND
+    if any(_mentions(place, area) for area in narrowing.areas):
+        score *= NAMED_AREA
+    if os.path.normpath(place.entry.root.path / place.entry.path) in known:
+        score *= KNOWN_FILE
+        why.insert(0, "in the earlier report")
+    return replace(place, score=score, why=tuple(why))
+
+
+def _is_in(place: Place, area: str) -> bool:
+    """Whether the file or one of its folders has this name."""
+    wanted = area.strip("/").casefold().split("/")
+    path = PurePosixPath(place.path.casefold())
+    names = [*path.parts, path.stem]
+    return any(names[at : at + len(wanted)] == wanted for at in range(len(names)))
+
+
+def _mentions(place: Place, area: str) -> bool:
+    """Whether a part of the path contains the area as a word."""
+    words = {stem(part) for name in PurePosixPath(place.path).parts for part in split_identifier(name)}
+    return stem(area.casefold()) in words
+
+
+def _names_a_kind(word: str) -> bool:
+    return any(re.fullmatch(words, word, re.IGNORECASE) for words in _KINDS.values())

@@ -1,35 +1,98 @@
-"""One question at work: what was asked, where to look, and with what. What every role is given."""
+"""What every role gets and shares: the context of a request, a soft deadline, and the check of evidence."""
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from retinue.codebase import FileEntry
-from retinue.core import Reference
-from retinue.research.followup import Earlier
-from retinue.research.ledger import Books
-from retinue.research.naming import Naming
-from retinue.research.question import ResearchQuestion
-from retinue.research.scope import SearchScope
-from retinue.research.sources import SourceFiles
+from retinue.codebase import Claim, FileEntry, ParsedQuestion, check_claims
+from retinue.core import Reference, Report, Spending, Stop, Stopped, counted
+from retinue.research.request import ResearchRequest
+from retinue.research.scope import ReferenceNamer, SearchScope
+from retinue.research.source_files import SourceFiles
+
+SOFT_DEADLINE_SHARE = 0.8
+"""The share of the remaining time for searching; the rest is for checking what was found."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inquiry:
-    asked: ResearchQuestion
+class RoleContext:
+    """What a role works with: the question, where to look, and the files it may read."""
+
+    request: ResearchRequest
+    question: ParsedQuestion
     scope: SearchScope
     sources: SourceFiles
     before: SearchScope | None = None
-    """What the report names before this scope: its roots come first, and so do its references."""
-    earlier: Earlier | None = None
-    """The report that is followed up, if one is."""
+    """A scope whose roots the report lists first; its files keep their names."""
+    earlier: Report | None = None
+    """The report that the request follows up."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
-    """Where each reference that was made belongs, by its place among the report's roots."""
+    """The number of the report's root for each reference that was made."""
 
-    def booked_by(self, books: Books) -> Inquiry:
-        return replace(self, sources=self.sources.booked_by(books))
+    def paid_by(self, spending: Spending) -> RoleContext:
+        """Return the same context; this meter pays for what is read from now on."""
+        return replace(self, sources=self.sources.paid_by(spending))
 
     def reference(self, entry: FileEntry, line: int | None = None) -> Reference:
-        reference, root = Naming(self.scope, self.before).of(entry, line)
+        """Return the reference under which the report names a file, and remember its root."""
+        reference, root = ReferenceNamer(self.scope, self.before).name(entry, line)
         self.root_of.setdefault(str(reference), root)
         return reference
+
+
+@dataclass(slots=True)
+class SoftDeadline:
+    """A stop that comes before the real one."""
+
+    stop: Stop
+    note: str | None = None
+    """Set if the time ran out before the work was done."""
+
+
+@contextmanager
+def soft_deadline(stop: Stop) -> Generator[SoftDeadline]:
+    """End the block quietly when most of the time is gone, so that findings can still be checked (P2).
+
+    A cancel and the real deadline still raise.
+    """
+    left = stop.remaining()
+    soft = SoftDeadline(Stop(None if left is None else left * SOFT_DEADLINE_SHARE))
+    with stop.watch(soft.stop.cancel):
+        try:
+            yield soft
+        except Stopped:
+            stop.check()  # raises for a cancel or the real deadline
+            soft.note = "The deadline came before all of it was traced."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence of a report with its evidence."""
+
+    text: str
+    claims: tuple[Claim, ...]
+    """What must be true for the text to be true."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedFindings:
+    texts: tuple[str, ...]
+    references: tuple[Reference, ...]
+    """The references of all texts, in order and without duplicates."""
+    note: str | None
+    """How many findings were dropped."""
+
+
+def verify_findings(context: RoleContext, findings: Sequence[Finding], stop: Stop) -> VerifiedFindings:
+    """Open the files again and keep the findings whose evidence still holds (P3)."""
+    claims = dict.fromkeys(claim for finding in findings for claim in finding.claims)
+    held = set(check_claims(context.scope.codebase, claims, stop, context.sources.charge).held)
+    kept = [finding for finding in findings if held.issuperset(finding.claims)]
+    references = dict.fromkeys(
+        context.reference(claim.entry, claim.line) for finding in kept for claim in finding.claims
+    )
+    dropped = len(findings) - len(kept)
+    note = f"{counted(dropped, 'finding')} dropped: the evidence did not hold." if dropped else None
+    return VerifiedFindings(tuple(finding.text for finding in kept), tuple(references), note)

@@ -1,20 +1,27 @@
-"""Roles as runs: each is recorded, watched and ended like everything else that executes.
+"""Performs a role in a worker thread, inside a run or without one.
 
-They take no slot. Whoever asks may be an agent that holds one, and its question would wait for it; how many
-roles work at once in this process is bounded by the workers instead.
+A role is synchronous code that reads files. A run of a role takes no slot of the pool: the caller may be an
+agent that holds the last slot, and its question would wait forever. A limited number of worker threads bounds
+how many roles work at the same time in this process.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import math
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import cast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, cast
+
+import anyio
+import anyio.to_thread
 
 from retinue.core import (
+    UNMETERED,
     Canceled,
-    Charge,
     DeadlineExceeded,
     InternalError,
     Json,
@@ -31,21 +38,123 @@ from retinue.core import (
     RunLimits,
     RunSpec,
     RunStatus,
+    Spending,
     Stop,
     Task,
+    wait_shielded,
 )
-from retinue.research.perform import InThread, RoleWork
-from retinue.runtime import Supervisor, Work as RunWork
+
+log = logging.getLogger(__name__)
 
 EXECUTOR = "deterministic"
 TOOLS = ("search", "list", "read")
-"""What the roles have: no writing."""
-STATUS: dict[RunStatus, RoleStatus] = {RunStatus.TIMEOUT: "timeout", RunStatus.CANCELED: "canceled"}
+"""The tools of a role; none of them writes."""
+
+RoleWork = Callable[[Stop, Spending], RoleResult]
+"""A role at work. It checks its stop often, and reserves what it reads."""
 
 
-def role_spec(
+class PerformRole(Protocol):
+    """The port through which the pipeline runs roles."""
+
+    async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
+        """Perform a role within this time. Raises only if the caller is canceled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InThread:
+    """Performs each role in a worker thread. If canceled, it stops the role and waits for its thread."""
+
+    workers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(math.inf))
+    """How many roles may work at the same time; others wait until their deadline."""
+    spending: Spending = UNMETERED
+
+    async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
+        outcome = await self.perform(role, work, seconds)
+        return outcome.result
+
+    async def perform(self, role: str, work: RoleWork, seconds: float) -> Outcome:
+        """Perform a role; `result` is its `RoleOutcome`."""
+        stop = Stop(seconds)
+        admitted = False
+        with anyio.move_on_after(seconds):
+            await self.workers.acquire()
+            admitted = True
+        thread = asyncio.ensure_future(
+            anyio.to_thread.run_sync(partial(attempt_role, role, work, stop, self.spending))
+        )
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            stop.cancel()
+            await wait_shielded(thread)  # no thread may read on after its caller has gone
+            raise
+        finally:
+            if admitted:
+                self.workers.release()
+
+
+def attempt_role(role: str, work: RoleWork, stop: Stop, spending: Spending = UNMETERED) -> Outcome:
+    """Call a role and return what happened, whatever it raises; `result` is its `RoleOutcome`."""
+    started = time.time()
+    clock = time.monotonic()
+    value: RoleResult | None = None
+    error: RetinueError | None = None
+    try:
+        stop.check()
+        value = work(stop, spending)
+    except RetinueError as failure:
+        error = failure
+    except Exception:
+        # A bug in one role must not destroy the results of the others.
+        log.exception("role %s failed", role)
+        error = InternalError(f"the {role} failed because of a bug in Retinue; see the log")
+    outcome = RoleOutcome(
+        status=_status(error),
+        value=value,
+        error=None if error is None else RoleError(error.code, error.message),
+        started_at=round(started * 1000),
+        elapsed_ms=round((time.monotonic() - clock) * 1000),
+    )
+    if value is None:
+        return Outcome("", error=error, result=outcome)
+    return Outcome(value.summary, value=cast("Json", value.as_dict()), result=outcome)
+
+
+def _status(error: RetinueError | None) -> RoleStatus:
+    match error:
+        case None:
+            return "ok"
+        case DeadlineExceeded():
+            return "timeout"
+        case Canceled():
+            return "canceled"
+        case _:
+            return "error"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRun:
+    """The executor of a role's own run. The log gets the findings, the record gets the whole result."""
+
+    work: RoleWork
+    seconds: float
+    workers: anyio.CapacityLimiter
+
+    async def run(self, task: Task, ctx: RunContext) -> Outcome:
+        outcome = await InThread(self.workers, ctx.spending).perform(task.agent, self.work, self.seconds)
+        result: RoleResult | None = outcome.result.value
+        if result is not None:
+            for line in (result.summary, *result.key_findings):
+                await ctx.emit(OutputLine("stdout", line.split("\n", 1)[0]))
+        return outcome
+
+
+def role_run_spec(
     agent: str, task: str, limits: RunLimits, parent: RunId | None = None, caller: str = "host"
 ) -> RunSpec:
+    """Describe the run of a request or of one of its roles."""
     return RunSpec(
         agent=agent,
         task=task,
@@ -58,88 +167,18 @@ def role_spec(
     )
 
 
-Do = Callable[[RunContext], Awaitable[Outcome]]
-
-
-@dataclass(slots=True)
-class Performing:
-    """An executor for one run: does what it was made for, and keeps what went wrong for who waits here."""
-
-    do: Do
-    error: RetinueError | None = None
-
-    async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        try:
-            return await self.do(ctx)
-        except RetinueError as error:
-            self.error = error
-            raise
-
-
-@dataclass(frozen=True, slots=True)
-class AsRuns:
-    """Performs each role as a child of the request's run."""
-
-    supervisor: Supervisor
-    parent: RunId
-    task: str
-    cwd: Path
-    threads: InThread = field(default_factory=InThread)
-
-    async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
-        done: list[RoleOutcome] = []
-        failed: list[RetinueError] = []
-
-        def watched(stop: Stop, charge: Charge) -> RoleResult:
-            try:
-                return work(stop, charge)
-            except RetinueError as error:
-                failed.append(error)
-                raise
-
-        async def perform(ctx: RunContext) -> Outcome:
-            outcome = await replace(self.threads, charge=ctx.spending.charge)(role, watched, seconds)
-            done.append(outcome)
-            return await told(outcome, ctx, failed[0] if failed else None)
-
-        spec = role_spec(role, self.task, RunLimits(), self.parent, caller="research")
-        try:
-            performed = await self.supervisor.perform(RunWork(spec, Performing(perform), self.cwd))
-        except RetinueError as error:  # the request has been canceled meanwhile, or the store is gone
-            moment = round(time.time() * 1000)
-            cause = RoleError(error.code, error.message)
-            return RoleOutcome(status="error", error=cause, started_at=moment, elapsed_ms=0)
-        return done[0] if done else _without_result(performed.run)
-
-
-async def told(outcome: RoleOutcome, ctx: RunContext, failure: RetinueError | None = None) -> Outcome:
-    """A role's outcome as that of its run: its findings go to the log, the whole of it into the record."""
-    if outcome.value is None:
-        return Outcome("", error=role_error(outcome, failure))
-    for line in (outcome.value.summary, *outcome.value.key_findings):
-        await ctx.emit(OutputLine("stdout", line.split("\n", 1)[0]))
-    return Outcome(outcome.value.summary, value=cast("Json", outcome.value.as_dict()))
-
-
-def role_error(outcome: RoleOutcome, failure: RetinueError | None = None) -> RetinueError | None:
-    """Why the run of a role did not succeed; `failure` if that is known more closely."""
-    if outcome.error is None or failure is not None:
-        return failure
-    kinds: dict[RoleStatus, type[RetinueError]] = {"timeout": DeadlineExceeded, "canceled": Canceled}
-    return kinds.get(outcome.status, InternalError)(outcome.error.message)
-
-
-def _without_result(run: Run) -> RoleOutcome:
-    """Of a run that was ended before its role could say anything."""
+def outcome_of_ended_run(run: Run) -> RoleOutcome:
+    """Return the outcome of a role whose run was ended before the role returned one."""
     match run.error:
         case {"code": str() as code, "message": str() as message}:
             error = RoleError(code, message)
         case _:
             error = RoleError("interrupted", "the run ended without a result")
+    statuses: dict[RunStatus, RoleStatus] = {RunStatus.TIMEOUT: "timeout", RunStatus.CANCELED: "canceled"}
     timing = run.timing
     began = timing.started_at or timing.enqueued_at
     return RoleOutcome(
-        status=STATUS.get(run.status, "error"),
+        status=statuses.get(run.status, "error"),
         error=error,
         started_at=round(began * 1000),
         elapsed_ms=round(((timing.ended_at or began) - began) * 1000),

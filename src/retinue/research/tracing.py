@@ -1,6 +1,7 @@
-"""What leads to a definition and what it leads to, told from text alone, in any language.
+"""Finds the uses of a definition, and what the definition calls and reads, in any language.
 
-Reads lines that look like calls, settings and constants; parses nothing. Knows nothing of reports.
+Works with regular expressions on lines that look like calls, settings and constants; parses nothing. Knows
+nothing of reports.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_kind, file_standing
+from retinue.codebase import Bounds, FileEntry, LineMatch, SearchPattern, file_category, file_kind
 from retinue.core import LimitExceeded, Stop
-from retinue.research.role_context import Inquiry
-from retinue.research.source import LONGEST_LINE, SourceDefinition, SourceFile
+from retinue.research.role_context import RoleContext
+from retinue.research.source_files import MAX_LINE_CHARS, SourceDefinition, SourceFile
 
-USES = Bounds(max_files=60, max_matches=150, max_matches_per_file=5, max_line_chars=300)
-DEFINERS = Bounds(max_files=40, max_matches=80, max_matches_per_file=4, max_line_chars=300)
-MOST_NAMES = 8
-"""Names whose definitions are looked for at once."""
-FAMILIES = (
+USE_BOUNDS = Bounds(max_files=60, max_matches=150, max_matches_per_file=5, max_line_chars=300)
+DEFINITION_BOUNDS = Bounds(max_files=40, max_matches=80, max_matches_per_file=4, max_line_chars=300)
+MAX_SEARCHED_NAMES = 8
+"""How many names one search for definitions covers."""
+LANGUAGE_FAMILIES = (
     ".py .pyi .pyx",
     ".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte",
     ".c .h .cc .cpp .cxx .hpp .hh .hxx .m .mm",
     ".java .kt .kts .scala .groovy",
     ".rb .rake .erb",
 )
-"""Suffixes of files that can use each other's definitions; any other suffix keeps to itself."""
+"""Suffixes of files that can use each other's definitions. Any other suffix is a family of its own."""
 
 _CALL = re.compile(
     r"(?:(\w{1,80})(?:\([^()]{0,80}\))?(?:\.|->|::)|(?<![\w$.]))"
@@ -40,15 +41,16 @@ _VARIABLE = re.compile(
 _SETTING = re.compile(
     r"\b((?:[\w.]{1,40}\.)?(?:settings?|config|conf|cfg|options|opts)\.(?!get\b)\w{2,60})\b(?!\()"
 )
-DEFINES = (
+DEFINITION_KEYWORD = (
     r"(?:def|class|fn|func|function|struct|interface|trait|enum|type|const|let|var|static|module|sub|define)"
 )
+"""A regular expression for the keywords that define a name, in many languages."""
 _STRING = re.compile(r"""(["'`])(?:(?!\1)[^\\]|\\.){0,400}\1""")
 _AFTER_HASH, _AFTER_SLASHES = re.compile(r"\s#.*"), re.compile(r"\s//.*")
 _IMPORT = re.compile(
     r"\s*(?:from\b.*\bimport\b|import\b|use\b|using\b|#\s*include|require\b|export\b.*\bfrom\b)"
 )
-_NOT_FOLLOWED = """
+_IGNORED_CALL_WORDS = """
 if for while switch catch return elif else do try with not and or in is new throw raise await async
 yield assert print len str int float bool list dict set tuple type isinstance super range sizeof
 typeof def class func fn function lambda match case when unless until del except foreach using lock
@@ -56,29 +58,32 @@ defined self this echo sorted enumerate zip map filter min max sum any all open 
 next vars getattr setattr hasattr callable String Number Boolean Array Object append push get format
 join split strip replace items keys values Exception TypeError ValueError KeyError RuntimeError
 """
-_KEYWORDS = frozenset(_NOT_FOLLOWED.split())
-"""Words before a bracket that name nothing worth following."""
+_IGNORED_CALLS = frozenset(_IGNORED_CALL_WORDS.split())
+"""Words before a parenthesis that are not worth following."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A line that uses a definition, and the definition that the line is in."""
+    """A line that uses a definition."""
 
     entry: FileEntry
     line: int
     within: SourceDefinition | None
+    """The definition that contains the line."""
     is_test: bool
     is_entry_point: bool
     is_sure: bool
-    """Whether it can hardly be another definition of the same name."""
+    """Whether it almost certainly means this definition, not another one with the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uses:
+    """The uses of a definition."""
+
     uses: tuple[Use, ...]
-    """In the files that were read; the sure ones alone, if there are some."""
+    """Uses in the files that were read. If some are sure, the others are left out."""
     files: int
-    """In how many files the name is used at all."""
+    """How many files use the name, whether they were read or not."""
 
     @property
     def callers(self) -> tuple[Use, ...]:
@@ -89,19 +94,21 @@ class Uses:
         return tuple(use for use in self.uses if use.is_test)
 
 
-def uses_of(
-    inquiry: Inquiry,
+def find_uses(
+    context: RoleContext,
     definition: SourceDefinition,
     home: FileEntry,
     near: Sequence[FileEntry],
-    files: int,
+    max_files: int,
     stop: Stop,
 ) -> Uses:
-    """Where it is used: so many files are read, nearby ones first."""
-    # A method is reached through something; a bare word of its name is another thing.
+    """Find where a definition of the file `home` is used. Reads `max_files` files, those in `near` first."""
+    # A method is called on something, so its bare name means something else.
     name = re.escape(definition.name)
     pattern = rf"(?:\.|->|::){name}\b" if definition.owner else rf"\b{name}\b"
-    found = inquiry.scope.codebase.grep(SearchPattern(pattern), stop, globs=_family(home.path), bounds=USES)
+    found = context.scope.codebase.grep(
+        SearchPattern(pattern), stop, globs=_language_globs(home.path), bounds=USE_BOUNDS
+    )
     stop.check()
     lines = [
         match
@@ -111,60 +118,64 @@ def uses_of(
     rank = {entry: number for number, entry in enumerate((home, *near))}
     using = sorted(
         dict.fromkeys(match.entry for match in lines),
-        key=lambda entry: (_minor(entry), rank.get(entry, len(rank)), entry.root.path, entry.path),
+        key=lambda entry: (_is_secondary(entry), rank.get(entry, len(rank)), entry.root.path, entry.path),
     )
     uses: list[Use] = []
-    for entry in using[:files]:
-        source = inquiry.sources.open(entry, stop)
+    for entry in using[:max_files]:
+        source = context.sources.open(entry, stop)
         if source is not None:
             here = [match for match in lines if match.entry == entry]
-            uses += _uses_in(source, definition, here, at_home=entry == home)
+            uses += _find_uses_in(source, definition, here, at_home=entry == home)
     only_defines = home in using and not any(use.entry == home for use in uses)
     sure = tuple(use for use in uses if use.is_sure)
     return Uses(sure or tuple(uses), len(using) - only_defines)
 
 
-def _family(path: str) -> list[str]:
+def _language_globs(path: str) -> list[str]:
     suffix = PurePosixPath(path).suffix.lower()
-    family = next((family for family in FAMILIES if suffix in family.split()), suffix)
+    family = next((family for family in LANGUAGE_FAMILIES if suffix in family.split()), suffix)
     return [f"*{one}" for one in family.split()]
 
 
-def _minor(entry: FileEntry) -> bool:
-    """Whether a file only exercises, copies or describes the code."""
-    return file_standing(entry.path) not in ("own", "package")
+def _is_secondary(entry: FileEntry) -> bool:
+    """Whether a file only tests, copies or describes the code."""
+    return file_category(entry.path) not in ("own", "package")
 
 
-def _uses_in(
+def _find_uses_in(
     source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, at_home: bool
 ) -> Iterator[Use]:
     kind = file_kind(source.entry.path)
     for match in matches:
-        if match.line > len(source.lines) or match.line in source.prose:
-            continue  # the file has changed since it was read, or it only speaks of it
+        if match.line > len(source.lines) or match.line in source.prose_lines:
+            continue  # the file has changed since it was searched, or the line is a comment
         text = source.lines[match.line - 1]
-        code = _STRING.sub("", text) if len(text) <= LONGEST_LINE else ""
-        within = source.around(match.line)
+        code = _STRING.sub("", text) if len(text) <= MAX_LINE_CHARS else ""
+        within = source.definition_around(match.line)
         itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
         if used.name in code and not itself:
-            sure = _reaches(code, used, within if at_home else None)
+            sure = _is_reached(code, used, within if at_home else None)
             yield Use(source.entry, match.line, within, kind == "test", kind == "entry point", sure)
 
 
-def _reaches(code: str, used: SourceDefinition, within: SourceDefinition | None) -> bool:
-    """Whether a method is reached through something that is named like its type, or `within` it as its own.
+def _is_reached(code: str, used: SourceDefinition, within: SourceDefinition | None) -> bool:
+    """Whether a line calls a method on something named like its type, or on `self` inside the type.
 
-    Another file may have another type of the same name.
+    `within` is the definition around the line if it is in the method's file: another file may have another
+    type with the same name.
     """
     if used.owner is None:
         return True
     receivers = re.findall(rf"(\w+)(?:\(\))?\)?(?:\.|->|::){re.escape(used.name)}\b", code)
     at_home = within is not None and within.owner == used.owner
-    return any(at_home if one in _SELF else _alike(one, used.owner) for one in receivers)
+    return any(at_home if one in _SELF else _is_named_like(one, used.owner) for one in receivers)
 
 
-def _alike(receiver: str, name: str) -> bool:
-    """`policy` or `old_retry_policy2` for `RetryPolicy`; one letter, as Go has it, for its first."""
+def _is_named_like(receiver: str, name: str) -> bool:
+    """Whether a variable is named like a type: `policy` or `old_retry_policy2` like `RetryPolicy`.
+
+    Go programs often use the first letter of the type.
+    """
     one, other = receiver.strip("_").casefold(), name.casefold()
     last = one.replace("_", "").rstrip("0123456789")
     return one == other[:1] or (len(one) > 2 and (one in other or last.endswith(other)))
@@ -172,27 +183,29 @@ def _alike(receiver: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """A call in the body of a definition."""
+
     line: int
-    """The first that calls it."""
+    """The first line with the call."""
     receiver: str
-    """What it is reached through, if anything but the thing itself."""
+    """What the call is made on; empty for a plain call and for `self`."""
 
 
-def callees_of(source: SourceFile, definition: SourceDefinition) -> dict[str, Call]:
-    """Names that its body calls, in order."""
+def find_callees(source: SourceFile, definition: SourceDefinition) -> dict[str, Call]:
+    """Return the names that a body calls, in order."""
     calls: dict[str, Call] = {}
-    for number, text in source.code(definition):
+    for number, text in source.code_lines(definition):
         for receiver, name in _CALL.findall(text):
-            if name not in _KEYWORDS and name != definition.name and not name.startswith("__"):
+            if name not in _IGNORED_CALLS and name != definition.name and not name.startswith("__"):
                 calls.setdefault(name, Call(number, "" if receiver in _SELF else receiver))
     return calls
 
 
-def constants_of(source: SourceFile, definition: SourceDefinition) -> dict[str, int]:
-    """Constants, environment variables and settings that its body reads, with the first line that does."""
+def find_constants(source: SourceFile, definition: SourceDefinition) -> dict[str, int]:
+    """Return the constants, environment variables and settings that a body reads, with their first lines."""
     read: dict[str, int] = {}
     comment = _AFTER_HASH if source.entry.path.endswith((".py", ".rb", ".sh")) else _AFTER_SLASHES
-    for number, text in source.code(definition):
+    for number, text in source.code_lines(definition):
         code = comment.sub("", _STRING.sub("", text))
         for name in (*_VARIABLE.findall(text), *_SETTING.findall(text), *_CONSTANT.findall(code)):
             if name != definition.name:
@@ -200,35 +213,39 @@ def constants_of(source: SourceFile, definition: SourceDefinition) -> dict[str, 
     return read
 
 
-def definitions_of(
-    inquiry: Inquiry, names: Mapping[str, str], near: SourceFile, stop: Stop
+def find_definitions(
+    context: RoleContext, names: Mapping[str, str], near: SourceFile, stop: Stop
 ) -> dict[str, tuple[FileEntry, int]]:
-    """Where some names are defined: in the same file if they are, else in a file of the same language.
+    """Find where names are defined: in the file `near` if possible, else in a file of the same language.
 
-    Each name comes with what it is reached through: `log.warning` is not any `warning`.
+    `names` maps each name to what it is called on: `log.warning` is not just any `warning`.
     """
     found: dict[str, tuple[FileEntry, int]] = {}
     for name, receiver in names.items():
-        here = near.defining(name)
-        if here is not None and (not receiver or _alike(receiver, here.owner or near.entry.path)):
+        here = near.find_definition(name)
+        if here is not None and (not receiver or _is_named_like(receiver, here.owner or near.entry.path)):
             found[name] = (near.entry, here.line)
-    others = [name for name in names if name not in found and name.isidentifier()][:MOST_NAMES]
+    others = [name for name in names if name not in found and name.isidentifier()][:MAX_SEARCHED_NAMES]
     if not others:
         return found
     either = "|".join(others)
-    pattern = rf"^\s*(?:[\w()]+\s+)*{DEFINES}\s+(?:\([^)]*\)\s*)?(?:{either})\b|^(?:{either})\s*(?::[^=]*)?="
-    matches = inquiry.scope.codebase.grep(
-        SearchPattern(pattern), stop, globs=_family(near.entry.path), bounds=DEFINERS
+    definition_line = rf"^\s*(?:[\w()]+\s+)*{DEFINITION_KEYWORD}\s+(?:\([^)]*\)\s*)?(?:{either})\b"
+    assignment_line = rf"^(?:{either})\s*(?::[^=]*)?="
+    matches = context.scope.codebase.grep(
+        SearchPattern(f"{definition_line}|{assignment_line}"),
+        stop,
+        globs=_language_globs(near.entry.path),
+        bounds=DEFINITION_BOUNDS,
     ).matches
     stop.check()
     for match in matches:
         defined = next((name for name in others if re.search(rf"\b{name}\b", match.text)), None)
-        if _minor(match.entry) or defined is None or defined in found:
+        if _is_secondary(match.entry) or defined is None or defined in found:
             continue
-        if names[defined] and not _alike(names[defined], PurePosixPath(match.entry.path).stem):
+        if names[defined] and not _is_named_like(names[defined], PurePosixPath(match.entry.path).stem):
             continue
         try:
-            inquiry.sources.ledger.charge(match.entry, len(match.text.encode()))
+            context.sources.charge(match.entry, len(match.text.encode()))
         except LimitExceeded:
             break
         found[defined] = (match.entry, match.line)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from retinue.core import (
     NO_ANSWER,
-    TAKEN_BACK,
+    QUESTION_WITHDRAWN,
     Conflict,
     Message,
     MessageId,
@@ -25,7 +25,7 @@ _SETTLED = (MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ParentReply:
     """A question that is settled, and whether it was settled because nobody answered in time."""
 
     message: Message
@@ -59,7 +59,9 @@ class Mailroom:
             await self._store.write(self._store.messages.ask, run_id, question, wanted, message_id)
             return await self.answer(message_id, wait_s)
         except asyncio.CancelledError:
-            self._store.post(self._settle, message_id, TAKEN_BACK)  # also if it was cancelled while recorded
+            self._store.post(
+                self._settle, message_id, QUESTION_WITHDRAWN
+            )  # also if it was cancelled while recorded
             raise
 
     async def ask_once(
@@ -69,7 +71,7 @@ class Mailroom:
         wait_s: float | None,
         wanted: PermissionWanted | None = None,
         silence: str = NO_ANSWER,
-    ) -> Reply:
+    ) -> ParentReply:
         """Ask, and do not wait for a late answer: after the time, `silence` is the answer (P7)."""
         message = await self.ask(run_id, question, wait_s, wanted)
         timed_out = message.status is MessageStatus.PENDING and await self._store.persist(
@@ -77,7 +79,7 @@ class Mailroom:
         )
         # An answer that came in time counts, however long the run then waits for its slot.
         settled = message if message.status in _SETTLED else await self.answer(message.id, None)
-        return Reply(settled, timed_out)
+        return ParentReply(settled, timed_out)
 
     async def answer(self, message_id: MessageId, wait_s: float | None) -> Message:
         """Wait for the answer to a question that was asked before. Still pending when the time is over."""

@@ -22,7 +22,7 @@ from retinue.core import (
     clip,
     counted,
     decide_by_rules,
-    name_invisible_characters,
+    escape_invisible_characters,
 )
 from retinue.runtime.mailroom import Mailroom
 from retinue.store import Store
@@ -96,7 +96,7 @@ class PermissionBroker:
 def question(agent: str, asked: ToolRequest) -> str:
     """What is asked of the parent or a person."""
     about = asked.subject or asked.details
-    what = name_invisible_characters(f"{asked.tool}: {clip(about, SHOWN_CHARS)}" if about else asked.tool)
+    what = escape_invisible_characters(f"{asked.tool}: {clip(about, SHOWN_CHARS)}" if about else asked.tool)
     return (
         f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "

@@ -166,7 +166,7 @@ class Pool:
     async def record(self, spec: RunSpec, also: Callable[[Run], T]) -> tuple[Run, T]:
         """Record a run and what `also` writes for it in one transaction, and start it if a slot is free.
 
-        `slot` must follow. Raises `Saturated` if the queue is full.
+        `slot` must follow. Raises `QueueFull` if the queue is full.
         """
 
         def write() -> tuple[tuple[Run, T], list[RunId]]:

@@ -47,7 +47,7 @@ from retinue.core import (
     deny_all,
     wait_shielded,
 )
-from retinue.runtime.mailroom import Reply
+from retinue.runtime.mailroom import ParentReply
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
 from retinue.store import LogStream, LogWriter, Store, last_words
@@ -60,7 +60,7 @@ SUMMARY_CHARS = 600
 """A run that succeeded and said nothing of itself is summed up by this much of its answer."""
 STORE_RETRY_S = 0.2
 
-AskAs = Callable[[RunId, str, float | None], Awaitable[Reply]]
+AskAs = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
 """Puts a run's question to its parent and waits for the answer, for so many seconds."""
 Environment = Mapping[str, str]
 
@@ -136,7 +136,7 @@ class Supervisor:
     async def start(self, work: Work, also: Callable[[Run], object] | None = None) -> Run:
         """Record the run, and what `also` writes for it in the same transaction, and set it going.
 
-        Raises `Saturated`, and records nothing, if there is no room for it.
+        Raises `QueueFull`, and records nothing, if there is no room for it.
         """
         return (await self._start(work, also)).run
 

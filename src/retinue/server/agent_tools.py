@@ -1,40 +1,82 @@
-"""The `agents` group: who can be asked, and asking them."""
+"""The `agents` group: lists agents and runs them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Any, NamedTuple
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import MCPServer
 from mcp_types import InputRequiredResult
-from pydantic import Field
 
 from retinue.core import RetinueError, RunId
-from retinue.server.core_tools import READ_ONLY
-from retinue.server.elicitation import Person, Refusals
-from retinue.server.progress import StartedCalls, signs_of_life
-from retinue.server.request import RequestService
-from retinue.server.tasks import MOMENT_S, takes_tasks
+from retinue.server.core_tools import (
+    READ_ONLY,
+    RequestService,
+    ToolContext,
+    ToolResponse,
+    WaitSeconds,
+    report_progress,
+)
+from retinue.server.elicitation import DeclinedQuestions, HostElicitation
+from retinue.server.middleware import StartedCalls
+from retinue.server.tasks import QUICK_RESULT_S, supports_tasks
 from retinue.service import Service
 
-WaitS = Annotated[
-    float | None, Field(description="Seconds to wait for the result; then a handle is returned.")
-]
-Answer = dict[str, Any] | InputRequiredResult
-Ctx = Context[Service, Any]
+
+def register(
+    server: MCPServer[Service],
+    calls: StartedCalls,
+    declined: DeclinedQuestions,
+    parent: RunId | None = None,
+    own_tools: Iterable[str] = (),
+) -> None:
+    """Add the tools of the `agents` group, and one more tool for each agent named in `own_tools`."""
+    tools = AgentTools(calls, declined, parent)
+    server.add_tool(tools.list_agents, description="The agents that can be asked.", annotations=READ_ONLY)
+    server.add_tool(
+        tools.run_subagent,
+        description="Give an agent a task in a process of its own. Answers with its result, or with run_id "
+        "if it takes longer than wait_s.",
+    )
+    server.add_tool(
+        tools.spawn_agent,
+        description="The same for small models: answers with output, steps, tokens, error.",
+    )
+    for name in own_tools:
+        _register_agent(server, tools, name)
 
 
-def tool_of(agent_name: str) -> str:
-    """The tool that asks this agent alone."""
+def agent_tool_name(agent_name: str) -> str:
+    """The name of the tool that runs this agent only."""
     return f"run_subagent_{agent_name}"
 
 
-class Asking:
-    """Gives agents tasks for a host, or for a run that may start runs of its own: those are its children."""
+def _register_agent(server: MCPServer[Service], tools: AgentTools, name: str) -> None:
+    async def run_this_subagent(
+        prompt: str, ctx: ToolContext, context: str | None = None, wait_s: WaitSeconds = None
+    ) -> ToolResponse:
+        return await tools.run_subagent(name, prompt, ctx, context, wait_s)
 
-    def __init__(self, calls: StartedCalls, refused: Refusals, parent: RunId | None) -> None:
+    server.add_tool(
+        run_this_subagent, name=agent_tool_name(name), description=f"run_subagent for the agent {name}."
+    )
+
+
+class _Performed(NamedTuple):
+    """A run after waiting for it."""
+
+    run_id: RunId
+    outcome: dict[str, Any]
+    required: InputRequiredResult | None
+    """What the call must return instead, so that the host asks its person."""
+
+
+class AgentTools:
+    """Runs agents for a host, or for a run that may start runs: these become its children."""
+
+    def __init__(self, calls: StartedCalls, declined: DeclinedQuestions, parent: RunId | None) -> None:
         self._calls = calls
-        self._refused = refused
+        self._declined = declined
         self._parent = parent
 
     async def list_agents(self, service: RequestService) -> dict[str, Any]:
@@ -44,38 +86,42 @@ class Asking:
         self,
         agent_name: str,
         prompt: str,
-        ctx: Ctx,
+        ctx: ToolContext,
         context: str | None = None,
-        wait_s: WaitS = None,
-    ) -> Answer:
-        as_task = self._parent is None and takes_tasks(ctx.request_context)
+        wait_s: WaitSeconds = None,
+    ) -> ToolResponse:
+        as_task = self._parent is None and supports_tasks(ctx.request_context)
         if as_task and wait_s is None:
-            wait_s = MOMENT_S
-        run_id, required = await self._perform(ctx, agent_name, prompt, context, wait_s, as_task=as_task)
-        return required or ctx.request_context.lifespan_context.runs.outcome(run_id)
+            wait_s = QUICK_RESULT_S
+        performed = await self._perform(ctx, agent_name, prompt, context, wait_s, as_task=as_task)
+        return performed.required or performed.outcome
 
-    async def spawn_agent(self, agent: str, task: str, ctx: Ctx) -> Answer:
-        """Whatever happens is an answer of one shape: a small model has no way with failures of tools."""
+    async def spawn_agent(self, agent: str, task: str, ctx: ToolContext) -> ToolResponse:
+        """Answer in the same shape on success and failure: small models cannot handle tool errors."""
         try:
-            run_id, required = await self._perform(ctx, agent, task, None, None)
+            performed = await self._perform(ctx, agent, task, None, None)
         except RetinueError as error:
             return {"output": "", "steps": 0, "tokens": 0, "error": error.as_dict()}
-        return required or ctx.request_context.lifespan_context.runs.spawned(run_id)
+        runs = ctx.request_context.lifespan_context.runs
+        return performed.required or runs.spawned(performed.run_id)
 
     async def _perform(
         self,
-        ctx: Ctx,
+        ctx: ToolContext,
         name: str,
         prompt: str,
         context: str | None,
         wait_s: float | None,
         *,
         as_task: bool = False,
-    ) -> tuple[RunId, InputRequiredResult | None]:
-        """A run that has ended or asks, or has had its time; and what the host must ask its person first."""
+    ) -> _Performed:
+        """Start a run and wait until it has ended or asks, or until the time is over.
+
+        If the host repeats a call with answers, this waits for the run of the first call instead.
+        """
         runs = ctx.request_context.lifespan_context.runs
-        # Behind a run there is no person, and a task asks for itself.
-        person = Person(ctx, self._refused, may_be_asked=self._parent is None and not as_task)
+        # A run has no person to ask, and a task puts its questions to the host itself.
+        person = HostElicitation(ctx, self._declined, is_allowed=self._parent is None and not as_task)
         patience_s = runs.patience(wait_s)
         run_id = None
         for message, filled in person.answers().items():
@@ -86,38 +132,6 @@ class Asking:
             await runs.agents.survey(name)
             run_id = (await runs.start(name, prompt, context, parent=self._parent)).id
         self._calls.remember(ctx, run_id)
-        async with signs_of_life(ctx, name):
-            await runs.finish(run_id, patience_s, person)
-        return run_id, person.required
-
-
-def register(
-    server: MCPServer[Service],
-    calls: StartedCalls,
-    refused: Refusals,
-    parent: RunId | None = None,
-    tools_for: Iterable[str] = (),
-) -> None:
-    """`tools_for` names agents that get a tool of their own."""
-    asking = Asking(calls, refused, parent)
-    server.add_tool(asking.list_agents, description="The agents that can be asked.", annotations=READ_ONLY)
-    server.add_tool(
-        asking.run_subagent,
-        description="Give an agent a task in a process of its own. Answers with its result, or with run_id "
-        "if it takes longer than wait_s.",
-    )
-    server.add_tool(
-        asking.spawn_agent,
-        description="The same for small models: answers with output, steps, tokens, error.",
-    )
-    for name in tools_for:
-        _register_one(server, asking, name)
-
-
-def _register_one(server: MCPServer[Service], asking: Asking, name: str) -> None:
-    async def run_this_subagent(
-        prompt: str, ctx: Ctx, context: str | None = None, wait_s: WaitS = None
-    ) -> Answer:
-        return await asking.run_subagent(name, prompt, ctx, context, wait_s)
-
-    server.add_tool(run_this_subagent, name=tool_of(name), description=f"run_subagent for the agent {name}.")
+        async with report_progress(ctx, name):
+            outcome = await runs.finish(run_id, patience_s, person)
+        return _Performed(run_id, outcome, person.required)

@@ -1,37 +1,72 @@
-"""Puts the questions of runs to the person at the host while a call waits, in the way of its protocol era.
+"""Puts the questions of runs to the person at the host, as forms with one text field.
 
-Up to 2025-11-25 the host is asked in the middle of the call. From 2026-07-28 on the call ends with what is
-asked, and the host repeats it with the answers: a question's id then says which run the call was about, so
-nothing has to be remembered between the two and a restart in between loses nothing.
+How the host is asked depends on its protocol revision. Up to 2025-11-25 the server asks in the middle of the
+call. From 2026-07-28 on the call returns what to ask, and the host repeats it with the answers. The id of the
+question says which run the call was about, so the server remembers nothing in between and may even restart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
-from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitResult, InputRequiredResult
+from mcp_types import (
+    ClientCapabilities,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequest,
+    InputRequiredResult,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from retinue.core import Conflict, Message, MessageId
-from retinue.server.questions import answer_in, form, input_requests, shows_forms
-from retinue.service import Service
+from retinue.server.core_tools import ToolContext
 
-REMEMBERED_REFUSALS = 1000
+MAX_DECLINED_QUESTIONS = 1000
+ANSWER_FIELD = "answer"
+FORM_SCHEMA = {
+    "type": "object",
+    "properties": {ANSWER_FIELD: {"type": "string", "title": "Answer"}},
+    "required": [ANSWER_FIELD],
+}
 
 
-class Refusals:
-    """Questions that the person would not answer: they are the model's from then on."""
+def supports_forms(capabilities: ClientCapabilities | None) -> bool:
+    """Whether the host can show forms. An empty `elicitation: {}` means yes, as in older revisions."""
+    elicitation = None if capabilities is None else capabilities.elicitation
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def question_form(message: Message) -> ElicitRequestFormParams:
+    """The form for a question. It names the run, because the person has not seen who asks."""
+    asks = f"Subagent run {message.run_id} asks: {message.question}"
+    return ElicitRequestFormParams(message=asks, requested_schema=FORM_SCHEMA)
+
+
+def input_requests(messages: Iterable[Message]) -> dict[str, InputRequest]:
+    """The forms for several questions, by message id, so that each answer names its question."""
+    return {message.id: ElicitRequest(params=question_form(message)) for message in messages}
+
+
+def read_answer(filled: ElicitResult) -> str:
+    """The answer that a person wrote. If the host filled in another form than ours, its content as JSON."""
+    content = filled.content or {}
+    answer = content.get(ANSWER_FIELD)
+    return answer if isinstance(answer, str) else json.dumps(content, ensure_ascii=False)
+
+
+class DeclinedQuestions:
+    """Questions that the person did not answer. From then on they go to the model of the host."""
 
     def __init__(self) -> None:
-        self._ids: deque[MessageId] = deque(maxlen=REMEMBERED_REFUSALS)
+        self._ids: deque[MessageId] = deque(maxlen=MAX_DECLINED_QUESTIONS)
 
     def add(self, message_id: MessageId) -> None:
         self._ids.append(message_id)
@@ -40,22 +75,25 @@ class Refusals:
         return message_id in self._ids
 
 
-class Person:
-    """The asker of one call. Takes nothing unless the user wants it and the host shows forms."""
+class HostElicitation:
+    """Asks the person at the host during one tool call.
 
-    def __init__(self, ctx: Context[Service, Any], refused: Refusals, *, may_be_asked: bool = True) -> None:
+    Asks nothing unless the user turned `runtime.ask_person` on and the host can show forms.
+    """
+
+    def __init__(self, ctx: ToolContext, declined: DeclinedQuestions, *, is_allowed: bool = True) -> None:
         self._ctx = ctx
-        self._refused = refused
+        self._declined = declined
         self._service = ctx.request_context.lifespan_context
-        wanted = may_be_asked and self._service.settings.runtime.ask_person
-        self._is_asked = wanted and shows_forms(ctx.client_capabilities)
+        wanted = is_allowed and self._service.settings.runtime.ask_person
+        self._is_on = wanted and supports_forms(ctx.client_capabilities)
         self._is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self.required: InputRequiredResult | None = None
-        """What the call must end with, for the host to ask."""
+        """What the call must return, so that the host asks the person."""
 
     def answers(self) -> Mapping[Message, ElicitResult]:
-        """The host's answers, when it repeats the call; what we never asked is left out."""
-        given = self._ctx.input_responses or {} if self._is_asked else {}
+        """The answers that the host sends when it repeats a call. Unknown questions are left out."""
+        given = self._ctx.input_responses or {} if self._is_on else {}
         found = {self._service.runs.question(key): filled for key, filled in given.items()}
         return {
             message: filled
@@ -64,24 +102,26 @@ class Person:
         }
 
     async def deliver(self, message: Message, filled: ElicitResult) -> None:
-        """To the run; somebody else may have been quicker, or the run has ended."""
+        """Send the answer to the run. Does nothing if the question is closed or was answered meanwhile."""
         if filled.action == "accept":
             with suppress(Conflict):
-                await self._service.runs.reply(message.run_id, message.id, answer_in(filled))
+                await self._service.runs.reply(message.run_id, message.id, read_answer(filled))
         else:
-            self._refused.add(message.id)
+            self._declined.add(message.id)
 
     def takes(self, message: Message) -> bool:
-        return self._is_asked and message.id not in self._refused
+        """Whether the question goes to the person."""
+        return self._is_on and message.id not in self._declined
 
     async def ask(self, messages: Sequence[Message], at_most_s: float) -> bool:
+        """Ask the person. Returns whether the call should wait on."""
         if self._is_modern:
             self.required = InputRequiredResult(input_requests=input_requests(messages))
             return False
         return await self._ask_now(messages[0], at_most_s)
 
     async def _ask_now(self, message: Message, at_most_s: float) -> bool:
-        """Until the person answers, somebody else does, or the time is over."""
+        """Wait until the person answers, somebody else does, or the time is over."""
         answered = asyncio.create_task(self._elicit(message))
         settled = asyncio.create_task(self._service.runs.waiting.until_settled(message))
         try:
@@ -95,12 +135,15 @@ class Person:
         return not (answered.cancelled() and settled.cancelled())
 
     async def _elicit(self, message: Message) -> ElicitResult:
-        """A request of ours passes no door, so the question's secrets are taken out here (P6)."""
+        """Send the form to the host.
+
+        Redacts the question here, because the middleware sees only answers, not our own requests (P6).
+        """
         question = self._service.redactor.redact(message.question)
-        asked = form(dataclasses.replace(message, question=question))
+        asked = question_form(dataclasses.replace(message, question=question))
         try:
             return await self._ctx.session.elicit_form(
                 asked.message, asked.requested_schema, self._ctx.request_id
             )
-        except (MCPError, ValidationError):  # the host cannot ask after all
+        except (MCPError, ValidationError):  # the host declared forms but cannot show this one
             return ElicitResult(action="cancel")

@@ -1,118 +1,180 @@
-"""The `research` group: a question about a codebase becomes a small checked answer.
+"""The `research` group: answers questions about a codebase, and writes and reads handoff documents.
 
-The verbs are imported by the first question: they bring the roles with them, a tenth of the start-up.
+The functions of the service are imported by the first call: they load the research roles, which takes a tenth
+of the start-up time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
-from retinue.server import handoff_tools
-from retinue.server.core_tools import READ_ONLY
-from retinue.server.handoff_tools import WRITES
-from retinue.server.progress import StartedCalls, signs_of_life
-from retinue.server.request import RequestService
+from retinue.server.core_tools import READ_ONLY, WRITES, RequestService, ToolContext, report_progress
+from retinue.server.middleware import StartedCalls
 from retinue.service import Service
 
 if TYPE_CHECKING:
-    from retinue.service import ResearchRequest, Verb
+    from retinue.service import ResearchRequest, ResearchVerb
 
-
-Roots = Annotated[list[str] | None, Field(description="Roots or folders inside them; default: all roots.")]
+RootsArgument = Annotated[
+    list[str] | None, Field(description="Roots or folders inside them; default: all roots.")
+]
 ConstraintsArgument = Annotated[
     dict[str, int] | None, Field(description="tokens, deadlineMs, maxFilesRead, maxBytesRead.")
 ]
-Limit = Annotated[int, Field(description="Most places.")]
-Previous = Annotated[
-    str | None, Field(description="Id of an earlier report to refine; with an empty question, to see whole.")
+LimitArgument = Annotated[int, Field(description="Maximum number of places.")]
+PreviousArgument = Annotated[
+    str | None,
+    Field(description="Id of an earlier report to refine; with an empty question, to see in full."),
 ]
-Artifact = Annotated[bool, Field(description="Also write a Markdown memo.")]
+ArtifactArgument = Annotated[bool, Field(description="Also write a Markdown memo.")]
+ItemsArgument = Annotated[list[str], Field(default_factory=list)]
+ReferencesArgument = Annotated[
+    list[str], Field(default_factory=list, description="path:line; each is checked.")
+]
+ReportIdArgument = Annotated[str | None, Field(description="Id of a report to include.")]
+HandoffNameArgument = Annotated[str | None, Field(description="Default: the newest.")]
 
 
 def register(server: MCPServer[Service], calls: StartedCalls) -> None:
-    async def answer(
-        ctx: Context[Service, Any], verb: Verb, service: Service, ask: ResearchRequest
-    ) -> dict[str, object]:
-        """With a sign of life while it takes long; a host's cancel finds the run behind it."""
-        async with signs_of_life(ctx, "research"):
-            return await verb(service, ask, lambda run_id: calls.remember(ctx, run_id))
+    """Add the tools of the `research` group."""
+    tools = ResearchTools(calls)
+    server.add_tool(
+        tools.research_codebase,
+        description="Answers a question about the code: a short report with checked file:line references.",
+        annotations=WRITES,
+    )
+    server.add_tool(
+        tools.locate_in_codebase,
+        description="Where something is in the code: references, best first, grouped by kind.",
+        annotations=READ_ONLY,
+    )
+    server.add_tool(
+        tools.analyze_component,
+        description="How a component works: where defined, who uses it, what it calls and reads.",
+        annotations=READ_ONLY,
+    )
+    server.add_tool(
+        tools.find_patterns,
+        description="2-6 distinct examples of how something is done, with short snippets.",
+        annotations=READ_ONLY,
+    )
+    server.add_tool(
+        create_handoff,
+        description="Write what was asked, found, decided, changed and is open into a Markdown file.",
+        annotations=WRITES,
+    )
+    server.add_tool(
+        resume_handoff,
+        description="Read a handoff; references are marked unchanged, moved or gone.",
+        annotations=READ_ONLY,
+    )
+
+
+class ResearchTools:
+    """Answers questions, each within a run."""
+
+    def __init__(self, calls: StartedCalls) -> None:
+        self._calls = calls
 
     async def research_codebase(
+        self,
         service: RequestService,
-        ctx: Context[Service, Any],
+        ctx: ToolContext,
         question: str,
-        roots: Roots = None,
+        roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
-        artifact: Artifact = False,
-        previous: Previous = None,
+        artifact: ArtifactArgument = False,
+        previous: PreviousArgument = None,
     ) -> dict[str, object]:
-        from retinue.service import ResearchRequest, research_codebase as verb
+        from retinue.service import ResearchRequest, research_codebase
 
-        ask = ResearchRequest(
+        request = ResearchRequest(
             question=question,
             roots=roots or (),
             constraints=constraints or {},
             artifact=artifact,
             previous=previous,
         )
-        return await answer(ctx, verb, service, ask)
+        return await self._answer(ctx, service, research_codebase, request)
 
     async def locate_in_codebase(
+        self,
         service: RequestService,
-        ctx: Context[Service, Any],
+        ctx: ToolContext,
         question: str,
-        roots: Roots = None,
+        roots: RootsArgument = None,
         constraints: ConstraintsArgument = None,
-        limit: Limit = 20,
+        limit: LimitArgument = 20,
     ) -> dict[str, object]:
-        from retinue.service import ResearchRequest, locate_in_codebase as verb
+        from retinue.service import ResearchRequest, locate_in_codebase
 
-        ask = ResearchRequest(
+        request = ResearchRequest(
             question=question, roots=roots or (), constraints=constraints or {}, limit=limit
         )
-        return await answer(ctx, verb, service, ask)
+        return await self._answer(ctx, service, locate_in_codebase, request)
 
-    def one_role(
-        verb: Literal["analyze_component", "find_patterns"],
-    ) -> Callable[..., Awaitable[dict[str, object]]]:
-        async def tool(
-            service: RequestService,
-            ctx: Context[Service, Any],
-            question: str,
-            roots: Roots = None,
-            constraints: ConstraintsArgument = None,
-        ) -> dict[str, object]:
-            from retinue import service as verbs
+    async def analyze_component(
+        self,
+        service: RequestService,
+        ctx: ToolContext,
+        question: str,
+        roots: RootsArgument = None,
+        constraints: ConstraintsArgument = None,
+    ) -> dict[str, object]:
+        from retinue.service import ResearchRequest, analyze_component
 
-            ask = verbs.ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
-            return await answer(ctx, getattr(verbs, verb), service, ask)
+        request = ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
+        return await self._answer(ctx, service, analyze_component, request)
 
-        return tool
+    async def find_patterns(
+        self,
+        service: RequestService,
+        ctx: ToolContext,
+        question: str,
+        roots: RootsArgument = None,
+        constraints: ConstraintsArgument = None,
+    ) -> dict[str, object]:
+        from retinue.service import ResearchRequest, find_patterns
 
-    server.add_tool(
-        research_codebase,
-        description="Answers a question about the code: a short report with checked file:line references.",
-        annotations=WRITES,
+        request = ResearchRequest(question=question, roots=roots or (), constraints=constraints or {})
+        return await self._answer(ctx, service, find_patterns, request)
+
+    async def _answer(
+        self, ctx: ToolContext, service: Service, verb: ResearchVerb, request: ResearchRequest
+    ) -> dict[str, object]:
+        """Call a function of the service. Remembers its run, so that the host can cancel it."""
+        async with report_progress(ctx, "research"):
+            return await verb(service, request, lambda run_id: self._calls.remember(ctx, run_id))
+
+
+async def create_handoff(
+    service: RequestService,
+    found: ItemsArgument,
+    decided: ItemsArgument,
+    changed: ItemsArgument,
+    still_open: ItemsArgument,
+    references: ReferencesArgument,
+    question: str = "",
+    summary: str = "",
+    report: ReportIdArgument = None,
+) -> dict[str, Any]:
+    from retinue.service import HandoffDraft, create_handoff
+
+    lists = {"found": found, "decided": decided, "changed": changed, "open": still_open}
+    draft = HandoffDraft(
+        question=question,
+        summary=summary,
+        lists={name: items for name, items in lists.items() if items},
+        references=references,
+        report=report,
     )
-    server.add_tool(
-        locate_in_codebase,
-        description="Where something is in the code: references, best first, grouped by kind.",
-        annotations=READ_ONLY,
-    )
-    server.add_tool(
-        one_role("analyze_component"),
-        name="analyze_component",
-        description="How a component works: where defined, who uses it, what it calls and reads.",
-        annotations=READ_ONLY,
-    )
-    server.add_tool(
-        one_role("find_patterns"),
-        name="find_patterns",
-        description="2-6 distinct examples of how something is done, with short snippets.",
-        annotations=READ_ONLY,
-    )
-    handoff_tools.register(server)
+    return await create_handoff(service, draft)
+
+
+async def resume_handoff(service: RequestService, name: HandoffNameArgument = None) -> dict[str, Any]:
+    from retinue.service import resume_handoff
+
+    return await resume_handoff(service, name)

@@ -1,18 +1,15 @@
-"""The `runs` group: where runs stand, what they wrote, what they ask, and ending them."""
+"""The `runs` group: shows, waits for, answers and cancels runs."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import InputRequiredResult
+from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from retinue.core import counted
-from retinue.server.core_tools import READ_ONLY
-from retinue.server.elicitation import Person, Refusals
-from retinue.server.progress import signs_of_life
-from retinue.server.request import RequestService
+from retinue.server.core_tools import READ_ONLY, RequestService, ToolContext, ToolResponse, report_progress
+from retinue.server.elicitation import DeclinedQuestions, HostElicitation
 from retinue.service import Service
 
 StreamsArgument = Literal["all", "stdout", "stderr", "event"]
@@ -26,7 +23,7 @@ async def get_subagent_logs(
     runId: str,
     service: RequestService,
     stream: StreamsArgument = "all",
-    cursor: Annotated[int | None, Field(description="Read on from here; without it, the end.")] = None,
+    cursor: Annotated[int | None, Field(description="Continue from here; default: the end.")] = None,
     tokens: int | None = None,
 ) -> dict[str, Any]:
     return service.runs.logs(runId, stream=stream, cursor=cursor, tokens=tokens)
@@ -53,27 +50,31 @@ async def update_subagent_status(
     return await service.runs.report(runId, status, summary)
 
 
-def register(server: MCPServer[Service], refused: Refusals) -> None:
+def register(server: MCPServer[Service], declined: DeclinedQuestions) -> None:
+    """Add the tools of the `runs` group."""
+
     async def wait_for_runs(
         run_ids: list[str],
-        ctx: Context[Service, Any],
+        ctx: ToolContext,
         mode: Literal["any", "all"] = "any",
         wait_s: float | None = None,
-    ) -> dict[str, Any] | InputRequiredResult:
-        person = Person(ctx, refused)
+    ) -> ToolResponse:
+        person = HostElicitation(ctx, declined)
         for message, filled in person.answers().items():
             if message.run_id in run_ids:
                 await person.deliver(message, filled)
         runs = ctx.request_context.lifespan_context.runs
-        async with signs_of_life(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
-            standing = await runs.wait(run_ids, mode, wait_s, person)
-        return person.required or standing
+        async with report_progress(ctx, f"waiting for {mode} of {counted(len(run_ids), 'run')}"):
+            answer = await runs.wait(run_ids, mode, wait_s, person)
+        return person.required or answer
 
     server.add_tool(
         check_subagent_status, description="A run's status, result and open questions.", annotations=READ_ONLY
     )
     server.add_tool(
-        get_subagent_logs, description="The end of a run's log, or on from a cursor.", annotations=READ_ONLY
+        get_subagent_logs,
+        description="The end of a run's log, or what follows a cursor.",
+        annotations=READ_ONLY,
     )
     server.add_tool(
         wait_for_runs,

@@ -1,21 +1,24 @@
-"""The Tasks extension of 2026-07-28: a run that takes longer than a moment is handed out as a task.
+"""The Tasks extension of protocol revision 2026-07-28: a long run is returned as a task.
 
-A task is a view on a run and has no state of its own: its id is the run's, so it outlives the server.
+A task is a view of a run and has no state of its own. Its id is the id of the run, so it outlives the server.
 
+    run                            task
     queued, running                working
-    waiting for an answer          input_required, if the host shows forms; else working
-    success, error, timeout        completed, with what the tool would have answered: `failed` is only for
-                                   errors of the protocol, and a run that failed has been told about properly
+    waiting for an answer          input_required if the host can show forms, else working
+    success, error, timeout        completed, with the answer of the tool. `failed` is reserved for protocol
+                                   errors, and the answer of the tool reports the failure of the run.
     interrupted                    failed: the server died, so the call was never answered
     canceled                       cancelled
 
-Only connections that declare the extension see any of it.
+Only connections that declare the extension see tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -25,30 +28,45 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types import (
     HEADER_MISMATCH,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
     ElicitResult,
     RequestParams,
+    TextContent,
 )
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from retinue.core import Conflict, InvalidInput, RunStatus, RunUnknown
-from retinue.server import task_views
-from retinue.server.questions import answer_in, shows_forms
-from retinue.service import RunService
+from retinue.core import Conflict, InvalidInput, Message, MessageStatus, Run, RunId, RunStatus, RunUnknown
+from retinue.server.elicitation import input_requests, read_answer, supports_forms
+from retinue.service import RunService, clip_to_tokens
 
-IDENTIFIER = "io.modelcontextprotocol/tasks"
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 REVISIONS = frozenset({"2026-07-28"})
-STARTS_WORK = frozenset({"run_subagent"})
+TASK_TOOLS = frozenset({"run_subagent"})
 """Tools whose answer may be a task."""
-MOMENT_S = 0.5
-"""Seconds that such a tool waits for a quick result first, unless its caller says otherwise."""
-REFUSED = {
+QUICK_RESULT_S = 0.5
+"""Seconds that such a tool waits for a quick result first, unless its caller gives `wait_s`."""
+POLL_INTERVAL_MS = 1000
+MAX_STATUS_MESSAGE_CHARS = 300
+DECLINED_ANSWERS = {
     "decline": "The person at the host declined to answer.",
     "cancel": "The person at the host dismissed the question.",
 }
-"""Told to the run: a task's question cannot be asked again, and its model does not see it (P7)."""
+"""Sent to the run instead of an answer: the question of a task cannot be asked again, and the model of the
+host does not see it (P7)."""
+TASK_STATUSES: Mapping[RunStatus, str] = {
+    RunStatus.QUEUED: "working",
+    RunStatus.RUNNING: "working",
+    RunStatus.WAITING: "working",
+    RunStatus.SUCCESS: "completed",
+    RunStatus.ERROR: "completed",
+    RunStatus.TIMEOUT: "completed",
+    RunStatus.CANCELED: "cancelled",
+    RunStatus.INTERRUPTED: "failed",
+}
+"""A waiting run is `input_required` instead while a question is open and the host can show forms."""
 
 TaskContext = ServerRequestContext[Any, Any]
 
@@ -59,71 +77,65 @@ class TaskParams(RequestParams):
 
 class UpdateParams(TaskParams):
     input_responses: dict[str, Any]
-    """Checked one by one, because answers to what we never asked are to be ignored."""
+    """Validated one by one, because answers to unknown questions must be ignored."""
 
 
-def takes_tasks(ctx: TaskContext) -> bool:
+def supports_tasks(ctx: TaskContext) -> bool:
+    """Whether the connection declares the extension, in a revision that has it."""
     capabilities = ctx.session.client_capabilities
     declared = None if capabilities is None else capabilities.extensions
-    return ctx.protocol_version in REVISIONS and IDENTIFIER in (declared or {})
+    return ctx.protocol_version in REVISIONS and TASKS_EXTENSION in (declared or {})
 
 
 class Tasks(Extension):
-    identifier = IDENTIFIER
+    """The extension: its methods, and the tool answers that become tasks."""
 
-    def __init__(self, starts_work: Collection[str] = STARTS_WORK) -> None:
-        self._starts_work = starts_work
+    identifier = TASKS_EXTENSION
+
+    def __init__(self, task_tools: Collection[str] = TASK_TOOLS) -> None:
+        self._task_tools = task_tools
 
     def methods(self) -> Sequence[MethodBinding]:
         return (
-            MethodBinding("tasks/get", TaskParams, _checked(get), REVISIONS),
-            MethodBinding("tasks/update", UpdateParams, _checked(update), REVISIONS),
-            MethodBinding("tasks/cancel", TaskParams, _checked(cancel), REVISIONS),
+            MethodBinding("tasks/get", TaskParams, _checked(get_task), REVISIONS),
+            MethodBinding("tasks/update", UpdateParams, _checked(update_task), REVISIONS),
+            MethodBinding("tasks/cancel", TaskParams, _checked(cancel_task), REVISIONS),
         )
 
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: TaskContext, call_next: CallNext
     ) -> HandlerResult:
-        """The tool answers as ever; only the answer that its run goes on becomes a task."""
+        """Call the tool, and return a task if its answer says that the run has not ended."""
         answer = await call_next(ctx)
         if (
-            params.name not in self._starts_work
-            or not takes_tasks(ctx)
+            params.name not in self._task_tools
+            or not supports_tasks(ctx)
             or not isinstance(answer, CallToolResult)
         ):
             return answer
-        told: dict[str, Any] = answer.structured_content or {}
-        if "run_id" not in told or RunStatus(told["status"]).ended:
+        outcome: dict[str, Any] = answer.structured_content or {}
+        if "run_id" not in outcome or RunStatus(outcome["status"]).ended:
             return answer
-        forms = shows_forms(ctx.session.client_capabilities)
-        if told.get("questions") and not forms:
-            return answer  # the model can reply; as a task the question would reach nobody
-        run, messages = _runs(ctx).with_messages(told["run_id"])
-        return {"resultType": "task", **task_views.task(run, messages, forms=forms)}
+        forms = supports_forms(ctx.session.client_capabilities)
+        if outcome.get("questions") and not forms:
+            return answer  # the model can reply to the question; as a task it would reach nobody
+        run, messages = _runs(ctx).with_messages(outcome["run_id"])
+        return {"resultType": "task", **task_view(run, messages, forms=forms)}
 
 
-async def refuse_undeclared_listening(ctx: TaskContext, call_next: CallNext) -> HandlerResult:
-    """Middleware. News of tasks is not sent, only fetched; but who may ask for it is the protocol's word."""
-    if ctx.method == "subscriptions/listen":
-        match ctx.params:
-            case {"notifications": {"taskIds": _}}:
-                require_client_extension(ctx, IDENTIFIER)
-            case _:
-                pass
-    return await call_next(ctx)
-
-
-async def get(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
+async def get_task(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
+    """Handle `tasks/get`."""
     runs = _runs(ctx)
     run, messages = runs.with_messages(params.task_id)
-    forms = shows_forms(ctx.session.client_capabilities)
-    return task_views.detailed(run, messages, runs.outcome, forms=forms)
+    forms = supports_forms(ctx.session.client_capabilities)
+    return detailed_task_view(run, messages, runs.outcome, forms=forms)
 
 
-async def update(ctx: TaskContext, params: UpdateParams) -> dict[str, Any]:
+async def update_task(ctx: TaskContext, params: UpdateParams) -> dict[str, Any]:
+    """Handle `tasks/update`: deliver the answers to open questions."""
     runs = _runs(ctx)
     run, messages = runs.with_messages(params.task_id)
-    for message in task_views.pending(messages):
+    for message in _open_questions(messages):
         if message.id not in params.input_responses:
             continue
         try:
@@ -131,12 +143,13 @@ async def update(ctx: TaskContext, params: UpdateParams) -> dict[str, Any]:
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_input=False)[0]["msg"]
             raise MCPError(INVALID_PARAMS, f"inputResponses.{message.id}: {wrong}") from None
-        with suppress(Conflict):  # somebody else was quicker
-            await runs.reply(run.id, message.id, REFUSED.get(filled.action) or answer_in(filled))
+        with suppress(Conflict):  # another caller answered first
+            await runs.reply(run.id, message.id, DECLINED_ANSWERS.get(filled.action) or read_answer(filled))
     return {"resultType": "complete"}
 
 
-async def cancel(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
+async def cancel_task(ctx: TaskContext, params: TaskParams) -> dict[str, Any]:
+    """Handle `tasks/cancel`."""
     await _runs(ctx).cancel(params.task_id)
     return {"resultType": "complete"}
 
@@ -146,8 +159,10 @@ def _runs(ctx: TaskContext) -> RunService:
 
 
 def _checked(handler: Callable[[TaskContext, Any], Any]) -> Callable[[TaskContext, Any], Any]:
+    """Wrap a handler: check the extension and the header, and turn unknown ids into protocol errors."""
+
     async def checked(ctx: TaskContext, params: TaskParams) -> HandlerResult:
-        require_client_extension(ctx, IDENTIFIER)
+        require_client_extension(ctx, TASKS_EXTENSION)
         headers = getattr(ctx.request, "headers", None)
         if headers is not None and decode_header_value(headers.get(MCP_NAME_HEADER)) != params.task_id:
             raise MCPError(HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not match params.taskId")
@@ -157,3 +172,74 @@ def _checked(handler: Callable[[TaskContext, Any], Any]) -> Callable[[TaskContex
             raise MCPError(INVALID_PARAMS, f"no such task: {error.message}") from None
 
     return checked
+
+
+def task_view(run: Run, messages: Sequence[Message], *, forms: bool) -> dict[str, Any]:
+    """The fields that every answer about a task has. `forms` says whether the host can show forms.
+
+    The time to live is unlimited, because runs are stored.
+    """
+    questions = _open_questions(messages)
+    return {
+        "taskId": run.id,
+        "status": "input_required" if questions and forms else TASK_STATUSES[run.status],
+        "statusMessage": clip_to_tokens(_status_message(run, questions), MAX_STATUS_MESSAGE_CHARS),
+        "createdAt": _iso(run.timing.enqueued_at),
+        "lastUpdatedAt": _iso(_last_change(run, messages)),
+        "ttlMs": None,
+        "pollIntervalMs": POLL_INTERVAL_MS,
+    }
+
+
+def detailed_task_view(
+    run: Run, messages: Sequence[Message], outcome: Callable[[RunId], dict[str, Any]], *, forms: bool
+) -> dict[str, Any]:
+    """The same, with the result, the error or the open questions, depending on the status."""
+    view = {"resultType": "complete", **task_view(run, messages, forms=forms)}
+    match view["status"]:
+        case "completed":
+            view["result"] = _tool_result(outcome(run.id))
+        case "failed":
+            view["error"] = {"code": INTERNAL_ERROR, "message": view["statusMessage"], "data": run.error}
+        case "input_required":
+            requests = input_requests(_open_questions(messages))
+            view["inputRequests"] = {key: _as_wire_json(request) for key, request in requests.items()}
+        case _:
+            pass
+    return view
+
+
+def _open_questions(messages: Iterable[Message]) -> list[Message]:
+    return [message for message in messages if message.status is MessageStatus.PENDING]
+
+
+def _tool_result(outcome: dict[str, Any]) -> dict[str, Any]:
+    """The answer of the tool as it is sent to the host."""
+    text = TextContent(type="text", text=json.dumps(outcome, ensure_ascii=False))
+    return _as_wire_json(CallToolResult(content=[text], structured_content=outcome))
+
+
+def _as_wire_json(value: BaseModel) -> dict[str, Any]:
+    return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _status_message(run: Run, questions: Sequence[Message]) -> str:
+    if questions:
+        return f"{run.spec.agent} asks: {questions[0].question}"
+    match run.error:
+        case {"message": str() as message}:
+            return f"{run.status.value}: {message}"
+        case _:
+            return f"{run.spec.agent}: {run.status.value}"
+
+
+def _last_change(run: Run, messages: Iterable[Message]) -> float:
+    """When the run or one of its messages last changed, in seconds since 1970."""
+    times = [run.timing.enqueued_at, run.timing.started_at, run.timing.ended_at]
+    for each in messages:
+        times += [each.asked_at, each.replied_at, each.acknowledged_at, each.closed_at]
+    return max(time for time in times if time is not None)
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from retinue.config import Settings
 from retinue.core import (
     HOST,
     NO_PERMISSIONS,
@@ -26,16 +27,17 @@ from retinue.core import (
     Unauthorized,
     Unavailable,
     clip,
+    find_executor,
 )
 from retinue.definitions import (
+    AgentCatalog,
     AgentDefinition,
-    Catalog,
     did_you_mean,
     permissions_beyond_reading,
     unsupported_fields,
 )
 from retinue.executors import CommandTemplate
-from retinue.models import Models
+from retinue.models import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
 from retinue.service import agent_views
 from retinue.store import (
     AgentMemory,
@@ -153,7 +155,7 @@ EVERYONE_TOKENS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentService:
-    catalog: Catalog
+    catalog: AgentCatalog
     executors: Mapping[str, Callable[[Agent], Executor]]
     """The executors that agents can run on, by name: each makes what performs one agent's tasks."""
     executor_kinds: ExecutorTable
@@ -208,7 +210,7 @@ class AgentService:
             definitions = [self.catalog.read(file) for file in files]
             others = ()
         else:
-            definitions = [each for each in self.catalog.everything() if each.scope != "built in"]
+            definitions = [each for each in self.catalog.all_definitions() if each.scope != "built in"]
             others = self.catalog.profile_problems
         found = [row for definition in definitions for row in agent_views.problems(definition)]
         found += [agent_views.problem(str(file), problem) for file, problem in others]
@@ -222,7 +224,7 @@ class AgentService:
 
     def checked(self, files: Sequence[Path] = ()) -> int:
         """How many files that looks at."""
-        return len(files) or sum(each.scope != "built in" for each in self.catalog.everything())
+        return len(files) or sum(each.scope != "built in" for each in self.catalog.all_definitions())
 
     def prompt(self) -> str:
         """The section about its subagents for a main agent's system prompt."""
@@ -343,7 +345,7 @@ class AgentService:
         return {"trusted": self.trusted.paths()}
 
     def _kind(self, agent: Agent) -> ExecutorKind:
-        return self.executor_kinds.get(agent.executor) or ExecutorKind(name=agent.executor)
+        return find_executor(agent.executor, self.executor_kinds)
 
     def _asks_model(self, agent: Agent) -> bool:
         """Whether runs of the agent ask one of the user's model servers."""
@@ -396,3 +398,18 @@ def _wrong_schema(agent: Agent | None) -> InvalidInput | None:
     except InvalidInput as error:
         return error
     return None
+
+
+def plan_models(settings: Settings) -> ModelPlan:
+    given = settings.models
+    tiers = {name: getattr(given.tiers, name) for name in TIERS}
+    return ModelPlan(
+        endpoint=given.endpoint,
+        model=given.model,
+        endpoints={
+            name: EndpointPlan(each.url, each.api_key_env, each.slots, each.context)
+            for name, each in given.endpoints.items()
+        },
+        tiers={name: TierPlan(tier.endpoint, tier.model) for name, tier in tiers.items()},
+        patience_s=given.patience_s,
+    )

@@ -1,48 +1,49 @@
-"""Making indexes at once, for commands: a server renews them behind its answers instead."""
+"""Builds indexes on request, for commands. A server builds them in the background after its answers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from retinue.codebase import reading_policy
 from retinue.config import Settings
 from retinue.core import RootUnknown, Stop, Unavailable
 from retinue.research import SearchScope, search_scope
-from retinue.service.research import index_folder, policy_of, thoughts_of
+from retinue.service.research import index_folder, thoughts_scope
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store import FileLock
 
-_TURN_S = 600.0
-"""How long to wait for another that makes one: two at once would only take the machine from its user."""
+_MAX_WAIT_S = 600.0
+"""How long to wait while another process builds an index. Two at once would slow down the machine."""
 
 
 def make_indexes(service: Service, stop: Stop) -> tuple[str, ...]:
-    """Make or renew the index of the roots, and of the historical documents; which folders that are."""
+    """Build or renew the index of the roots and of the historical documents. Return the indexed folders."""
     settings = service.settings
     folder = index_folder(settings)
     if folder is None:
         raise Unavailable("the index is switched off", hint="set index = true in retinue.toml")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
-    roots = search_scope(service.roots, policy_of(settings), (), stop, folder)
-    scopes = [scope for scope in (roots, thoughts_of(settings, stop)) if scope is not None]
-    lock = _lock(folder)
+    roots = search_scope(service.roots, reading_policy(settings), (), stop, folder)
+    scopes = [scope for scope in (roots, thoughts_scope(settings, stop)) if scope is not None]
+    lock = _open_lock(folder)
     try:
-        if not lock.acquire(_TURN_S):
-            raise Unavailable("another process has been making an index for long", hint="try again later")
+        if not lock.acquire(_MAX_WAIT_S):
+            raise Unavailable("another process is still building an index", hint="try again later")
         for scope in scopes:
-            _make(scope, stop)
+            _build_index(scope, stop)
     finally:
         lock.close()
-    return tuple(searched for scope in scopes for searched in scope.searched)
+    return tuple(searched for scope in scopes for searched in scope.searched_paths)
 
 
 def can_index(settings: Settings) -> bool:
-    """Whether there is a place for them, and no process makes some just now."""
+    """Whether indexes can be stored and no process is building one now."""
     folder = index_folder(settings)
     if folder is None:
         return False
     try:
-        lock = _lock(folder)
+        lock = _open_lock(folder)
     except Unavailable:
         return False
     try:
@@ -51,14 +52,15 @@ def can_index(settings: Settings) -> bool:
         lock.close()
 
 
-def _make(scope: SearchScope, stop: Stop) -> None:
-    if not scope.locator.prepare(stop):
+def _build_index(scope: SearchScope, stop: Stop) -> None:
+    if not scope.locator.update_index(stop):
         raise Unavailable(
-            "the index could not be written", hint="is there room in the data folder, and is it writable?"
+            "the index could not be written",
+            hint="check that the data folder is writable and has free space",
         )
 
 
-def _lock(folder: Path) -> FileLock:
+def _open_lock(folder: Path) -> FileLock:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(folder / "making.lock")

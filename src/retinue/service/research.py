@@ -1,257 +1,266 @@
-"""The research verbs: a question becomes a small checked answer. Each is asked of a service."""
+"""The research verbs: check a request, answer it inside a run, and return the answer.
+
+If the answer takes longer than a host waits, the caller gets the state of the run instead (P9). Without
+recorded runs, the request is answered in the threads of this process alone (P10).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, cast
 
 import anyio.to_thread
 
-from retinue.codebase import Policy
+from retinue.codebase import parse_question, reading_policy
 from retinue.config import Settings
-from retinue.core import InvalidInput, Model, Report, Root, RootUnknown, Stop, Unavailable
-from retinue.research import (
-    FEWEST_TOKENS,
-    PLACES_FOUND,
-    Consult,
-    Earlier,
-    InThread,
-    PerformRole,
-    ResearchConstraints,
-    ResearchPlan,
-    SearchScope,
-    check_question,
-    fit_report,
-    investigate,
-    report_of,
-    role_error,
-    roles_for,
-    search_scope,
-    write_artifact,
+from retinue.core import (
+    Canceled,
+    DeadlineExceeded,
+    InternalError,
+    InvalidInput,
+    Model,
+    Outcome,
+    Report,
+    RetinueError,
+    Root,
+    RootUnknown,
+    Run,
+    RunId,
+    RunLimits,
+    RunStatus,
+    Stop,
 )
-from retinue.service.research_runs import OnStart, ResearchAnswer, Study, answer_in_a_run, nobody
+from retinue.research import (
+    MIN_TOKENS,
+    InThread,
+    Investigation,
+    ReadBudget,
+    ResearchConstraints,
+    ResearchRequest,
+    ResearchRun,
+    SearchScope,
+    answer_request,
+    clean_question,
+    parse_follow_up,
+    role_run_spec,
+    search_scope,
+    show_report,
+)
+from retinue.runtime import Work
+from retinue.service.runs import RunService
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store import Reports
 
-T = TypeVar("T")
+LOCATED_PLACES, MAX_PLACES = 20, 200
+"""How many places `locate_in_codebase` returns by default, and at most."""
+GRACE_S = 5.0
+"""How long the request's run may go on after the deadline of its roles, to put the answer together."""
 
-PLACES, MOST_PLACES = 20, 200
-"""That the locator alone gives by default, and at most."""
-SINGLE = {"locator": (), "analyzer": ("analyzer",), "patterns": ("patterns",)}
-"""Each role that can be asked for alone, with the roles that run after the locator for it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchRequest:
-    """What a caller wants to know, and where, and at what cost."""
-
-    question: str
-    roots: Sequence[str] = ()
-    """Roots of the allowlist or folders inside them; all roots if nothing is named."""
-    constraints: Mapping[str, int] = field(default_factory=dict[str, int])
-    limit: int | None = None
-    """Most places; by default fewer in a report than when places alone are asked for."""
-    previous: str | None = None
-    """An earlier report to refine; with an empty question, to see whole."""
-    artifact: bool = False
+OnStart = Callable[[RunId], object]
 
 
-class Verb(Protocol):
-    """What each of the four is."""
+def ignore_start(run_id: RunId) -> None:
+    """Do nothing when a run starts."""
+
+
+class ResearchVerb(Protocol):
+    """The signature of the four verbs below. `on_start` gets the id of the run that works on the answer."""
 
     async def __call__(
-        self, service: Service, ask: ResearchRequest, on_start: OnStart = ...
+        self, service: Service, request: ResearchRequest, on_start: OnStart = ...
     ) -> dict[str, object]: ...
 
 
 async def research_codebase(
-    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+    service: Service, request: ResearchRequest, on_start: OnStart = ignore_start
 ) -> dict[str, object]:
-    """A whole report, within its token budget. `on_start` hears of the run that works on it."""
-    constraints = limits_of(service.settings).narrowed(ask.constraints)
-    reports = Reports(service.settings.data_dir)
-    before = await _in_thread(partial(kept_report, service, ask.previous)) if ask.previous else None
-    if before is not None and not ask.question.strip():
-        return _shown(before, constraints)
-    request = await _request(service, ask, constraints, Earlier.of(before) if before else None)
-
-    async def answer(perform: PerformRole, consult: Consult | None) -> ResearchAnswer:
-        findings = await investigate(request, roles_for(request.asked), perform, consult)
-        _renew_index(service, request)
-        report = _clean(service, report_of(findings))
-        if before is not None:
-            report = replace(report, notes=(*report.notes, f"Refines the report {before.id}."))
-        if ask.artifact:
-            report = await _in_thread(partial(_with_memo, service, report, constraints))
-        report = await _in_thread(partial(_kept, reports, report))
-        return ResearchAnswer(_shown(report, constraints), report.summary)
-
-    return await _answered(service, Study("research", request, answer), on_start)
+    """Answer a question with a whole report within its token budget."""
+    constraints = default_constraints(service.settings).narrow(request.constraints)
+    earlier = None
+    if request.previous:
+        earlier = await anyio.to_thread.run_sync(partial(read_report, service, request.previous))
+        if not request.question.strip():
+            return show_report(earlier, constraints)
+    return await _answer(service, await _prepare(service, request, earlier=earlier), on_start)
 
 
 async def locate_in_codebase(
-    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+    service: Service, request: ResearchRequest, on_start: OnStart = ignore_start
 ) -> dict[str, object]:
-    """Where it is: the locator alone."""
-    limit = PLACES if ask.limit is None else ask.limit
-    return await _single(service, replace(ask, limit=limit), "locator", on_start)
+    """Find where something is, with the locator alone."""
+    if request.limit is None:
+        request = replace(request, limit=LOCATED_PLACES)
+    return await _answer(service, await _prepare(service, request, only_role="locator"), on_start)
 
 
 async def analyze_component(
-    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+    service: Service, request: ResearchRequest, on_start: OnStart = ignore_start
 ) -> dict[str, object]:
-    """How it works: the analyzer on what the locator found."""
-    return await _single(service, ask, "analyzer", on_start)
+    """Explain how a component works, with the analyzer on the places that the locator finds."""
+    return await _answer(service, await _prepare(service, request, only_role="analyzer"), on_start)
 
 
 async def find_patterns(
-    service: Service, ask: ResearchRequest, on_start: OnStart = nobody
+    service: Service, request: ResearchRequest, on_start: OnStart = ignore_start
 ) -> dict[str, object]:
-    """How it is done elsewhere: the pattern finder on what the locator found."""
-    return await _single(service, ask, "patterns", on_start)
+    """Show how something is done elsewhere, with the pattern finder on the places that the locator finds."""
+    return await _answer(service, await _prepare(service, request, only_role="patterns"), on_start)
 
 
-async def _single(service: Service, ask: ResearchRequest, role: str, on_start: OnStart) -> dict[str, object]:
-    """One role's result, with what was searched."""
-    constraints = limits_of(service.settings).narrowed(ask.constraints)
-    request = replace(await _request(service, ask, constraints), thoughts=None)
-
-    async def answer(perform: PerformRole, consult: Consult | None) -> ResearchAnswer:
-        findings = await investigate(request, SINGLE[role], perform, consult)
-        _renew_index(service, request)
-        # Without places there was nothing for the role to start from, and the locator says why.
-        outcome = findings.outcomes.get(role, findings.outcomes["locator"])
-        findings.outcomes = {role: outcome}
-        report = replace(_clean(service, report_of(findings)), summary="", progress=None)
-        shown = fit_report(report, constraints.tokens, "Raise constraints.tokens to see all.").role_as_dict(
-            role
-        )
-        return ResearchAnswer(shown, outcome.value.summary if outcome.value else "", role_error(outcome))
-
-    return await _answered(service, Study(role, request, answer, is_single=not SINGLE[role]), on_start)
-
-
-async def _answered(service: Service, study: Study, on_start: OnStart) -> dict[str, object]:
-    """Within a run where runs are recorded, else in this process's threads alone."""
-    if service.run_service is None:
-        return (await study.answer(InThread(), None)).view
-    return await answer_in_a_run(service.run_service, study, on_start, _model(service))
-
-
-def _model(service: Service) -> Callable[[], Model] | None:
-    """The one that orders and explains what was found, where the user has one and wants that."""
-    models = None if service.agent_service is None else service.agent_service.models
-    if models is None or not models.plan.configured or not service.settings.models.research:
-        return None
-    return models.named
-
-
-async def _request(
-    service: Service, ask: ResearchRequest, constraints: ResearchConstraints, earlier: Earlier | None = None
-) -> ResearchPlan:
-    """The ask, checked against what is allowed."""
-    limit = PLACES_FOUND if ask.limit is None else ask.limit
-    if not 1 <= limit <= MOST_PLACES:
-        raise InvalidInput(f"the limit must be between 1 and {MOST_PLACES}, not {limit}")
+async def _prepare(
+    service: Service,
+    request: ResearchRequest,
+    *,
+    only_role: str | None = None,
+    earlier: Report | None = None,
+) -> Investigation:
+    """Check a request against what is allowed, and parse its question."""
+    settings = service.settings
+    constraints = default_constraints(settings).narrow(request.constraints)
+    if request.limit is not None and not 1 <= request.limit <= MAX_PLACES:
+        raise InvalidInput(f"the limit must be between 1 and {MAX_PLACES}, not {request.limit}")
     if not service.roots:
         raise RootUnknown("no root is configured", hint=ADD_A_ROOT)
-    question = check_question(ask.question, follows=earlier.question if earlier else "")
-    settings = service.settings
+    text = clean_question(request.question)
+    question = parse_question(text) if earlier is None else parse_follow_up(text, earlier.question)
     stop = Stop(constraints.deadline_ms / 1000)
-    return await _in_thread(
-        lambda: ResearchPlan(
-            asked=question,
-            scope=search_scope(service.roots, policy_of(settings), ask.roots, stop, index_folder(settings)),
-            thoughts=thoughts_of(settings, stop),
-            constraints=constraints,
-            earlier=earlier,
-            limit=limit,
-            redact=service.redactor.redact,
-        )
+    scope, thoughts = await anyio.to_thread.run_sync(partial(_search_scopes, service, request.roots, stop))
+    if only_role is not None:
+        thoughts = None
+    return Investigation(
+        request=replace(request, question=text),
+        question=question,
+        constraints=constraints,
+        scope=scope,
+        thoughts=thoughts,
+        earlier=earlier,
+        only_role=only_role,
+        redactor=service.redactor,
+        reports=Reports(settings.data_dir),
+        artifact_dir=artifact_folder(settings),
+        on_searched=partial(_renew_indexes, service, scope, thoughts),
     )
 
 
-def kept_report(service: Service, report_id: str) -> Report:
-    """An earlier report about roots of this service: others keep theirs in the same folder."""
+def _search_scopes(
+    service: Service, roots: Sequence[str], stop: Stop
+) -> tuple[SearchScope, SearchScope | None]:
+    """Return the scope of the code and of the historical documents."""
+    settings = service.settings
+    code = search_scope(service.roots, reading_policy(settings), roots, stop, index_folder(settings))
+    return code, thoughts_scope(settings, stop)
+
+
+async def _answer(service: Service, investigation: Investigation, on_start: OnStart) -> dict[str, object]:
+    """Answer a request inside a run if runs are recorded, else in the threads of this process alone."""
+    if service.run_service is not None:
+        return await answer_in_run(service.run_service, investigation, on_start, _research_model(service))
+    constraints = investigation.constraints
+    budget = ReadBudget(constraints.max_files_read, constraints.max_bytes_read)
+    return _shown(await answer_request(investigation, InThread(spending=budget)))
+
+
+async def answer_in_run(
+    runs: RunService,
+    investigation: Investigation,
+    on_start: OnStart = ignore_start,
+    model: Callable[[], Model] | None = None,
+) -> dict[str, object]:
+    """Return the answer, or the state of its run if the answer takes longer than a host waits (P9)."""
+    constraints = investigation.constraints
+    limits = RunLimits(run_s=constraints.deadline_ms / 1000 + GRACE_S, budget=constraints.budget)
+    executor = ResearchRun(
+        investigation=investigation, supervisor=runs.supervisor, workers=runs.workers, model=model
+    )
+    spec = role_run_spec(investigation.agent, investigation.request.question, limits)
+    run = await runs.supervisor.start(Work(spec, executor, runs.cwd))
+    on_start(run.id)
+    await runs.supervisor.wait(run.id, runs.patience_s)
+    if executor.outcome is not None:
+        return _shown(executor.outcome)
+    if executor.error is not None:
+        raise executor.error
+    ended = runs.store.runs.get(run.id)
+    if ended.status.ended:
+        raise _error_of_run(ended)
+    return runs.outcome(run.id)
+
+
+def _shown(outcome: Outcome) -> dict[str, object]:
+    return cast("dict[str, object]", outcome.value)
+
+
+def _error_of_run(run: Run) -> RetinueError:
+    """Return the reason why a run ended without an answer."""
+    match run.error:
+        case {"message": str() as message}:
+            pass
+        case _:
+            message = "the run ended without an answer"
+    kinds: dict[RunStatus, type[RetinueError]] = {
+        RunStatus.CANCELED: Canceled,
+        RunStatus.INTERRUPTED: Canceled,
+        RunStatus.TIMEOUT: DeadlineExceeded,
+    }
+    return kinds.get(run.status, InternalError)(message)
+
+
+def _research_model(service: Service) -> Callable[[], Model] | None:
+    """Return how to get the model that orders and explains findings, if the user wants one."""
+    models = None if service.agent_service is None else service.agent_service.models
+    if models is None or not models.plan.configured or not service.settings.models.research:
+        return None
+    return models.client_for
+
+
+def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:
+    """Renew outdated indexes in the background, for the next question."""
+    for scope in filter(None, scopes):
+        locator = scope.locator
+        if service.later is not None and locator.index_is_out_of_date and locator.files >= service.index_from:
+            service.later(("index", scope.folders), locator.update_index)
+
+
+def read_report(service: Service, report_id: str) -> Report:
+    """Read a stored report. Services with other roots share the data folder, so its roots are checked."""
     report = Reports(service.settings.data_dir).get(report_id)
     thoughts = service.settings.thoughts_dir
     allowed = [*service.roots, *([Root.at(thoughts)] if thoughts else ())]
     if not all(any(Path(one).is_relative_to(root.path) for root in allowed) for one in report.roots_searched):
         raise RootUnknown(
             f"the report {report_id} is about folders that may not be searched here",
-            hint="name the roots that it is about, or ask the question again",
+            hint="add the roots of the report, or ask the question again",
         )
     return report
 
 
-def limits_of(settings: Settings) -> ResearchConstraints:
+def default_constraints(settings: Settings) -> ResearchConstraints:
+    """Return what one request may spend according to the settings."""
     return ResearchConstraints(
-        tokens=max(FEWEST_TOKENS, settings.limits.max_response_tokens),
+        tokens=max(MIN_TOKENS, settings.limits.max_response_tokens),
         deadline_ms=settings.runtime.default_deadline_ms,
         max_files_read=settings.limits.max_files_read,
         max_bytes_read=settings.limits.max_bytes_read,
     )
 
 
-def policy_of(settings: Settings) -> Policy:
-    """The data folder is closed to all: a root may hold it, and its logs quote what was asked."""
-    given = settings.policy
-    return Policy(
-        given.deny, given.allow, settings.limits.max_file_bytes, closed=(settings.data_dir.resolve(),)
+def thoughts_scope(settings: Settings, stop: Stop) -> SearchScope | None:
+    """Return the scope of the historical documents, if a folder for them is configured."""
+    if settings.thoughts_dir is None:
+        return None
+    return search_scope(
+        [Root.at(settings.thoughts_dir)], reading_policy(settings), (), stop, index_folder(settings)
     )
 
 
 def index_folder(settings: Settings) -> Path | None:
+    """Return where indexes are stored; None if they are switched off."""
     return settings.data_dir / "index" if settings.index else None
 
 
-def _renew_index(service: Service, request: ResearchPlan) -> None:
-    """For the next question: the first one does not wait for it."""
-    for scope in filter(None, (request.scope, request.thoughts)):
-        locator = scope.locator
-        if service.later is not None and locator.is_behind and locator.files >= service.index_from:
-            service.later(("index", scope.folders), locator.prepare)
-
-
-def thoughts_of(settings: Settings, stop: Stop) -> SearchScope | None:
-    if settings.thoughts_dir is None:
-        return None
-    return search_scope(
-        [Root.at(settings.thoughts_dir)], policy_of(settings), (), stop, index_folder(settings)
-    )
-
-
-def _clean(service: Service, report: Report) -> Report:
-    """Without secrets: it is also kept on disk, which no door of a surface sees."""
-    return Report.from_dict(service.redactor.redact_value(report.as_dict()))
-
-
-def _with_memo(service: Service, report: Report, constraints: ResearchConstraints) -> Report:
-    folder = artifact_folder(service.settings)
-    path = write_artifact(folder, report, constraints.lines(), service.redactor.redact)
-    return replace(report, artifact=str(path))
-
-
 def artifact_folder(settings: Settings) -> Path:
+    """Return where memos and handoffs are written."""
     return settings.artifact_dir or settings.data_dir / "artifacts"
-
-
-def _kept(reports: Reports, report: Report) -> Report:
-    """A report that cannot be kept is still an answer."""
-    try:
-        reports.keep(report)
-    except Unavailable as error:
-        return replace(report, notes=(*report.notes, f"{error.message}."))
-    return report
-
-
-def _shown(report: Report, constraints: ResearchConstraints) -> dict[str, object]:
-    rest = f"See all: previous={report.id}, an empty question, and more constraints.tokens."
-    return fit_report(report, constraints.tokens, rest).as_dict()
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    return await anyio.to_thread.run_sync(work)

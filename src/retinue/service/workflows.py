@@ -146,11 +146,11 @@ class WorkflowService:
     """Performs workflows and resumes those that no process performs."""
 
     def listed(self, kind: WorkflowKind) -> list[dict[str, Any]]:
-        return [workflow_views.listed(found) for found in self.catalog.found(kind).values()]
+        return [workflow_views.listed(found) for found in self.catalog.by_name(kind).values()]
 
     def check(self, kind: WorkflowKind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
         """All that is wrong, by file and line, in these files or in all there are."""
-        found = [self.catalog.read(file, kind) for file in files] or self.catalog.everything(kind)
+        found = [self.catalog.read(file, kind) for file in files] or self.catalog.all_definitions(kind)
         return [row for each in found for row in workflow_views.problems(each)]
 
     async def start(
@@ -301,7 +301,7 @@ class WorkflowService:
         return self.checks()
 
     def _named(self, name: str, kind: WorkflowKind) -> Workflow:
-        known = self.catalog.found(kind)
+        known = self.catalog.by_name(kind)
         found = known.get(name)
         if found is None:
             hint = (

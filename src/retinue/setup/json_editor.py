@@ -100,24 +100,24 @@ def mask_values(text: str, keep: Collection[str]) -> str:
     return _TOKEN.sub(shown, text)
 
 
-def _parse_document(text: str) -> JsonObject | None:
+def _parse_document(text: str) -> ObjectNode | None:
     """Parse a document whose top level is an object. Return None for an empty document."""
     node = parse_jsonc(text)
-    if node is None or isinstance(node, JsonObject):
+    if node is None or isinstance(node, ObjectNode):
         return node
     raise DocumentUnreadable("the document is not an object")
 
 
-def _find_container(top: JsonObject, key: str) -> JsonObject | None:
+def _find_container(top: ObjectNode, key: str) -> ObjectNode | None:
     found = top.member(key)
     if found is None:
         return None
-    if isinstance(found.value, JsonObject):
+    if isinstance(found.value, ObjectNode):
         return found.value
     raise DocumentUnreadable(f'"{key}" is not an object')
 
 
-def _append_member(text: str, top: JsonObject, parent: JsonObject, member: tuple[str, object]) -> str:
+def _append_member(text: str, top: ObjectNode, parent: ObjectNode, member: tuple[str, object]) -> str:
     """Add a member at the end of `parent`, formatted like the members before it."""
     key, value = member
     newline = _newline(text)
@@ -142,7 +142,7 @@ def _append_member(text: str, top: JsonObject, parent: JsonObject, member: tuple
     return text[:at] + written + "," + text[at:]
 
 
-def _cut_start(text: str, servers: JsonObject, before: JsonMember | None, own: JsonMember) -> int:
+def _cut_start(text: str, servers: ObjectNode, before: JsonMember | None, own: JsonMember) -> int:
     """Return where to start the cut, so that it removes the line of our key and nothing else."""
     floor = servers.start + 1 if before is None or before.comma is None else before.comma + 1
     blank = len(text[floor : own.start].rstrip(" \t\r\n")) + floor
@@ -159,7 +159,7 @@ def _cut_start(text: str, servers: JsonObject, before: JsonMember | None, own: J
 
 
 def _render_value(
-    text: str, top: JsonObject, member_start: int, value: object, spread: bool | None = None
+    text: str, top: ObjectNode, member_start: int, value: object, spread: bool | None = None
 ) -> str:
     """Format a value like its neighbours: over several lines if `spread`, otherwise on one line."""
     if spread is None:
@@ -189,7 +189,7 @@ def _line_indent(text: str, at: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _indent_unit(text: str, top: JsonObject) -> str:
+def _indent_unit(text: str, top: ObjectNode) -> str:
     """Return the indentation of one level, taken from the first member of the document."""
     if top.members and "\n" in text[top.start : top.members[0].start]:
         return _line_indent(text, top.members[0].start) or DEFAULT_INDENT
@@ -238,7 +238,7 @@ class JsonMember:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonObject:
+class ObjectNode:
     start: int
     end: int
     members: tuple[JsonMember, ...]
@@ -247,7 +247,7 @@ class JsonObject:
         return next((member for member in self.members if member.key == key), None)
 
 
-JsonNode: TypeAlias = JsonScalar | JsonArray | JsonObject
+JsonNode: TypeAlias = JsonScalar | JsonArray | ObjectNode
 
 
 @lru_cache(maxsize=2)  # planning a change parses the old and the new text several times
@@ -274,7 +274,7 @@ def to_python(node: JsonNode) -> object:
             return value
         case JsonArray(items=items):
             return [to_python(item) for item in items]
-        case JsonObject(members=members):
+        case ObjectNode(members=members):
             return {member.key: to_python(member.value) for member in members}
 
 
@@ -306,7 +306,7 @@ class _JsoncParser:
             case _:
                 return self._parse_word()
 
-    def _parse_object(self, depth: int) -> JsonObject:
+    def _parse_object(self, depth: int) -> ObjectNode:
         start = self.at
         members: list[JsonMember] = []
         seen: set[str] = set()
@@ -325,7 +325,7 @@ class _JsoncParser:
             self.skip_space()
             value = self.parse_node(depth + 1)
             members.append(JsonMember(key, key_start, value, self._skip_comma()))
-        return JsonObject(start, self.at, tuple(members))
+        return ObjectNode(start, self.at, tuple(members))
 
     def _parse_array(self, depth: int) -> JsonArray:
         start = self.at

@@ -117,7 +117,7 @@ async def _query_endpoint(
                     return DoctorCheck(title, "problem", finding, advice)
                 status = "warning"
                 fix = f"this server ignores the model name and uses what it has: {available}"
-            served = await server.served(model)
+            served = await server.resolve(model)
             facts = served.facts
             tools = "supports tools" if facts.tools else "no tool support"
             context = f"{facts.context:,} tokens of context"

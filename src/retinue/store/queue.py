@@ -19,7 +19,7 @@ import sqlite3
 from collections.abc import Container
 from dataclasses import dataclass
 
-from retinue.core import OwnerId, RunId, RunStatus, RunUnknown, Saturated, counted
+from retinue.core import OwnerId, QueueFull, RunId, RunStatus, RunUnknown, counted
 from retinue.store.database import Database, Transaction
 
 BACK_TO_BACK = 4
@@ -37,7 +37,7 @@ class Capacity:
 
 
 def place(tx: Transaction, request: RunId, capacity: Capacity | None) -> int:
-    """The turn of one more run of the tree; `Saturated` when it could neither start nor queue.
+    """The turn of one more run of the tree; `QueueFull` when it could neither start nor queue.
 
     Behind the other waiting runs of its tree; for a tree that has none, the turn now being served.
     """
@@ -48,7 +48,7 @@ def place(tx: Transaction, request: RunId, capacity: Capacity | None) -> int:
         (request,),
     ).fetchone()
     if capacity is not None and queued >= capacity.max_queued + max(0, capacity.max_concurrent - holding):
-        raise Saturated(
+        raise QueueFull(
             f"the queue is full: {counted(holding, 'run')} at work, {queued} waiting",
             hint="wait for a run to end, or cancel one",
             running=holding,

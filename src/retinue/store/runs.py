@@ -136,7 +136,7 @@ class RunTable:
     def record(self, spec: RunSpec, owner: OwnerId, capacity: Capacity | None = None) -> Run:
         """Record a new run. It is queued, or running if it needs no slot.
 
-        Raises `Saturated`, and records nothing, if there is no room for it.
+        Raises `QueueFull`, and records nothing, if there is no room for it.
         """
         run_id = RunId.new()
         with self._database.write() as tx:

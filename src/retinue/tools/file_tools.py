@@ -260,7 +260,7 @@ class RedactedLines:
     def unredacted(self, entry: FileEntry) -> list[str]:
         """Return all lines with their secrets, for counting and parsing. Never show them."""
         if entry not in self._files:
-            self._files[entry] = split_lines(self._opener.text(entry).utf8.decode())
+            self._files[entry] = split_lines(self._opener.read_text(entry).utf8.decode())
         return self._files[entry]
 
 

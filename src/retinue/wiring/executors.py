@@ -34,12 +34,10 @@ def build_surroundings(
 
 
 def open_codebase(settings: Settings, roots: Sequence[Root]) -> Codebase:
-    """Open the roots under the user's policy. The data folder is closed to everybody."""
-    from retinue.codebase import Codebase, Policy  # most commands read no files
+    """Open the roots under the user's policy."""
+    from retinue.codebase import Codebase, reading_policy  # most commands read no files
 
-    rules = settings.policy
-    closed = (settings.data_dir.resolve(),)
-    return Codebase(roots, Policy(rules.deny, rules.allow, settings.limits.max_file_bytes, closed=closed))
+    return Codebase(roots, reading_policy(settings))
 
 
 def executor_makers(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
 from retinue.core import EXECUTORS, HOST, Agent, ConfigInvalid, ExecutorTable, Root, Run, Unauthorized
-from retinue.definitions import AgentDefinition, AgentSources, Catalog, home_relative, working_folders
+from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
-from retinue.service import AgentService, AgentState, Service, plan_models
+from retinue.service import AgentService, AgentState, Service
 from retinue.store import (
     PERMISSIONS_FILE,
     AgentMemory,
@@ -60,6 +60,7 @@ def build_service(
 def open_models(loaded: LoadedSettings) -> Models:
     """The models that the settings lead to: `async with`, for the lines to their servers."""
     from retinue.models import Models
+    from retinue.service import plan_models
 
     return Models(plan_models(loaded.settings), os.environ)
 
@@ -95,7 +96,7 @@ def _agents(
     working_folder = roots[0].path if roots else Path.cwd()
     surroundings = build_surroundings(settings, readable, working_folder, clean, models)
     return AgentService(
-        catalog=Catalog(sources),
+        catalog=AgentCatalog(sources),
         executors=executor_makers(executors, surroundings),
         executor_kinds=executors,
         models=models,

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any, cast
 
-from retinue.core import Decision, HandoffResponse, PhaseStatus, Step
+from retinue.core import Decision, HandoffResponse, Progress, Step
 from retinue.workflows.handoff_messages import shortened
 from retinue.workflows.steps import CheckResult, Steps
 
@@ -37,7 +37,7 @@ async def accept(steps: Steps, step: Step, path: str) -> HandoffResponse:
     return HandoffResponse(
         task_id=path,
         phase=step.phase,
-        status=PhaseStatus.BLOCKED if failed else PhaseStatus.COMPLETE,
+        status=Progress.BLOCKED if failed else Progress.COMPLETE,
         decision=decision,
         findings={"checks": {name: finding(name, result) for name, result in results.items()}},
         context_summary="; ".join(["Checks run by the server", *told] if told else ["No check was run"]),

@@ -18,13 +18,13 @@ from retinue.core import (
     BudgetKind,
     Conflict,
     Emit,
-    Halted,
     Json,
     Message,
     MessageId,
     MessageStatus,
     Outcome,
     OutputLine,
+    QueueFull,
     Redactor,
     RetinueError,
     Run,
@@ -33,10 +33,10 @@ from retinue.core import (
     RunLimits,
     RunSpec,
     RunStatus,
-    Saturated,
     Task,
     Unavailable,
     Workflow,
+    WorkflowStopped,
     estimate_tokens,
 )
 from retinue.definitions import MalformedDefinition, read_team, read_workflow
@@ -219,7 +219,7 @@ class EmbeddedSteps:
         )
         answer = (await self.ask(f"{key}:again:{before.id}:ask", [question]))[0]
         if is_stop(answer):
-            raise Halted(f"{key.split(':')[0]} was interrupted, and the user wants no more of it")
+            raise WorkflowStopped(f"{key.split(':')[0]} was interrupted, and the user wants no more of it")
 
     async def _begin(
         self, key: str, who: str, start: Callable[[AlsoRecord], Awaitable[Run | None]]
@@ -233,7 +233,7 @@ class EmbeddedSteps:
         while True:
             try:
                 run = await start(record)
-            except Saturated:
+            except QueueFull:
                 await self._next_change()
                 continue
             except Unavailable:
@@ -403,7 +403,7 @@ class WorkflowExecutor:
                 await self._end_children(run_id)
                 result = {"workflow": workflow.name, "decision": "STOP", "reason": error.message}
                 return await self._outcome(run_id, result, error, ctx.emit)
-            error = Halted(_told(result)) if result["decision"] == "STOP" else None
+            error = WorkflowStopped(_told(result)) if result["decision"] == "STOP" else None
             return await self._outcome(run_id, result, error, ctx.emit)
 
     async def _outcome(
@@ -452,7 +452,9 @@ def workflow_of(record: WorkflowRecord, name: str) -> Workflow:
     try:
         return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
     except MalformedDefinition as error:
-        raise Halted(f"its text cannot be read any more: {error.problem}", hint="run it again") from None
+        raise WorkflowStopped(
+            f"its text cannot be read any more: {error.problem}", hint="run it again"
+        ) from None
 
 
 def assignment_of(record: WorkflowRecord) -> Assignment:
@@ -470,4 +472,4 @@ def assignment_of(record: WorkflowRecord) -> Assignment:
                 constraints=tuple(map(str, constraints)),
             )
         case _:
-            raise Halted("the record of the workflow is of another version")
+            raise WorkflowStopped("the record of the workflow is of another version")

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 from retinue.core import (
     HANDOFF_SUMMARY_TOKENS,
     Decision,
-    ExpectedFindings,
+    Expected,
     FieldType,
     HandoffContext,
     HandoffRequest,
     HandoffResponse,
-    PhaseStatus,
+    Progress,
     Step,
     estimate_tokens,
     objects_in,
@@ -29,13 +29,13 @@ CUT = f" […] (cut to {HANDOFF_SUMMARY_TOKENS} tokens by the server)"
 _FIELDS = frozenset(HandoffResponse.model_fields)
 _TELLING = frozenset({"decision", "status", "context_summary"})
 _DECISION_OF = {
-    PhaseStatus.COMPLETE.value: Decision.PROCEED.value,
-    PhaseStatus.BLOCKED.value: Decision.STOP.value,
+    Progress.COMPLETE.value: Decision.PROCEED.value,
+    Progress.BLOCKED.value: Decision.STOP.value,
 }
 _STATUS_OF = {
-    Decision.PROCEED.value: PhaseStatus.COMPLETE.value,
-    Decision.STOP.value: PhaseStatus.BLOCKED.value,
-    Decision.CLARIFY.value: PhaseStatus.BLOCKED.value,
+    Decision.PROCEED.value: Progress.COMPLETE.value,
+    Decision.STOP.value: Progress.BLOCKED.value,
+    Decision.CLARIFY.value: Progress.BLOCKED.value,
 }
 
 
@@ -120,13 +120,13 @@ def _completed(given: dict[str, Any], request: HandoffRequest) -> dict[str, Any]
     return values
 
 
-def _hold_to(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: ExpectedFindings) -> None:
+def _hold_to(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: Expected) -> None:
     for name, kind in types.items():
         if name not in findings:
             raise Unreadable(f"findings.{name} is missing; it must be {said(kind)}")
         if not _is(findings[name], kind):
             raise Unreadable(f"findings.{name} must be {said(kind)}")
-    if expected is ExpectedFindings.FILES and not isinstance(findings.get("files_changed"), list):
+    if expected is Expected.FILES and not isinstance(findings.get("files_changed"), list):
         raise Unreadable("findings.files_changed must be a list of paths, empty if nothing was changed")
 
 
@@ -154,14 +154,14 @@ LAST_REPLY_TOKENS = 1_500
 SIMPLE_SUMMARY_TOKENS = 150
 SIMPLE_FILES = 5
 DEFAULT_INSTRUCTIONS = {
-    ExpectedFindings.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
-    ExpectedFindings.FILES: "Implement the feature as the project does such things, with tests.",
-    ExpectedFindings.VALIDATION: "Judge whether the change does what was asked.",
+    Expected.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
+    Expected.FILES: "Implement the feature as the project does such things, with tests.",
+    Expected.VALIDATION: "Judge whether the change does what was asked.",
 }
 _HOLDS = {
-    ExpectedFindings.FINDINGS: "what was found, by name",
-    ExpectedFindings.FILES: '"files_changed" and "tests_written", lists of paths',
-    ExpectedFindings.VALIDATION: "what was looked at and how it was",
+    Expected.FINDINGS: "what was found, by name",
+    Expected.FILES: '"files_changed" and "tests_written", lists of paths',
+    Expected.VALIDATION: "what was looked at and how it was",
 }
 
 

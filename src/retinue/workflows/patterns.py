@@ -14,7 +14,7 @@ from retinue.core import (
     HandoffResponse,
     Parallel,
     Phase,
-    PhaseStatus,
+    Progress,
     QuorumRule,
     Step,
     Workflow,
@@ -74,7 +74,7 @@ async def run_branch(steps: Steps, branch: Branch, path: str, given: Given, befo
     stopped = before.response.model_copy(
         update={
             "task_id": path,
-            "status": PhaseStatus.BLOCKED,
+            "status": Progress.BLOCKED,
             "decision": Decision.STOP,
             "findings": {"reason": reason},
             "issues": (reason,),
@@ -123,7 +123,7 @@ def aggregate(
         HandoffResponse(
             task_id=path,
             phase=responses[0].phase,
-            status=PhaseStatus.COMPLETE if proceeding == len(responses) else PhaseStatus.PARTIAL,
+            status=Progress.COMPLETE if proceeding == len(responses) else Progress.PARTIAL,
             decision=Decision.PROCEED if proceeds else Decision.STOP,
             findings={"checks": {name: _finding(name, each) for name, each in pairs}},
             context_summary="\n".join(f"{name}: {each.context_summary}" for name, each in pairs),
@@ -216,7 +216,7 @@ def _nothing(chain: Chain, path: str) -> Done:
     response = HandoffResponse(
         task_id=path,
         phase=Phase.RESEARCH,
-        status=PhaseStatus.COMPLETE,
+        status=Progress.COMPLETE,
         decision=Decision.PROCEED,
         findings={},
         context_summary=f"{chain.id} has no steps",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from retinue.core import Decision, HandoffRequest, HandoffResponse, PhaseStatus, Step, estimate_tokens
+from retinue.core import Decision, HandoffRequest, HandoffResponse, Progress, Step, estimate_tokens
 from retinue.workflows.acceptance import accept
 from retinue.workflows.handoff_messages import (
     Unreadable,
@@ -121,7 +121,7 @@ class _Visit:
         response = HandoffResponse(
             task_id=self.path,
             phase=self.step.phase,
-            status=PhaseStatus.COMPLETE,
+            status=Progress.COMPLETE,
             decision=Decision.PROCEED,
             findings={},
             context_summary=result.output,
@@ -185,7 +185,7 @@ class _Visit:
         return HandoffResponse(
             task_id=self.path,
             phase=self.step.phase,
-            status=PhaseStatus.BLOCKED,
+            status=Progress.BLOCKED,
             decision=Decision.STOP,
             findings={"reason": reason},
             context_summary=shortened(summary, PARTIAL_TOKENS),

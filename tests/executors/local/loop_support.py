@@ -24,11 +24,11 @@ from retinue.core import (
 )
 from retinue.core.agent import OutputFormat
 from retinue.executors import LocalExecutor
-from retinue.models.scripted import FACTS, Line, Scripted
-from retinue.models.tokens import Calibrated
+from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
-from tests.codebase.planting import plant
+from tests.codebase.file_support import create_root
+from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine
 
 FILES: Mapping[str, str | bytes] = {
     "src/app.py": "import os\n\n\ndef retry(times):\n    return times\n",
@@ -42,7 +42,7 @@ class Trial:
     """One run and everything that it reported."""
 
     folder: Path
-    script: Iterable[Line]
+    script: Iterable[ScriptLine]
     files: Mapping[str, str | bytes] = field(default_factory=lambda: FILES)
     tools: tuple[str, ...] | None = None
     prompt: str = ""
@@ -60,7 +60,7 @@ class Trial:
     hidden: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.model = Scripted(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
+        self.model = ScriptedModel(self.script, replace(FACTS, context=self.context, tools=self.takes_tools))
 
     async def run(self, task: str = TASK, model: Model | None = None) -> Outcome:
         executor = self.executor(model or self.model)
@@ -92,9 +92,9 @@ class Trial:
         return LocalExecutor(
             agent=agent,
             model=model,
-            codebase=Codebase([plant(self.folder, self.files)]),
+            codebase=Codebase([create_root(self.folder, self.files)]),
             redactor=SecretRedactor(),
-            estimator=Calibrated(),
+            estimator=TokenEstimator(),
             environment=self.environment,
             allows=self.allows,
         )

@@ -27,10 +27,10 @@ from retinue.core import (
     estimate_tokens,
 )
 from retinue.executors.local.loop import CUT_NOTE, system_prompt
-from retinue.models.scripted import calls, says, together
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
 from tests.executors.process_trees import processes_of_run
+from tests.models.scripted_model import calls, says, together
 from tests.tools.tool_support import metered, spent
 
 pytestmark = pytest.mark.anyio
@@ -207,7 +207,7 @@ class Halting:
         self.halted = anyio.Event()
 
     async def facts(self) -> ModelFacts:
-        from retinue.models.scripted import FACTS
+        from tests.models.scripted_model import FACTS
 
         return FACTS
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from retinue.core import InvalidInput, ModelFailed, OutputInvalid
-from retinue.models.scripted import calls, says
 from scripts.hostile_models import SCHEMA, VALID
 from tests.executors.local.loop_support import Trial
+from tests.models.scripted_model import calls, says
 
 pytestmark = pytest.mark.anyio
 

@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from retinue.core import Json, Outcome, Prompt
-from retinue.models.fake_profiles import FakeServerState
-from retinue.models.scripted import Line, calls, says
 from scripts.hostile_models import ANSWER, SCHEMA, VALID
 from tests.executors.local.loop_support import TASK, Trial
+from tests.models.fake_server_kinds import FakeServerState
+from tests.models.scripted_model import ScriptLine, calls, says
 from tests.models.served import KINDS, served
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 async def perform(
     folder: Path,
     kind: str,
-    script: Iterable[Line],
+    script: Iterable[ScriptLine],
     state: FakeServerState | None = None,
     schema: Mapping[str, Json] | None = None,
 ) -> tuple[Outcome, list[Prompt]]:
@@ -65,7 +65,7 @@ async def test_calls_that_a_server_passes_through_as_text_are_made(tmp_path: Pat
 async def test_cancel_frees_the_slot_of_the_server_P5(tmp_path: Path) -> None:
     begun = anyio.Event()
 
-    async def never(asked: Prompt) -> Line:
+    async def never(asked: Prompt) -> ScriptLine:
         begun.set()
         await anyio.sleep_forever()
         return says("")

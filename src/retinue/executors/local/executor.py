@@ -71,7 +71,7 @@ LIMITS_NOTE = (
 
 def make(agent: Agent, surroundings: Surroundings) -> Executor:
     """Return what performs the agent's tasks with one of the configured models."""
-    model = surroundings.models.named(agent.model or "default")
+    model = surroundings.models.client_for(agent.model or "default")
     return LocalExecutor(
         agent=agent,
         model=model,

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from retinue.core import ProcessIdentity, Started, StreamName
+from retinue.core import OnProcessStart, ProcessIdentity, StreamName
 from retinue.executors.process.program import Program
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class ProcessGroup:
         *,
         stdin: bytes | None,
         on_output: OnOutput,
-        on_start: Started = ignore_start,
+        on_start: OnProcessStart = ignore_start,
         spawn: Callable[[Program], Awaitable[Process]] = spawn_process,
     ) -> AsyncGenerator[ProcessGroup]:
         """Run the program and give each chunk of its output to `on_output`.

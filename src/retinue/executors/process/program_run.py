@@ -24,10 +24,10 @@ from retinue.core import (
     InternalError,
     LimitExceeded,
     ModelFailed,
+    OnProcessStart,
     ProcessIdentity,
     ProgramFailed,
     RetinueError,
-    Started,
     StreamName,
 )
 from retinue.executors.process.process_group import ProcessGroup, ignore_start, run_uninterrupted
@@ -64,7 +64,7 @@ class ProgramRun:
         *,
         name: str | None = None,
         seconds: float | None = None,
-        on_start: Started = ignore_start,
+        on_start: OnProcessStart = ignore_start,
         clean_up: CleanUp | None = None,
     ) -> None:
         """Prepare a run; `start` begins it.

@@ -1,0 +1,168 @@
+"""Ignore files: what a project excludes from searches, with the rules of git and ripgrep.
+
+The nearest file with a rule for a path decides, and within the file the last rule that matches. `.rgignore`
+outranks `.ignore`, which outranks `.gitignore`, then `.git/info/exclude`, then a few folders that no project
+wants to be searched. Knows nothing of the file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from retinue.codebase.access.globs import glob_matcher, is_literal_glob
+from retinue.core import InvalidInput
+
+IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
+"""Highest rank first."""
+
+DEFAULT_IGNORES = "\n".join(
+    (
+        *("node_modules/", "bower_components/", "__pycache__/", ".venv/", ".tox/", ".nox/", ".mypy_cache/"),
+        *(".pytest_cache/", ".ruff_cache/", ".gradle/", ".next/", ".nuxt/", ".terraform/", ".cache/"),
+    )
+)
+"""Folders that tools create. `!node_modules/` in any ignore file brings one back."""
+
+
+class IgnoreRules:
+    """The ignore files that apply in one folder, by rank, and within a rank from the nearest one up."""
+
+    __slots__ = ("_in_order", "_ranks")
+
+    def __init__(self, ranks: tuple[tuple[tuple[int, IgnoreFile], ...], ...]) -> None:
+        """`ranks` has the files of each rank. The number is the length of the folder's path to cut off."""
+        self._ranks = ranks
+        self._in_order = tuple(scoped for rank in ranks for scoped in rank if scoped[1])
+
+    @classmethod
+    def for_root(cls, exclude: str) -> IgnoreRules:
+        """Return the rules of a root before its own ignore files. `exclude` is `.git/info/exclude`."""
+        return cls(((), (), (), ((0, IgnoreFile(exclude)),), ((0, IgnoreFile(DEFAULT_IGNORES)),)))
+
+    def with_files(self, folder: str, texts: dict[str, str]) -> IgnoreRules:
+        """Add the ignore files of a folder. `folder` is its root-relative path, `""` for the root."""
+        if not texts:
+            return self
+        skip = len(folder) + 1 if folder else 0
+        ranks = list(self._ranks)
+        for name, text in texts.items():
+            rank = IGNORE_FILES.index(name)
+            ranks[rank] = ((skip, IgnoreFile(text)), *ranks[rank])
+        return IgnoreRules(tuple(ranks))
+
+    def ignore(self, path: str, name: str, is_folder: bool) -> bool:
+        """Return whether a path is ignored. `name` is its last component."""
+        for skip, file in self._in_order:
+            verdict = file.verdict(path[skip:], name, is_folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+
+_GlobRules = list[tuple[int, bool, Callable[[str], bool]]]
+"""For each rule: its number, whether it applies to folders only, and its matcher. The last rule comes first.
+"""
+
+
+class _LastRules(dict[str, tuple[int, int]]):
+    """For a literal name, the last rule that applies to it as a file, and as a folder; -1 if none does."""
+
+    def add(self, name: str, rule: int, folders_only: bool) -> None:
+        for_files, _ = self.get(name, (-1, -1))
+        self[name] = (for_files if folders_only else rule, rule)
+
+
+class IgnoreFile:
+    """The rules of one ignore file. Literal names and `*.extension`, which are most rules, are looked up."""
+
+    def __init__(self, text: str) -> None:
+        self._ignores: list[bool] = []
+        """For each rule, True if it ignores, False if it begins with `!`."""
+        self._names = _LastRules()
+        self._extensions = _LastRules()
+        self._paths = _LastRules()
+        self._name_globs: _GlobRules = []
+        self._path_globs: _GlobRules = []
+        for line in text.removeprefix("\ufeff").split("\n"):
+            self._add(line)
+        self._name_globs.reverse()
+        self._path_globs.reverse()
+
+    def __bool__(self) -> bool:
+        return bool(self._ignores)
+
+    def verdict(self, path: str, name: str, is_folder: bool) -> bool | None:
+        """Return True if the path is ignored, False if a `!` rule keeps it, None if no rule applies.
+
+        The path is relative to the folder of the ignore file.
+        """
+        last = -1
+        if name in self._names:
+            last = self._names[name][is_folder]
+        if (
+            self._extensions
+            and (dot := name.rfind(".")) >= 0
+            and (extension := name[dot:]) in self._extensions
+        ):
+            last = max(last, self._extensions[extension][is_folder])
+        if path in self._paths:
+            last = max(last, self._paths[path][is_folder])
+        if self._name_globs:
+            last = _last_matching_rule(self._name_globs, name, is_folder, last)
+        if self._path_globs:
+            last = _last_matching_rule(self._path_globs, path, is_folder, last)
+        return None if last < 0 else self._ignores[last]
+
+    def _add(self, line: str) -> None:
+        if line.startswith("#"):
+            return
+        if not line.endswith("\\ "):
+            line = line.rstrip()
+        if not line:
+            return
+        negated = line.startswith("!")
+        line = line.removeprefix("!")
+        anchored = line.startswith("/")
+        line = line.removeprefix("/")
+        if line.startswith(("\\!", "\\#")):
+            line = line[1:]
+        folders_only = line.endswith("/")
+        if folders_only:
+            line = line[:-1].removesuffix("\\")
+        if line.endswith("/**"):
+            line += "/*"  # the contents of the folder, not the folder itself
+        try:
+            if anchored or "/" in line:
+                self._add_path(line, folders_only)
+            else:
+                self._add_name(line, folders_only)
+        except InvalidInput:
+            return  # git and ripgrep skip a rule that they cannot parse
+        self._ignores.append(not negated)
+
+    def _add_path(self, glob: str, folders_only: bool) -> None:
+        rule = len(self._ignores)
+        if is_literal_glob(glob):
+            self._paths.add(glob, rule, folders_only)
+        else:
+            self._path_globs.append((rule, folders_only, glob_matcher(glob)))
+
+    def _add_name(self, glob: str, folders_only: bool) -> None:
+        rule = len(self._ignores)
+        extension = glob[1:]
+        if is_literal_glob(glob):
+            self._names.add(glob, rule, folders_only)
+        elif glob[0] == "*" and extension.rfind(".") == 0 and is_literal_glob(extension):
+            self._extensions.add(extension, rule, folders_only)
+        else:
+            self._name_globs.append((rule, folders_only, glob_matcher(glob)))
+
+
+def _last_matching_rule(globs: _GlobRules, text: str, is_folder: bool, last: int) -> int:
+    """Return the last rule that matches, or `last` if that comes later."""
+    for rule, folders_only, matches in globs:
+        if rule <= last:
+            break
+        if (is_folder or not folders_only) and matches(text):
+            return rule
+    return last

@@ -1,0 +1,37 @@
+"""Evidence for questions: what each file contains, from the SQLite index or from a scan of the files.
+
+Also reads and indexes the commit history. Knows nothing of ranking.
+"""
+
+from typing import TYPE_CHECKING
+
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.codebase.index.database import (
+        discard_if_damaged as discard_if_damaged,
+        index_exists as index_exists,
+        remove_unused_indexes as remove_unused_indexes,
+    )
+    from retinue.codebase.index.evidence import (
+        Evidence as Evidence,
+        FileDetail as FileDetail,
+        ScanEvidence as ScanEvidence,
+    )
+    from retinue.codebase.index.history import (
+        CommitEvidence as CommitEvidence,
+        GitHistory as GitHistory,
+        merge_commit_evidence as merge_commit_evidence,
+        read_commit_evidence as read_commit_evidence,
+    )
+    from retinue.codebase.index.index import Index as Index
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "database": "discard_if_damaged index_exists remove_unused_indexes",
+            "evidence": "Evidence FileDetail ScanEvidence",
+            "history": "CommitEvidence GitHistory merge_commit_evidence read_commit_evidence",
+            "index": "Index",
+        },
+    )

@@ -1,0 +1,184 @@
+"""What is known about the files of the roots for one question, and how a scan of the files finds it.
+
+There are two sources of evidence: `ScanEvidence` reads the files for one question, and `IndexEvidence` reads
+the index. Both must agree to the last number, because the ranker cannot tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Protocol
+
+from retinue.codebase.access import FileEntry, Opener
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.parse import (
+    MAX_SEARCHED_BYTES,
+    ParsedQuestion,
+    PathTerms,
+    QueryTerms,
+    find_path_terms,
+    has_searchable_text,
+    outline_text,
+    separate_words,
+)
+from retinue.codebase.search import Ripgrep, argument_batches
+from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
+
+
+@dataclass(frozen=True, slots=True)
+class FileDetail:
+    """The chunks of one file, as parallel columns: a question needs few fields of few chunks."""
+
+    starts: Sequence[int]
+    """The first byte of each chunk, followed by the end of the last one."""
+    lines: Sequence[int]
+    """The line that names each chunk."""
+    names: Sequence[str]
+    imports: Sequence[str]
+    hits: dict[str, dict[int, int]]
+    """For each term, its count in each chunk that contains it."""
+    name_terms: Mapping[str, str]
+    """For each defined name, its distinct terms, separated by spaces."""
+
+
+class Evidence(Protocol):
+    """What the ranker asks about the files. Files are known by their position in `paths`."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file that an answer may name, in the order of the roots, then by path."""
+        ...
+
+    def entry(self, file: int) -> FileEntry: ...
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Bytes on disk, one for each path."""
+        ...
+
+    @property
+    def counts(self) -> dict[str, dict[int, int]]:
+        """For each term of the question, its count in each file that contains it."""
+        ...
+
+    def path_terms(self) -> PathTerms:
+        """Return the files that have a term of the question in their path."""
+        ...
+
+    def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, FileDetail]:
+        """Return the chunks of some files, with hits for at least the given terms."""
+        ...
+
+
+class ScanEvidence:
+    """Evidence without an index: reads the files for one question.
+
+    If ripgrep is installed, it tells which files can contain a term, and the others are not opened.
+    """
+
+    def __init__(
+        self, codebase: Codebase, question: ParsedQuestion, ripgrep: Ripgrep | None, stop: Stop
+    ) -> None:
+        self._codebase = codebase
+        self._stop = stop
+        self._query = QueryTerms(question.terms, question.kept_stop_terms)
+        self._entries = [entry for entry in codebase.files(stop).entries if has_searchable_text(entry.path)]
+        stop.check()  # a walk that the deadline cut short found only some of the files
+        self.paths = tuple(entry.path for entry in self._entries)
+        self.counts: dict[str, dict[int, int]] = {term: {} for term in question.terms}
+        numbers = {entry: number for number, entry in enumerate(self._entries)}
+        with codebase.opener(stop) as opener:
+            self.sizes: list[int] = []
+            for entry in self._entries:
+                stop.check()
+                self.sizes.append(size_or_zero(opener, entry))
+            for entry in _files_that_may_match(self._entries, question.terms, ripgrep, stop):
+                stop.check()
+                if (data := searchable_text(opener, entry)) is not None:
+                    for term, count in count_terms(data, self._query).items():
+                        self.counts[term][numbers[entry]] = count
+
+    def entry(self, file: int) -> FileEntry:
+        return self._entries[file]
+
+    def path_terms(self) -> PathTerms:
+        return find_path_terms(self.paths, self._query)
+
+    def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, FileDetail]:
+        found: dict[int, FileDetail] = {}
+        with self._codebase.opener(self._stop) as opener:
+            for file in files:
+                self._stop.check()
+                entry = self._entries[file]
+                found[file] = detail_of_text(entry.path, searchable_text(opener, entry) or b"", self._query)
+        return found
+
+
+def _files_that_may_match(
+    entries: Sequence[FileEntry], terms: Collection[str], ripgrep: Ripgrep | None, stop: Stop
+) -> Sequence[FileEntry]:
+    """Return all entries that contain a term, and possibly some that do not."""
+    if not terms:
+        return ()
+    if ripgrep is None:
+        return entries
+    # A term of several words also matches with underscores between its letters.
+    pattern = "|".join("_*".join(map(re.escape, term)) for term in sorted(terms))
+    found: list[FileEntry] = []
+    for root, of_root in groupby(entries, attrgetter("root")):
+        for batch in argument_batches([entry.path for entry in of_root]):
+            stop.check()
+            matching = ripgrep.files_that_may_match(root.path, batch, pattern, ignore_case=True, stop=stop)
+            found += (FileEntry(root, path) for path in batch if matching is None or path in matching)
+    return found
+
+
+def searchable_text(opener: Opener, entry: FileEntry) -> bytes | None:
+    """Return a file as UTF-8, or None if it is denied, missing, binary or over `MAX_SEARCHED_BYTES`."""
+    try:
+        data = opener.read_text(entry).utf8
+    except (PathDenied, PathMissing, LimitExceeded):
+        return None
+    return data if len(data) <= MAX_SEARCHED_BYTES else None
+
+
+def size_or_zero(opener: Opener, entry: FileEntry) -> int:
+    """Return the size of a file on disk, or 0 if it is denied or missing."""
+    try:
+        return opener.stamp(entry).size
+    except (PathDenied, PathMissing):
+        return 0
+
+
+def count_terms(data: bytes, query: QueryTerms) -> dict[str, int]:
+    """Return how often each term of the question occurs in a text."""
+    counts: dict[str, int] = {}
+    for terms in filter(None, map(query.__getitem__, separate_words(data).split())):
+        for term in terms:
+            counts[term] = counts.get(term, 0) + 1
+    return counts
+
+
+def detail_of_text(path: str, data: bytes, query: QueryTerms) -> FileDetail:
+    """Split a text into chunks and count the terms of the question in each."""
+    chunks, imports = outline_text(path, data)
+    words = separate_words(data)
+    hits: dict[str, dict[int, int]] = {}
+    for number, chunk in enumerate(chunks):
+        for terms in filter(None, map(query.__getitem__, words[chunk.start : chunk.end].split())):
+            for term in terms:
+                counts = hits.setdefault(term, {})
+                counts[number] = counts.get(number, 0) + 1
+    names = [chunk.name for chunk in chunks]
+    return FileDetail(
+        [*(chunk.start for chunk in chunks), len(data)],
+        [chunk.line for chunk in chunks],
+        names,
+        imports,
+        hits,
+        {name: query.vocabulary.distinct_terms(name) for name in names if name},
+    )

@@ -1,0 +1,58 @@
+"""Parses text: questions, the terms of code, outlines and symbols of files, and the kind of a path.
+
+Works on bytes and strings. Reads no files.
+"""
+
+from typing import TYPE_CHECKING
+
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.codebase.parse.file_kinds import (
+        MAX_SEARCHED_BYTES as MAX_SEARCHED_BYTES,
+        FileCategory as FileCategory,
+        FileKind as FileKind,
+        file_category as file_category,
+        file_kind as file_kind,
+        has_searchable_text as has_searchable_text,
+    )
+    from retinue.codebase.parse.outline import (
+        ChunkColumns as ChunkColumns,
+        chunk_columns as chunk_columns,
+        find_imports as find_imports,
+        outline_text as outline_text,
+    )
+    from retinue.codebase.parse.question import (
+        ParsedQuestion as ParsedQuestion,
+        parse_question as parse_question,
+    )
+    from retinue.codebase.parse.symbols import Symbol as Symbol, exact_symbols as exact_symbols
+    from retinue.codebase.parse.terms import (
+        FOLDER_MARK as FOLDER_MARK,
+        NAME_MARK as NAME_MARK,
+        PathTerms as PathTerms,
+        QueryTerms as QueryTerms,
+        Vocabulary as Vocabulary,
+        find_path_terms as find_path_terms,
+        folder_part as folder_part,
+        name_without_suffix as name_without_suffix,
+        separate_words as separate_words,
+        split_identifier as split_identifier,
+        stem as stem,
+    )
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "file_kinds": (
+                "MAX_SEARCHED_BYTES FileCategory FileKind file_category file_kind has_searchable_text"
+            ),
+            "outline": "ChunkColumns chunk_columns find_imports outline_text",
+            "question": "ParsedQuestion parse_question",
+            "symbols": "Symbol exact_symbols",
+            "terms": (
+                "FOLDER_MARK NAME_MARK PathTerms QueryTerms Vocabulary find_path_terms folder_part "
+                "name_without_suffix separate_words split_identifier stem"
+            ),
+        },
+    )

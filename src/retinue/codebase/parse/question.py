@@ -1,0 +1,241 @@
+"""Parses a question or a bug report: weighted terms, and the names, paths and stack frames it mentions.
+
+Knows nothing of files: the ranker finds out whether a mentioned name exists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from retinue.codebase.parse.terms import (
+    CHATTER_TERMS,
+    STOP_TERMS,
+    Vocabulary,
+    separate_words,
+    split_identifier,
+    stem,
+)
+
+MAX_QUESTION_CHARS = 20_000
+"""Longer questions are cut: the rest of a pasted log adds noise."""
+
+_TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
+"""The weight of a word depends on where it occurs: the title of a report says most, pasted code least."""
+
+_MIN_PAIR_LETTERS = 3
+"""Shorter words, joined, would occur in almost any name."""
+
+_URL = re.compile(r"https?://[^\s)>\]]{1,500}")
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+"""Instructions of an issue template, which readers of the report do not see."""
+_CODE_BLOCK = re.compile(
+    r"```.*?(?:```|\Z)|^(?:>>>|\.\.\. |In \[\d{1,5}\]:)[^\n]*$", re.DOTALL | re.MULTILINE
+)
+_PATH = re.compile(
+    r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,12}[\w-]{1,80}(?:\.[\w-]{1,40}){0,3}\.[A-Za-z]\w{0,7}\b(?!\()"
+)
+_DOTTED = re.compile(r"\b[^\W\d]\w{0,80}(?:(?:\.|::)[^\W\d]\w{0,80}){1,8}")
+_IDENTIFIER = re.compile(
+    r"\b(?:_{0,2}[a-z0-9]{1,60}(?:_[A-Za-z0-9]{1,60}){1,9}_{0,2}|_{1,2}\w{1,80}|[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,6}"
+    r"|[A-Z]{1,20}[a-z0-9]{1,40}(?:[A-Z][A-Za-z0-9]{0,40}){1,8}|[a-z]{1,40}[0-9]{0,4}(?:[A-Z][a-z0-9]{0,40}){1,8})\b"
+)
+_CALLED = re.compile(r"\b([^\W\d]\w{2,80})\(")
+_QUOTED = re.compile(r"`{1,2}([^`\n]{1,80})`{1,2}")
+_CAPITALISED = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z]\w{2,80}")
+_WORD = re.compile(r"[^\W\d]\w{1,80}")
+_ASKS = re.compile(
+    r"\?\s*$|^\W*(?:who|what|where|when|which|why|how|does|do|is|are|can|explain|describe|show|find|list)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """What a question or a bug report contains."""
+
+    text: str
+    terms: dict[str, float]
+    """Terms to search for. The weight of a term is that of the best place where it occurs."""
+    spoken: dict[str, str]
+    """For each term, the word of the question that it comes from."""
+    compounds: frozenset[str]
+    """Two or three neighbouring words of the title, joined: an identifier made of them, without underscores.
+    """
+    pairs: Mapping[str, tuple[str, str]]
+    """Two neighbouring words joined, the second as its stem, with the terms of both."""
+    names: dict[str, float]
+    """Identifiers that the question seems to name, as written, with weights like those of the terms."""
+    paths: tuple[str, ...]
+    dotted: tuple[str, ...]
+    """Dotted or `::`-separated names, such as module names."""
+    frames: tuple[StackFrame, ...]
+    kept_stop_terms: frozenset[str]
+    """Stop terms that are searched for nonetheless, because they name something in this question."""
+    is_report: bool
+    """Whether it has more than one line: a bug report or a request with a title."""
+    is_question: bool
+    """Whether it asks instead of reporting or requesting. The answer may then be a test or a documentation
+    page."""
+    wanted: frozenset[str] = frozenset()
+    """File categories that the user asked for, such as `docs`. They are not ranked lower."""
+
+    def asks_for(self, *stems: str) -> bool:
+        """Return whether one of the stems is a term of the question."""
+        return any(term in self.terms for term in stems)
+
+
+def parse_question(text: str) -> ParsedQuestion:
+    """Parse a question, a request or a bug report. Never fails."""
+    text = _COMMENT.sub("", text[:MAX_QUESTION_CHARS].replace("\r", "")).strip()
+    title, _, body = text.partition("\n")
+    parts = _weighted_parts(title, body)
+    frames = tuple(find_stack_frames(text))
+    is_report = bool(body.strip())
+    names = _weighted_names(parts, frames, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
+    terms, spoken = _weighted_terms(parts)
+    if kept := frozenset[str]() if is_report else _kept_stop_terms(names, title, has_terms=bool(terms)):
+        terms, spoken = _weighted_terms(parts, kept)
+    return ParsedQuestion(
+        text=text,
+        terms=terms,
+        spoken=spoken,
+        compounds=_joined_words(title),
+        pairs=_word_pairs(title),
+        names=names,
+        paths=tuple(dict.fromkeys(found.removeprefix("./") for found in _PATH.findall(text))),
+        dotted=tuple(dict.fromkeys(_DOTTED.findall(text))),
+        frames=frames,
+        kept_stop_terms=kept,
+        is_report=is_report,
+        is_question=not is_report and _ASKS.search(title) is not None,
+    )
+
+
+def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:
+    """Split the text into title, prose and code with the weight of each, heaviest first."""
+    if not body.strip():
+        return [(title, _PROSE_WEIGHT)]
+    code = "\n".join(_CODE_BLOCK.findall(body))
+    return [(title, _TITLE_WEIGHT), (_CODE_BLOCK.sub(" ", body), _PROSE_WEIGHT), (code, _CODE_WEIGHT)]
+
+
+def _kept_stop_terms(names: Iterable[str], title: str, *, has_terms: bool) -> frozenset[str]:
+    """Return chatter terms that are written like names, or all of them if the question has nothing else."""
+    named = _chatter_terms(names)
+    return named if has_terms or named else _chatter_terms(_WORD.findall(title))
+
+
+def _chatter_terms(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(stem(word.lower()) for word in words) & CHATTER_TERMS
+
+
+def _weighted_terms(
+    parts: list[tuple[str, float]], kept: frozenset[str] = frozenset()
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the weight of each term, and the word that each comes from."""
+    vocabulary = Vocabulary(kept)
+    weights: dict[str, float] = {}
+    spoken: dict[str, str] = {}
+    for text, weight in parts:
+        for word in separate_words(_URL.sub(" ", text).encode()).split():
+            for term in vocabulary[word].split():
+                weights.setdefault(term, weight)
+                spoken.setdefault(term, word.decode(errors="replace"))
+    return weights, spoken
+
+
+def _joined_words(title: str) -> frozenset[str]:
+    """Return every two and three neighbouring words, joined."""
+    row = separate_words(title.lower().encode()).decode(errors="replace").replace("_", "").split()
+    pairs = {first + second for first, second in pairwise(row)}
+    triples = {first + second + third for first, second, third in zip(row, row[1:], row[2:], strict=False)}
+    return frozenset(pairs | triples)
+
+
+def _word_pairs(title: str) -> dict[str, tuple[str, str]]:
+    """Return every two neighbouring words, joined, with their terms."""
+    row = [
+        part
+        for word in separate_words(title.encode()).split()
+        for part in split_identifier(word.decode(errors="replace"))
+    ]
+    found: dict[str, tuple[str, str]] = {}
+    for first, second in pairwise(row):
+        if len(first) >= _MIN_PAIR_LETTERS and len(second) >= _MIN_PAIR_LETTERS:
+            terms = stem(first), stem(second)
+            found[first + terms[1]] = found["".join(terms)] = terms
+    return found
+
+
+def _weighted_names(
+    parts: list[tuple[str, float]], frames: tuple[StackFrame, ...], stop_words: frozenset[str]
+) -> dict[str, float]:
+    """Return what looks like a name: identifiers, calls, quoted words, and capitalised words of the title."""
+    weights: dict[str, float] = {}
+    for text, weight in parts:
+        names = [*_IDENTIFIER.findall(text), *_CALLED.findall(text)]
+        for run in (*_QUOTED.findall(text), *_DOTTED.findall(text)):
+            names += _WORD.findall(run)
+        for name in names:
+            if len(name) > 2 and name.lower() not in stop_words:
+                weights.setdefault(name, weight)
+    title, weight = parts[0]
+    for name in _CAPITALISED.findall(title):
+        weights.setdefault(name, weight / 2)
+    for frame in frames:
+        if len(frame.function) > 2:
+            weights.setdefault(frame.function, _PROSE_WEIGHT)
+    return weights
+
+
+class StackFrame(NamedTuple):
+    """A line that a stack trace, a compiler or a test runner points at."""
+
+    path: str
+    line: int
+    function: str
+    """The bare name; empty if the trace does not contain it."""
+
+
+_TRACE_PATH = r"((?:[A-Za-z]:)?[\w.@~+/\\-]{1,300}\.[A-Za-z]\w{0,7})"
+_TRACE_NAME = r"([\w.$<>:~]{1,200})"
+_TRACE_FORMATS: tuple[tuple[re.Pattern[str], tuple[int, int, int]], ...] = (
+    # Python: File "a/b.py", line 3, in f
+    (re.compile(r'File "([^"\n]{1,300})", line (\d{1,7})(?:, in (\w{1,120}))?'), (1, 2, 3)),
+    # Java, Kotlin, JavaScript: at a.b.C.f(C.java:3), at async f (a/b.js:3:5)
+    (re.compile(rf"\bat (?:async |new )?{_TRACE_NAME} ?\((?:file://)?{_TRACE_PATH}:(\d{{1,7}})"), (2, 3, 1)),
+    # C#: at A.B.F(String s) in /a/b.cs:line 3
+    (re.compile(rf"\bat {_TRACE_NAME}\([^()\n]{{0,300}}\) in {_TRACE_PATH}:line (\d{{1,7}})"), (2, 3, 1)),
+    # Ruby: a/b.rb:3:in `f'
+    (re.compile(rf"{_TRACE_PATH}:(\d{{1,7}}):in [`'](?:block in )?{_TRACE_NAME}"), (1, 2, 3)),
+    # PHP: #0 /a/b.php(3): A\B->f(), and: in /a/b.php on line 3
+    (re.compile(rf"{_TRACE_PATH}\((\d{{1,7}})\): (?:[\w\\]{{1,200}}(?:->|::))?(\w{{1,120}})\("), (1, 2, 3)),
+    (re.compile(rf"\bin {_TRACE_PATH} on line (\d{{1,7}})()"), (1, 2, 3)),
+    # Go, Rust, C and others that name a line: /a/b.go:3 +0x1d, at src/a.rs:3:5, a.c:3: error
+    (re.compile(rf"(?<![\w/\\.:-]){_TRACE_PATH}:(\d{{1,7}})\b()"), (1, 2, 3)),
+)
+"""A regular expression for each form of trace, with the groups of path, line and function."""
+
+
+def find_stack_frames(text: str) -> list[StackFrame]:
+    """Return the frames of a text without duplicates, the outermost call first.
+
+    Python prints the outermost call first; the other languages print it last.
+    """
+    found: dict[tuple[str, int], tuple[int, StackFrame]] = {}
+    for pattern, (path, line, name) in _TRACE_FORMATS:
+        for match in pattern.finditer(text):
+            place = match[path].removeprefix("./"), int(match[line])
+            if place not in found:
+                found[place] = match.start(path), StackFrame(*place, _bare_name(match[name] or ""))
+    frames = [frame for _, frame in sorted(found.values())]
+    return frames if any(frame.path.endswith(".py") for frame in frames) else frames[::-1]
+
+
+def _bare_name(name: str) -> str:
+    last = re.split(r"\.|::", name)[-1]
+    return last if re.fullmatch(r"\w+", last) else ""

@@ -1,0 +1,165 @@
+"""The exact definitions of one file, parsed with tree-sitter: where each begins and ends, and its owner.
+
+Needs the extra `code`. Callers parse only the few files of an answer: parsing every file would take several
+times as long as building the index. Without a grammar there is no result, and callers use the outline.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import time
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+from retinue.codebase.parse.languages import Grammar, grammar_for
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node, Query
+
+SymbolKind = Literal["type", "function", "value", "module"]
+
+MAX_PARSED_BYTES = 500_000
+"""Larger files are data or generated code."""
+_STEP_MICROSECONDS = 500_000
+"""Time limit for parsing and for the query. Hostile text can take minutes, ordinary text a few milliseconds.
+"""
+_MAX_MATCHES = 4_000
+_DECLARATORS = ("pointer_declarator", "reference_declarator", "parenthesized_declarator")
+_ENCLOSING_NODES = ("decorated_definition", "template_declaration", "export_statement", "lexical_declaration")
+"""Nodes around a definition that begin before it."""
+
+
+class Symbol(NamedTuple):
+    """One definition."""
+
+    name: str
+    kind: SymbolKind
+    line: int
+    """The line with the name. Lines count from 1."""
+    top: int
+    """The first line, decorators included."""
+    end: int
+    """The last line."""
+    owner: str | None
+    """The type that contains it, if any."""
+    is_local: bool
+    """Whether it is defined inside a function."""
+
+
+def exact_symbols(path: str, data: bytes) -> tuple[Symbol, ...] | None:
+    """Return the definitions in the order of the file; None if there is no grammar or parsing fails."""
+    grammar = grammar_for(path)
+    if grammar is None or len(data) > MAX_PARSED_BYTES:
+        return None
+    loaded = load_grammar(grammar)
+    return None if loaded is None else _parse(*loaded, data)
+
+
+@functools.lru_cache(maxsize=32)
+def load_grammar(grammar: Grammar) -> tuple[Language, Query] | None:
+    """Load a grammar.
+
+    Returns None if it is not installed, or if its version does not fit the library or the query.
+    """
+    try:
+        import tree_sitter
+
+        load = getattr(importlib.import_module(grammar.module), grammar.function)
+        language = tree_sitter.Language(load())  # pyright: ignore[reportDeprecated]
+        return language, tree_sitter.Query(language, grammar.query)
+    except (ImportError, AttributeError, ValueError, TypeError):
+        return None
+
+
+def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] | None:
+    from tree_sitter import Parser, QueryCursor
+
+    with warnings.catch_warnings():
+        # The newer progress callback crashes the process. This way is deprecated, so the version is pinned.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        parser = Parser(language, timeout_micros=_STEP_MICROSECONDS)  # pyright: ignore[reportDeprecated]
+        cursor = QueryCursor(  # pyright: ignore[reportDeprecated]
+            query, match_limit=_MAX_MATCHES, timeout_micros=_STEP_MICROSECONDS
+        )
+    try:
+        tree = parser.parse(data)
+    except ValueError:
+        return None
+    started = time.monotonic()
+    found = cursor.matches(tree.root_node)
+    if (time.monotonic() - started) * 1e6 >= _STEP_MICROSECONDS:
+        return None  # the query stopped without an error, and its matches are incomplete
+    return _build_symbols([_SymbolNodes.of(captures) for _, captures in found[:_MAX_MATCHES]], data)
+
+
+class _SymbolNodes(NamedTuple):
+    """The syntax nodes of one match of the query."""
+
+    start: int
+    end: int
+    kind: str
+    name: Node
+    whole: Node
+
+    @classmethod
+    def of(cls, captures: dict[str, list[Node]]) -> _SymbolNodes:
+        name = captures.pop("name")[0]
+        kind, nodes = next(iter(captures.items()))
+        whole = nodes[0]
+        if kind == "named":
+            kind, whole = "function", _definition_of_declarator(whole)
+        while (around := whole.parent) is not None and around.type in _ENCLOSING_NODES:
+            whole = around
+        return cls(whole.start_byte, whole.end_byte, kind, name, whole)
+
+
+def _definition_of_declarator(node: Node) -> Node:
+    """Return the definition around a declarator: in C the name is nested inside declarators."""
+    around = node.parent
+    while around is not None and around.type in _DECLARATORS:
+        around = around.parent
+    return around or node
+
+
+def _build_symbols(found: Sequence[_SymbolNodes], data: bytes) -> tuple[Symbol, ...]:
+    symbols: list[Symbol] = []
+    around: list[tuple[int, Symbol]] = []
+    seen: set[int] = set()
+    for one in sorted(found, key=lambda each: (each.start, -each.end)):
+        if one.name.start_byte in seen or one.whole.type == "declaration":
+            continue
+        seen.add(one.name.start_byte)
+        around = [(end, symbol) for end, symbol in around if end > one.start]
+        name = data[one.name.start_byte : one.name.end_byte].decode(errors="replace")
+        inside = around[-1][1] if around else None
+        owner = _go_receiver(one.whole, data) or (inside.name if inside and inside.kind == "type" else None)
+        symbol = Symbol(
+            name,
+            cast(SymbolKind, one.kind),
+            one.name.start_point.row + 1,
+            one.whole.start_point.row + 1,
+            _last_line(one.whole),
+            owner,
+            inside is not None and inside.kind == "function",
+        )
+        symbols.append(symbol)
+        around.append((one.end, symbol))
+    return tuple(symbols)
+
+
+def _last_line(node: Node) -> int:
+    """Return the last line of a node. A node that includes its newline ends on the line before."""
+    row, column = node.end_point
+    return max(row + (column > 0), node.start_point.row + 1)
+
+
+def _go_receiver(node: Node, data: bytes) -> str | None:
+    """Return the type of a Go method, which is named beside the method."""
+    receiver = node.child_by_field_name("receiver") if node.type == "method_declaration" else None
+    if receiver is None:
+        return None
+    text = data[receiver.start_byte : receiver.end_byte].decode(errors="replace")
+    named = text.strip("()").partition("[")[0].split()
+    return named[-1].lstrip("*") if named else None

@@ -1,0 +1,238 @@
+"""The terms of code and questions: identifiers split into words, and words reduced to stems.
+
+A stem is always a prefix of its word, so a plain substring search for the stem finds every line that can
+contain the word. Scans rely on this: ripgrep searches for stems. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+_WORD_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+_ASCII_WORD_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+"""Finds the same parts in ASCII as `_WORD_PART`, in two thirds of the time."""
+
+_MIN_STEM = 3
+_MIN_AT_STEM = 4
+_MAX_WORD_BYTES = 64
+"""Longer words are data, such as hashes and encoded images."""
+
+_AT_SUFFIXES = ("ations", "ation", "ators", "ator", "ating", "ated", "ate")
+_VERB_SUFFIXES = ("ing", "ed")
+_OTHER_SUFFIXES = ("ion", "able", "ible", "ment", "ive", "ly", "er", "or")
+
+
+def stem(word: str) -> str:
+    """Return a lower-case word without its inflection.
+
+    `retries` and `retry` have the same stem, as do `validation` and `validator`.
+    """
+    if len(word) <= _MIN_STEM or not word.isascii():
+        return word
+    if word[-1] == "s":
+        word = _without_plural(word)
+    # Testing for all suffixes at once is fast, and most words have none.
+    if word.endswith(_AT_SUFFIXES) and (short := _without_suffix(word, _AT_SUFFIXES, _MIN_AT_STEM)):
+        return short
+    if word.endswith(_VERB_SUFFIXES):
+        word = _without_double_letter(_without_suffix(word, _VERB_SUFFIXES, _MIN_STEM) or word)
+    if word.endswith(_OTHER_SUFFIXES):
+        word = _without_double_letter(_without_suffix(word, _OTHER_SUFFIXES, _MIN_STEM + 1) or word)
+    if word[-1] in "ey" and len(word) > _MIN_STEM:
+        word = word[:-1]
+    return word
+
+
+def _without_suffix(word: str, suffixes: tuple[str, ...], shortest: int) -> str:
+    """Remove the first suffix that leaves at least `shortest` letters; empty if none does."""
+    for suffix in suffixes:
+        if word.endswith(suffix) and len(word) - len(suffix) >= shortest:
+            return word[: -len(suffix)]
+    return ""
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith("ies") and len(word) > 5:
+        return word[:-3]
+    if word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    if word.endswith("s") and word[-2] not in "siu":
+        return word[:-1]
+    return word
+
+
+def _without_double_letter(word: str) -> str:
+    """Remove a doubled last letter: `stopp`, from `stopped`, becomes `stop`."""
+    if len(word) > _MIN_STEM and word[-1] == word[-2] and word[-1] not in "lsz":
+        return word[:-1]
+    return word
+
+
+_STOP_WORDS = """
+a an the and or but if then else when while for of to in on at by with from into onto as is are was were
+be been being am do does did done doing have has had having i you he she it we they me him her us them my
+your his its our their this that these those there here what which who whom whose why how where not no
+nor so than too very can could should would may might must shall will just only also about above after
+again all any because before below between both down during each few more most other out over own same
+some such through under until up get gets got make makes made use uses used using want wants need needs
+see say says like doesn don didn isn wasn won cannot via within without instead per etc eg ie vs yes ok
+one two first second def class return import self none true false null var let const function public
+private static void new try except catch finally elif pass lambda please thanks hi think know
+seem seems look looks currently actually really still even though however since way thing things something
+http https www com org github html
+"""
+_CHATTER_WORDS = """
+hello find found case happen happens happened work works working expected actual behavior behaviour result
+results following example issue bug problem describe description version reproduce steps file line code
+project repository repo codebase explain mechanism
+"""
+
+
+def _with_stems(text: str) -> frozenset[str]:
+    return frozenset(text.split()) | {stem(word) for word in text.split()}
+
+
+CHATTER_TERMS = _with_stems(_CHATTER_WORDS)
+"""What people write around a question, but also use as names: `Version`, `Result`, `find`."""
+STOP_TERMS = _with_stems(_STOP_WORDS) | CHATTER_TERMS
+"""Terms that are neither indexed nor searched for, because they would match everything."""
+
+
+def split_identifier(identifier: str) -> list[str]:
+    """Split `getHTTPResponse_code` into `get`, `http`, `response`, `code`."""
+    return [part.lower() for part in _WORD_PART.findall(identifier)]
+
+
+_SPACE_FOR_NON_WORD_BYTES = bytes(
+    byte if byte >= 128 or chr(byte).isalnum() or chr(byte) == "_" else ord(" ") for byte in range(256)
+)
+
+
+def separate_words(data: bytes) -> bytes:
+    """Replace every byte that belongs to no identifier by a space, so that `split()` gives the words."""
+    return data.translate(_SPACE_FOR_NON_WORD_BYTES)
+
+
+class _StemCache(dict[str, str]):
+    """Maps a lower-case word part to its stem, or to an empty string for a stop term."""
+
+    def __init__(self, kept: Collection[str]) -> None:
+        super().__init__()
+        self._dropped = STOP_TERMS.difference(kept)
+
+    def __missing__(self, part: str) -> str:
+        found = stem(part) if len(part) > 1 else ""
+        self[part] = found = "" if found in self._dropped else found
+        return found
+
+
+class Vocabulary(dict[bytes, str]):
+    """Maps a word as written in a file to its terms, separated by spaces. Computes each word once.
+
+    The terms are the stems of the word's parts and, if there are several parts, all parts joined.
+    """
+
+    def __init__(self, kept: Collection[str] = ()) -> None:
+        """`kept` are stop terms that count nonetheless."""
+        super().__init__()
+        self._stem_of = _StemCache(kept).__getitem__
+
+    def __missing__(self, word: bytes) -> str:
+        if len(word) > _MAX_WORD_BYTES:
+            terms = ""
+        elif word.isalpha() and (word.islower() or word.istitle() or word.isupper()):
+            terms = self._stem_of(word.decode().lower())
+        else:
+            terms = self._terms_of_parts(word)
+        self[word] = terms
+        return terms
+
+    def _terms_of_parts(self, word: bytes) -> str:
+        identifier = word.decode(errors="replace")
+        if word.islower() and word.replace(b"_", b"").isalpha():
+            parts = identifier.strip("_").split(
+                "_"
+            )  # the same parts as the regex finds, several times as fast
+        else:
+            pattern = _ASCII_WORD_PART if identifier.isascii() else _WORD_PART
+            parts = " ".join(pattern.findall(identifier)).lower().split()
+        if len(parts) < 2:
+            return self._stem_of(parts[0]) if parts else ""
+        found = dict.fromkeys(map(self._stem_of, parts))
+        # Joined from its parts: the word may contain a space beyond ASCII, which would split the terms.
+        found["".join(parts)] = None
+        found.pop("", None)
+        return " ".join(found)
+
+    def distinct_terms(self, text: str) -> str:
+        """Return the distinct terms of a name or a path, separated by spaces."""
+        if text.isidentifier():
+            return self[text.encode()]  # a single word, as most names are
+        words = separate_words(text.encode()).split()
+        return " ".join(dict.fromkeys(" ".join(map(self.__getitem__, words)).split()))
+
+
+class QueryTerms(dict[bytes, tuple[str, ...]]):
+    """Maps a word as written in a file to those of its terms that a question has; for most words none."""
+
+    def __init__(self, terms: Collection[str], kept: Collection[str] = ()) -> None:
+        """`kept` are stop terms that count nonetheless."""
+        super().__init__()
+        self._wanted = frozenset(terms)
+        self.vocabulary = Vocabulary(kept)
+        self._any_term = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
+        self._any_term_bytes = re.compile(self._any_term.pattern.encode())
+
+    def __missing__(self, word: bytes) -> tuple[str, ...]:
+        found: tuple[str, ...] = ()
+        # In lower case and without underscores, a word contains its terms: one search rules out most words.
+        if not word.isascii() or self._any_term_bytes.search(word.replace(b"_", b"").lower()):
+            found = tuple(term for term in self.vocabulary[word].split() if term in self._wanted)
+        self[word] = found
+        return found
+
+    def distinct_terms(self, text: str) -> tuple[str, ...]:
+        """Return the distinct terms of the question in a name or a path."""
+        if not self._any_term.search(text.replace("_", "").lower()):
+            return ()
+        words = separate_words(text.encode()).split()
+        return tuple(dict.fromkeys(term for word in words for term in self[word]))
+
+
+NAME_MARK, FOLDER_MARK = ".", "/"
+"""Put before a term of a path in an index, to tell it from the words of the text."""
+
+
+class PathTerms(NamedTuple):
+    """Which files have a term in their path. A term that is missing is in no path."""
+
+    in_name: Mapping[str, Collection[int]]
+    in_folders: Mapping[str, Collection[int]]
+
+
+def find_path_terms(paths: Sequence[str], query: QueryTerms) -> PathTerms:
+    """Find the terms of a question in paths. Files are numbered by their position in `paths`."""
+    in_name: dict[str, list[int]] = {}
+    in_folders: dict[str, list[int]] = {}
+    terms_by_folder: dict[str, tuple[str, ...]] = {}
+    for file, path in enumerate(paths):
+        for term in query.distinct_terms(name_without_suffix(path)):
+            in_name.setdefault(term, []).append(file)
+        folder = folder_part(path)
+        if folder not in terms_by_folder:
+            terms_by_folder[folder] = query.distinct_terms(folder)
+        for term in terms_by_folder[folder]:
+            in_folders.setdefault(term, []).append(file)
+    return PathTerms(in_name, in_folders)
+
+
+def name_without_suffix(path: str) -> str:
+    """Return the file name of a path without its last suffix."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
+def folder_part(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -1,0 +1,15 @@
+"""Ranks files by the evidence and locates the places that answer a question."""
+
+from typing import TYPE_CHECKING
+
+from retinue._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from retinue.codebase.rank.locator import Located as Located, Locator as Locator, Place as Place
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "locator": "Located Locator Place",
+        },
+    )

@@ -1,0 +1,100 @@
+"""How far the first place of an answer can be trusted, and which names of the question no file has.
+
+Trust requires that the first place leads clearly and has a good score itself. The limits are calibrated on
+four sets of questions, reports and commits; docs/decisions/retrieval.md has the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from retinue.codebase.index import Evidence
+from retinue.codebase.parse import ParsedQuestion
+from retinue.codebase.rank.ranking import Ranking
+
+ConfidenceLevel = Literal["low", "med", "high"]
+
+HIGH_LEAD, MED_LEAD = 0.20, 0.04
+HIGH_SCORE = 0.45
+"""A file can reach about 1.1. The lead is a difference of scores, not a ratio: small scores are all close."""
+
+_MAX_SIMILAR = 3
+_MIN_SIMILARITY = 0.75
+"""How much of two names must agree, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingConfidence:
+    """How far the first place can be trusted."""
+
+    level: ConfidenceLevel
+    lead: float
+    """How far the score of the first place is above that of the second."""
+    coverage: float
+    """The weight of the terms that the first place contains, as a share of the weight of all terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingName:
+    """A name of the question that no file contains."""
+
+    name: str
+    near: tuple[str, ...]
+    """Defined names that are similar, most similar first."""
+
+
+def confidence_of(ranking: Ranking, missing: Sequence[MissingName]) -> RankingConfidence:
+    """Judge the first place. `missing` are the names of the question that no file contains."""
+    best = ranking.best
+    if not best:
+        return RankingConfidence("low", 0.0, 0.0)
+    lead = best[0].score - (best[1].score if len(best) > 1 else 0.0)
+    total = sum(ranking.weights.values())
+    covered = sum(weight for term, weight in ranking.weights.items() if best[0].file in ranking.counts[term])
+    coverage = covered / total if total else 0.0
+    is_named = any(best[0].file in ranking.signals[name] for name in ("mentioned", "traced", "defined"))
+    if missing and not is_named:
+        return RankingConfidence("low", lead, coverage)
+    if lead >= HIGH_LEAD and best[0].score >= HIGH_SCORE:
+        return RankingConfidence("high", lead, coverage)
+    return RankingConfidence("med" if lead >= MED_LEAD else "low", lead, coverage)
+
+
+def missing_names(question: ParsedQuestion, evidence: Evidence, ranking: Ranking) -> tuple[MissingName, ...]:
+    """Return the names of the question that no file contains, in the order of the question.
+
+    Only names that look like code count: any other word may be plain language.
+    """
+    absent = [name for name in question.names if _looks_like_code(name) and not _occurs(name, evidence)]
+    if not absent:
+        return ()
+    defined = sorted({name for detail in ranking.details.values() for name in detail.name_terms})
+    return tuple(MissingName(name, similar_names(name, defined)) for name in absent)
+
+
+def similar_names(name: str, defined: Sequence[str]) -> tuple[str, ...]:
+    """Return the defined names that are most similar to `name`.
+
+    Names that share too few letters with it are dropped first, because the real comparison is slow.
+    """
+    other_bytes = bytes(set(range(256)).difference(f"{name}\n".encode()))
+    shared = "\n".join(defined).encode().translate(None, other_bytes).split(b"\n")
+    possible = [
+        other
+        for other, letters in zip(defined, shared, strict=False)
+        if 2 * min(len(letters), len(name)) >= _MIN_SIMILARITY * (len(name) + len(other))
+    ]
+    return tuple(get_close_matches(name, possible, _MAX_SIMILAR, _MIN_SIMILARITY))
+
+
+def _looks_like_code(name: str) -> bool:
+    return "_" in name.strip("_") or any(letter.isupper() for letter in name[1:])
+
+
+def _occurs(name: str, evidence: Evidence) -> bool:
+    """Return whether a file contains the name. A name that was not searched for counts as found."""
+    whole = name.replace("_", "").lower()
+    return bool(evidence.counts.get(whole)) if whole in evidence.counts else True

@@ -1,0 +1,215 @@
+"""Locates the places that answer a question, best first: from the index if it is current, or from a scan.
+
+Both give the same answer. A scan serves the first question; `update_index` builds the index for the next
+ones.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from retinue.codebase.access import FileEntry
+from retinue.codebase.codebase import Codebase
+from retinue.codebase.index import (
+    CommitEvidence,
+    Evidence,
+    GitHistory,
+    Index,
+    ScanEvidence,
+    discard_if_damaged,
+    index_exists,
+    merge_commit_evidence,
+    read_commit_evidence,
+    remove_unused_indexes,
+)
+from retinue.codebase.parse import MAX_SEARCHED_BYTES, FileKind, ParsedQuestion, file_kind, parse_question
+from retinue.codebase.rank.confidence import MissingName, RankingConfidence, confidence_of, missing_names
+from retinue.codebase.rank.ranking import explain_rank, rank_files
+from retinue.codebase.search import Ripgrep, find_ripgrep
+from retinue.core import InvalidInput, Stop
+
+MAX_CHANGED_FILES = 200
+"""With more changed files to read, a scan answers sooner than the index."""
+
+_RETRY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
+_BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+"""Errors that say another process uses the index, in the lowest byte of SQLite's codes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file that answers the question, with the best line of it."""
+
+    entry: FileEntry
+    line: int
+    """The definition that answers best, counted from 1."""
+    score: float
+    """Comparable only within one answer."""
+    why: tuple[str, ...]
+    """Short reasons, strongest first."""
+    kind: FileKind
+
+    @property
+    def path(self) -> str:
+        return self.entry.path
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The answer to a question."""
+
+    places: tuple[Place, ...]
+    """Best first."""
+    confidence: RankingConfidence
+    missing: tuple[MissingName, ...]
+    """Names that the question mentions and no file has."""
+    files: int
+    """How many files were considered."""
+    too_large: int
+    """How many of them were too large to be read."""
+
+
+class Locator:
+    """Answers questions about one codebase. Thread-safe: each call opens the index itself."""
+
+    def __init__(
+        self,
+        codebase: Codebase,
+        index_folder: Path | None = None,
+        ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
+    ) -> None:
+        """If `index_folder` is None, there is no index, and every answer comes from a scan."""
+        self._codebase = codebase
+        self._folder = index_folder
+        self._ripgrep = ripgrep
+        self._has_corrupt_row = False
+        self.index_is_out_of_date = index_folder is not None
+        """Whether the last question found that `update_index` would save work."""
+        self.files = 0
+        """How many files the last question considered."""
+
+    def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+        """Return at most `limit` places. Raises InvalidInput, and what `stop` raises."""
+        parsed = parse_question(question) if isinstance(question, str) else question
+        if not parsed.text:
+            raise InvalidInput("the question is empty", hint="ask where or how something is done")
+        if limit < 1:
+            raise InvalidInput(f"the limit must be at least 1, not {limit}")
+        located = self._locate_with_index(parsed, limit, stop) or self._locate_with_scan(parsed, limit, stop)
+        self.files = located.files
+        return located
+
+    def update_index(self, stop: Stop) -> bool:
+        """Build or update the index, and rebuild a damaged one. Return False if that is not possible."""
+        if self._has_corrupt_row:
+            self._discard_if_damaged()
+        return self._folder is not None and (
+            self._update(stop) or (self._discard_if_damaged() and self._update(stop))
+        )
+
+    def _update(self, stop: Stop) -> bool:
+        """Update the index. Tries again while another process uses it: SQLite does not always wait itself."""
+        for pause in _RETRY_PAUSES_S:
+            try:
+                return self._update_once(stop)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _BUSY_CODES:
+                    return False  # trying again does not help against a full disk
+                time.sleep(pause)
+            except (sqlite3.Error, OSError):
+                return False
+        return False
+
+    def _update_once(self, stop: Stop) -> bool:
+        if self._folder is None:
+            return False
+        index = Index(self._folder, self._codebase)
+        try:
+            index.update_files(stop)
+            index.update_history(stop)
+        finally:
+            index.close()
+        remove_unused_indexes(self._folder)
+        return True
+
+    def _discard_if_damaged(self) -> bool:
+        """Remove a damaged index. Return whether it was removed."""
+        if self._folder is None:
+            return False
+        try:
+            discarded = discard_if_damaged(
+                self._folder, self._codebase, has_corrupt_row=self._has_corrupt_row
+            )
+        except OSError:
+            return False
+        self._has_corrupt_row = False
+        return discarded
+
+    def _locate_with_index(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located | None:
+        """Answer from the index. None if there is none, it cannot be used, or too many files changed."""
+        if self._folder is None:
+            return None
+        try:
+            if not index_exists(self._folder, self._codebase):
+                return None  # a question never creates an index
+            if question.kept_stop_terms:
+                self.index_is_out_of_date = False
+                return None  # no index has stop terms: they would be the largest part of it
+            index = Index(self._folder, self._codebase)
+            try:
+                index.mark_as_used()
+                with index.reading():
+                    checks = index.check_manifests(stop)
+                    stop.check()
+                    if checks is None or sum(len(one.changed) for one in checks) > MAX_CHANGED_FILES:
+                        return None
+                    commit_indexes = index.commit_indexes(stop)
+                    self.index_is_out_of_date = index.is_out_of_date(checks, commit_indexes)
+                    evidence = index.evidence(checks, question.terms, stop)
+                    stop.check()
+                    commits = [one.evidence(question.terms) for one in commit_indexes]
+                    stop.check()
+                    return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
+            finally:
+                index.close()
+        except sqlite3.OperationalError:
+            return None
+        except (sqlite3.Error, OSError) as error:
+            self._has_corrupt_row = isinstance(error, sqlite3.DatabaseError)
+            return None
+
+    def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
+        commits = [
+            read_commit_evidence(GitHistory(root.path, stop), question.terms) for root in self._codebase.roots
+        ]
+        evidence = ScanEvidence(self._codebase, question, self._ripgrep(), stop)
+        return _rank_evidence(question, evidence, merge_commit_evidence(commits), limit)
+
+
+def _rank_evidence(
+    question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int
+) -> Located:
+    ranking = rank_files(question, evidence, commits)
+    paths = evidence.paths
+    places = [
+        Place(
+            evidence.entry(one.file),
+            one.line,
+            one.score,
+            explain_rank(ranking, one.file, question, paths),
+            file_kind(paths[one.file]),
+        )
+        for one in ranking.best[:limit]
+    ]
+    missing = missing_names(question, evidence, ranking)
+    return Located(
+        tuple(places),
+        confidence_of(ranking, missing),
+        missing,
+        len(paths),
+        sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),
+    )

@@ -1,0 +1,411 @@
+"""Ranks the files that answer a question, by a weighted sum of simple signals that also explain the rank.
+
+Pure functions from evidence to ranked files. Knows nothing of where the evidence comes from.
+
+There are two passes. The first one scores every file by cheap signals: words, path, mentions and history. The
+second one scores the definitions of the shortlist, and the files near the best ones. Each signal is divided
+by its largest value before the sum, so that weights are comparable. Signals of names are divided by at least
+a share of the question's weight: otherwise one common word in a file's name would count as a full match.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import sub
+
+from retinue.codebase.index import CommitEvidence, Evidence, FileDetail
+from retinue.codebase.parse import FileCategory, ParsedQuestion, file_category
+from retinue.codebase.rank.path_signals import mentioned_files, neighbour_signals
+from retinue.core import counted
+
+_K1, _B = 1.2, 0.75
+"""The parameters of BM25."""
+_TYPICAL_CHUNK_BYTES = 900.0
+_COUNTED_CHUNKS = 10
+_DEFINITION_SIGNALS = ("chunk", "chunks", "symbols", "defined", "compound", "pairs")
+
+SignalValues = dict[int, float]
+"""The value of a signal for each file. Missing files have none."""
+
+SHORTLIST_FILES = 80
+_COMPANION_RANKS = 10
+"""A companion must be among this many best files."""
+_MAX_TERMS = 60
+_MIN_SELECTIVE_SHARE = 0.1
+"""Terms below this share of the heaviest term's weight are too common to be counted inside chunks."""
+
+FIRST_PASS_WEIGHTS = {
+    "words": 0.33,
+    "name": 0.12,
+    "folder": 0.05,
+    "mentioned": 0.05,
+    "traced": 0.10,
+    "history": 0.06,
+}
+SECOND_PASS_WEIGHTS = {
+    "words": 0.08,
+    "chunk": 0.17,
+    "chunks": 0.12,
+    "name": 0.07,
+    "folder": 0.08,
+    "symbols": 0.11,
+    "defined": 0.06,
+    "compound": 0.08,
+    "pairs": 0.05,
+    "mentioned": 0.06,
+    "traced": 0.15,
+    "history": 0.07,
+}
+NEIGHBOUR_WEIGHTS = {"imports": 0.04, "imported": 0.05, "same_folder": 0.03}
+_MIN_DIVISORS = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
+"""The least value to divide a signal by, as a share of the weight of the heaviest terms."""
+_HEAVIEST_TERMS = 3
+
+CATEGORY_FACTORS: dict[FileCategory, float] = {
+    "own": 1.0,
+    "test": 0.35,
+    "vendored": 0.5,
+    "example": 0.5,
+    "docs": 0.35,
+    "config": 0.5,
+    "package": 0.85,
+}
+"""A bug report is rarely about a test, a documentation page or third-party code."""
+_TEST_FACTOR_IN_QUESTION, _TEST_FACTOR_IF_ASKED = 0.8, 0.9
+_TEST_TERMS = ("test", "fixtur", "pytest", "unittest")
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFile:
+    """One file of a ranking."""
+
+    file: int
+    """Position in the paths of the evidence."""
+    score: float
+    line: int
+    """The line that answers best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The ranked files, with the signals that explain their rank."""
+
+    best: Sequence[RankedFile]
+    """Best first; ties by path."""
+    signals: Mapping[str, SignalValues]
+    details: Mapping[int, FileDetail]
+    weights: Mapping[str, float]
+    """The weight of each term that was found, heaviest first."""
+    counts: Mapping[str, Mapping[int, int]]
+    """For each term, its count in each file that contains it."""
+    companions: Mapping[int, int]
+    """For a file, the best file that a related commit changed together with it."""
+
+
+def rank_files(question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence) -> Ranking:
+    """Rank the files that answer a question."""
+    paths = evidence.paths
+    weights = _term_weights(question, evidence)
+    first_pass = _first_pass_signals(question, evidence, commits, weights)
+    min_divisors = _min_divisors(weights)
+    shortlist = _shortlist(weighted_sum(first_pass, FIRST_PASS_WEIGHTS, min_divisors), paths, question)
+    selective = _selective_terms(weights)
+    details = evidence.details(shortlist, selective)
+    definitions = _score_definitions(
+        question, details, weights, selective, {file: paths[file] for file in shortlist}
+    )
+    kept = set(shortlist)
+    signals = {
+        name: {file: value for file, value in signal.items() if file in kept}
+        for name, signal in first_pass.items()
+    } | definitions.signals
+    scores = weighted_sum(signals, SECOND_PASS_WEIGHTS, min_divisors)
+    factors = {file: _category_factor(paths[file], question) for file in shortlist}
+    preliminary = {file: scores[file] * factors[file] for file in scores}
+    signals |= neighbour_signals(preliminary, details, paths)
+    for file, value in weighted_sum(signals, NEIGHBOUR_WEIGHTS, min_divisors).items():
+        scores[file] = scores.get(file, 0.0) + value
+    final = {file: score * factors[file] for file, score in scores.items()}
+    order = sorted(final, key=lambda file: (-final[file], paths[file]))
+    best = [RankedFile(file, final[file], definitions.lines.get(file, 1)) for file in order]
+    return Ranking(best, signals, details, weights, evidence.counts, _companions(order, commits, paths))
+
+
+def explain_rank(
+    ranking: Ranking, file: int, question: ParsedQuestion, paths: Sequence[str]
+) -> tuple[str, ...]:
+    """Return short reasons for the rank of a file, strongest first."""
+    signals, detail = ranking.signals, ranking.details[file]
+    reasons: list[str] = []
+    if file in signals["mentioned"]:
+        reasons.append("named in the question")
+    if file in signals["traced"]:
+        reasons.append("the question names a line of it")
+    if defined := sorted(detail.name_terms.keys() & question.names.keys()):
+        reasons.append(f"defines {', '.join(defined[:3])}")
+    elif file in signals["pairs"]:
+        reasons.append("a name combines words of the question")
+    weights = ranking.weights
+    found = [term for term in weights if file in ranking.counts[term]]
+    if found:
+        spoken = ", ".join(dict.fromkeys(question.spoken[term] for term in found[:4]))
+        reasons.append(f"{len(found)} of {counted(len(weights), 'term')}: {spoken}")
+    if file in signals["name"]:
+        reasons.append("its name matches")
+    if file in ranking.companions:
+        reasons.append(f"changed with {paths[ranking.companions[file]].rpartition('/')[2]}")
+    elif file in signals["history"]:
+        reasons.append("changed by related commits")
+    if file in signals["imports"]:
+        reasons.append("imports other results")
+    elif file in signals["imported"]:
+        reasons.append("imported by other results")
+    return tuple(reasons)
+
+
+def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, float]:
+    """Return the weight of each term: its rarity, times its weight in the question. Heaviest terms only."""
+    total = len(evidence.paths)
+    found = {
+        term: question.terms[term] * _rarity(len(files), total)
+        for term, files in evidence.counts.items()
+        if files
+    }
+    heaviest = sorted(found, key=lambda term: (-found[term], term))[:_MAX_TERMS]
+    return {term: found[term] for term in heaviest}
+
+
+def _selective_terms(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the terms that are counted inside chunks. Common terms occur most often and tell least."""
+    least = _MIN_SELECTIVE_SHARE * max(weights.values(), default=0.0)
+    return {term: weight for term, weight in weights.items() if weight >= least}
+
+
+def _rarity(files: int, total: int) -> float:
+    """Return BM25's inverse document frequency of a term that `files` of `total` files contain."""
+    return math.log(1 + (total - files + 0.5) / (files + 0.5))
+
+
+def _first_pass_signals(
+    question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, weights: Mapping[str, float]
+) -> dict[str, SignalValues]:
+    name, folder = _path_term_signals(question, evidence)
+    mentioned, traced = mentioned_files(question, evidence.paths)
+    return {
+        "words": _bm25_signal(evidence, weights),
+        "name": name,
+        "folder": folder,
+        "mentioned": mentioned,
+        "traced": traced,
+        "history": _history_signal(question, evidence.paths, commits),
+    }
+
+
+def _bm25_signal(evidence: Evidence, weights: Mapping[str, float]) -> SignalValues:
+    """Return the BM25 score of each whole file."""
+    sizes = evidence.sizes
+    average = sum(sizes) / max(1, len(sizes)) or 1.0
+    damping = _length_damping(sizes, average)
+    scores: SignalValues = {}
+    for term, weight in weights.items():
+        full = weight * (_K1 + 1)
+        for file, count in evidence.counts[term].items():
+            scores[file] = scores.get(file, 0.0) + full * count / (count + damping[file])
+    return scores
+
+
+def _path_term_signals(question: ParsedQuestion, evidence: Evidence) -> tuple[SignalValues, SignalValues]:
+    """Score the terms in a file's name, and those in its folders. Rare terms count more."""
+    in_name, in_folders = evidence.path_terms()
+    names: SignalValues = {}
+    folders: SignalValues = {}
+    for term, weight in question.terms.items():
+        name_files, folder_files = in_name.get(term, ()), in_folders.get(term, ())
+        worth = weight * _rarity(len({*name_files, *folder_files}), len(evidence.paths))
+        for files, signal in ((name_files, names), (folder_files, folders)):
+            for file in files:
+                signal[file] = signal.get(file, 0.0) + worth
+    return names, folders
+
+
+def _history_signal(question: ParsedQuestion, paths: Sequence[str], commits: CommitEvidence) -> SignalValues:
+    """Score the files that related commits changed. Each commit has one vote, shared among its files."""
+    if not commits.related:
+        return {}
+    rare = {
+        term: question.terms[term] * math.log(1 + commits.commits / (1 + count))
+        for term, count in commits.frequency.items()
+    }
+    by_path: dict[str, float] = {}
+    for commit in commits.related:
+        match = sum(sorted(rare[term] for term in commit.terms))
+        vote = match * match / (1 + 0.05 * commit.words) / len(commit.paths) ** 0.5
+        for path in commit.paths:
+            by_path[path] = by_path.get(path, 0.0) + vote
+    changed = compress(range(len(paths)), map(by_path.__contains__, paths))
+    return {file: by_path[paths[file]] for file in changed}
+
+
+def _companions(order: Sequence[int], commits: CommitEvidence, paths: Sequence[str]) -> dict[int, int]:
+    """Return, for a file, the best other file that a related commit changed together with it."""
+    rank_of = {paths[file]: rank for rank, file in enumerate(order)}
+    found: dict[int, int] = {}
+    for commit in commits.related:
+        ranks = sorted(rank_of[path] for path in commit.paths if path in rank_of)
+        for rank in ranks:
+            other = ranks[0] if rank != ranks[0] else ranks[1] if len(ranks) > 1 else None
+            if other is not None and other < found.get(rank, _COMPANION_RANKS):
+                found[rank] = other
+    return {order[rank]: order[other] for rank, other in found.items()}
+
+
+def _min_divisors(weights: Mapping[str, float]) -> dict[str, float]:
+    heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST_TERMS])
+    return {name: share * heaviest for name, share in _MIN_DIVISORS.items()}
+
+
+def weighted_sum(
+    signals: Mapping[str, SignalValues], weights: Mapping[str, float], min_divisors: Mapping[str, float]
+) -> SignalValues:
+    """Return the weighted sum of the signals, each divided by its largest value or by its least divisor."""
+    total: SignalValues = {}
+    for name, weight in weights.items():
+        signal = signals[name]
+        divisor = max(max(signal.values(), default=0.0), min_divisors.get(name, 0.0))
+        if divisor > 0:
+            for file, value in signal.items():
+                total[file] = total.get(file, 0.0) + weight * value / divisor
+    return total
+
+
+def _shortlist(scores: SignalValues, paths: Sequence[str], question: ParsedQuestion) -> list[int]:
+    """Return the best files.
+
+    Finds the category of the best ones only, which is slow for thousands of files.
+    """
+    front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST_FILES * 5]
+    weighted = {file: scores[file] * _category_factor(paths[file], question) for file in front}
+    return sorted(weighted, key=lambda file: (-weighted[file], paths[file]))[:SHORTLIST_FILES]
+
+
+def _category_factor(path: str, question: ParsedQuestion) -> float:
+    """Return the factor by which a file is ranked lower."""
+    category = file_category(path)
+    if category in question.wanted:
+        return 1.0
+    if category == "test" and question.is_question:
+        return _TEST_FACTOR_IF_ASKED if question.asks_for(*_TEST_TERMS) else _TEST_FACTOR_IN_QUESTION
+    return CATEGORY_FACTORS[category]
+
+
+def _length_damping(lengths: Iterable[int], typical: float) -> list[float]:
+    """Return BM25's damping for each length.
+
+    In `count * (_K1 + 1) / (count + damping)`, further occurrences add less and less, and less in a long
+    text.
+    """
+    return [_K1 * (1 - _B + _B * (length / typical)) for length in lengths]
+
+
+@dataclass(frozen=True, slots=True)
+class _DefinitionScores:
+    signals: dict[str, SignalValues]
+    lines: dict[int, int]
+    """The line of each file that answers best."""
+
+
+def _score_definitions(
+    question: ParsedQuestion,
+    details: Mapping[int, FileDetail],
+    weights: Mapping[str, float],
+    selective: Mapping[str, float],
+    paths: Mapping[int, str],
+) -> _DefinitionScores:
+    """Score the definitions of some files. Only `selective` terms count inside chunks."""
+    defined_names = {
+        file: sorted(detail.name_terms.keys() & question.names) for file, detail in details.items()
+    }
+    definers = Counter(name for of_file in defined_names.values() for name in of_file)
+    flat_names = {file: _flat_names(detail, paths[file]) for file, detail in details.items()}
+    pairs = _pair_weights(question, weights, "\n".join(flat_names.values()))
+    signals: dict[str, SignalValues] = {name: {} for name in _DEFINITION_SIGNALS}
+    lines: dict[int, int] = {}
+    fits = _name_fits(details.values(), weights)
+    for file, detail in details.items():
+        scores = _chunk_scores(detail, selective)
+        if scores:
+            # Sort by position first: the second sort is stable, so the first of equal chunks stays first.
+            best = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:_COUNTED_CHUNKS]
+            signals["chunk"][file] = scores[best[0]]
+            signals["chunks"][file] = sum(scores[chunk] / (place + 1) for place, chunk in enumerate(best))
+            lines[file] = detail.lines[best[0]]
+        if symbols := sorted(
+            [fits[terms] for terms in detail.name_terms.values() if terms in fits], reverse=True
+        )[:3]:
+            signals["symbols"][file] = sum(value / 2**place for place, value in enumerate(symbols))
+        if names := defined_names[file]:
+            shares = [question.names[name] / definers[name] ** 0.5 * _name_weight(name) for name in names]
+            signals["defined"][file] = sum(shares)
+            best_name = names[shares.index(max(shares))]
+            lines[file] = detail.lines[detail.names.index(best_name)]
+        if compounds := len(question.compounds.intersection(flat_names[file].split("\n"))):
+            signals["compound"][file] = float(compounds)
+        if found := {terms: weight for pair, (terms, weight) in pairs.items() if pair in flat_names[file]}:
+            signals["pairs"][file] = sum(found.values())
+    return _DefinitionScores(signals, lines)
+
+
+def _pair_weights(
+    question: ParsedQuestion, weights: Mapping[str, float], names: str
+) -> dict[str, tuple[tuple[str, str], float]]:
+    """Return the neighbouring words of the question that are neighbours in some name, with their weight."""
+    worth = {terms: sum(weights.get(term, 0.0) for term in terms) for terms in question.pairs.values()}
+    return {
+        pair: (terms, worth[terms])
+        for pair, terms in question.pairs.items()
+        if worth[terms] and pair in names
+    }
+
+
+def _name_weight(name: str) -> float:
+    """Return a low weight for names such as `__init__`, which are defined everywhere."""
+    return 0.3 if name.startswith("__") else 1.0
+
+
+def _flat_names(detail: FileDetail, path: str) -> str:
+    """Return all defined names and the file's name, one per line, in lower case and without underscores."""
+    file_name = path.rpartition("/")[2].partition(".")[0].replace("-", "")
+    return "\n".join([*detail.name_terms, file_name]).replace("_", "").lower()
+
+
+def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return how well defined names fit the question, by their terms. Names without a wanted term are left
+    out.
+
+    The fit is the weight of the wanted terms, times their share of all terms of the name.
+    """
+    fits: dict[str, float] = {}
+    has_none = weights.keys().isdisjoint
+    for terms in set[str]().union(*(detail.name_terms.values() for detail in details)):
+        own = terms.split()
+        if not has_none(own):
+            shared = sorted([term for term in own if term in weights])
+            fits[terms] = sum([weights[term] for term in shared]) * len(shared) / len(own)
+    return fits
+
+
+def _chunk_scores(detail: FileDetail, weights: Mapping[str, float]) -> dict[int, float]:
+    """Return the BM25 score of each chunk of one file that contains a term."""
+    scores: dict[int, float] = {}
+    damping = _length_damping(map(sub, detail.starts[1:], detail.starts), _TYPICAL_CHUNK_BYTES)
+    full = _K1 + 1
+    for term in sorted(detail.hits.keys() & weights.keys()):
+        weight = weights[term]
+        for chunk, count in detail.hits[term].items():
+            value = weight * (count * full / (count + damping[chunk]))
+            scores[chunk] = scores.get(chunk, 0.0) + value
+    return scores

@@ -1,0 +1,310 @@
+"""Every key that an agent's file may have: the values it accepts, a description, and its reader.
+
+A test checks that `docs/agents.md` contains the same keys and descriptions. Knows nothing of where files are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retinue.core import EXECUTOR_NAMES, McpServer
+from retinue.definitions.problems import MalformedDefinition, read_each
+from retinue.definitions.tool_rules import read_opencode_permission, read_tools
+from retinue.definitions.value_readers import (
+    ValueReader,
+    choice,
+    read_argv,
+    read_commands,
+    read_dollars,
+    read_flag,
+    read_json_object,
+    read_network,
+    read_paths,
+    read_record,
+    read_string_map,
+    read_text,
+    read_words,
+    require_table,
+    whole_number,
+)
+from retinue.definitions.yaml_tree import ListNode, Node, ScalarNode, TableNode
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""Allowed names of agents. They become part of tool names."""
+DAY_MS = 86_400_000
+
+BUDGET_READERS: Mapping[str, ValueReader[Any]] = {
+    "files": whole_number(0),
+    "bytes": whole_number(0),
+    "steps": whole_number(1),
+    "tokens": whole_number(1),
+    "cost_usd": read_dollars,
+    "wall_ms": whole_number(1),
+}
+PERMISSION_READERS: Mapping[str, ValueReader[Any]] = {"allow": read_words, "deny": read_words}
+SERVER_READERS: Mapping[str, ValueReader[Any]] = {
+    "name": read_text,
+    "type": read_text,
+    "transport": read_text,
+    "command": read_argv,
+    "args": read_words,
+    "env": read_string_map,
+    "environment": read_string_map,
+    "url": read_text,
+    "headers": read_string_map,
+    "tools": read_words,
+}
+
+
+def read_agent_name(node: Node) -> str:
+    given = read_text(node)
+    if not NAME_PATTERN.fullmatch(given):
+        raise MalformedDefinition(
+            node.line, f"{given[:80]!r} is not a valid name", "use at most 64 letters, digits, `-` and `_`"
+        )
+    return given
+
+
+def read_budget(node: Node) -> dict[str, Any]:
+    return read_record(node, BUDGET_READERS, "a budget")
+
+
+def read_permissions(node: Node) -> dict[str, Any]:
+    return read_record(node, PERMISSION_READERS, "`permissions`")
+
+
+def keep_node(node: Node) -> Node:
+    """Accept any value. Used for keys that are refused when the agent runs."""
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServers:
+    """The MCP servers that an agent's file lists."""
+
+    defined: tuple[McpServer, ...] = ()
+    referred: tuple[str, ...] = ()
+    """Names of servers that are defined elsewhere, in a CLI's own settings."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset({*self.referred, *(server.name for server in self.defined)})
+
+
+def read_servers(node: Node) -> AgentServers:
+    """Read MCP servers: a table by name, or a list of names, tables with a `name` and tables by name."""
+    defined: dict[str, McpServer] = {}
+
+    def read(item: tuple[str | None, Node]) -> McpServer | str:
+        name, given = item
+        if name is None and isinstance(given, ScalarNode):
+            return read_text(given)
+        if name is None and not isinstance(given, TableNode):
+            raise MalformedDefinition(
+                given.line, "a server is a name, or a table with its name and command or url"
+            )
+        server = _read_server(name, require_table(given))
+        if defined.setdefault(server.name, server) is not server:
+            raise MalformedDefinition(given.line, f"the server {server.name!r} appears twice")
+        return server
+
+    found = read_each(read, _server_nodes(node))
+    return AgentServers(tuple(defined.values()), tuple(name for name in found if isinstance(name, str)))
+
+
+def _server_nodes(node: Node) -> Iterator[tuple[str | None, Node]]:
+    """Yield each server, with its name if that is the key of a table."""
+    if isinstance(node, TableNode):
+        yield from ((name, entry.value) for name, entry in node.entries.items())
+        return
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        if isinstance(item, TableNode) and "name" not in item.entries:
+            yield from _server_nodes(item)
+        else:
+            yield None, item
+
+
+def _read_server(key: str | None, node: TableNode) -> McpServer:
+    """Read one server. `key` is its name if it is the key of a table."""
+    given = read_record(node, SERVER_READERS, "a server")
+    name = given["name"] if key is None else key
+    command, url = given.get("command", ()), given.get("url")
+    if bool(command) == (url is not None):
+        raise MalformedDefinition(node.line, f"the server {name!r} needs a command or a url, but not both")
+    return McpServer(
+        name=name,
+        argv=(*command, *given.get("args", ())) if command else (),
+        env=given.get("env") or given.get("environment") or {},
+        url=url,
+        headers=given.get("headers", {}),
+        tools=given.get("tools"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentField:
+    """One key of an agent's file."""
+
+    key: str
+    accepts: str
+    """The allowed values, for the docs."""
+    description: str
+    read: ValueReader[Any]
+
+
+FIELDS = (
+    AgentField("name", "a name", "The agent's name. Defaults to the file's name.", read_agent_name),
+    AgentField("description", "text", "What the agent is good for. Callers choose by it.", read_text),
+    AgentField(
+        "executor",
+        ", ".join(EXECUTOR_NAMES),
+        "What runs the agent's tasks.",
+        choice(*EXECUTOR_NAMES),
+    ),
+    AgentField(
+        "command",
+        "a command line",
+        "The program to start, without a shell. Required for `command` and `acp`.",
+        read_argv,
+    ),
+    AgentField(
+        "model",
+        "a tier, a name or `inherit`",
+        "`fast`, `default`, `medium`, `strong`, or the name of a model.",
+        read_text,
+    ),
+    AgentField(
+        "profile",
+        "name of a profile",
+        "The largest set of tools it can have. `tools` can narrow it.",
+        read_text,
+    ),
+    AgentField("tools", "a list, or a table of true and false", "The tools it may call.", read_tools),
+    AgentField("disallowed_tools", "a list", "Tools that it may not call.", read_words),
+    AgentField(
+        "permissions",
+        "`allow` and `deny`, each a list",
+        "Rules such as `Bash(curl:*)`. `deny` wins over `allow`.",
+        read_permissions,
+    ),
+    AgentField(
+        "permission",
+        "a table of allow, deny or ask by tool",
+        "The same rules in opencode's format.",
+        read_opencode_permission,
+    ),
+    AgentField(
+        "permission_mode",
+        "a mode of the CLI",
+        "What the CLI may do without asking, such as `plan`.",
+        read_text,
+    ),
+    AgentField(
+        "mcp_servers",
+        "a list of servers",
+        "MCP servers, each with `name` and either `command`, `args`, `env` or `url`.",
+        read_servers,
+    ),
+    AgentField(
+        "env",
+        "a table of variables",
+        "Environment variables. `${NAME}` is replaced by the server's own value.",
+        read_string_map,
+    ),
+    AgentField("folders", "a list of paths", "Additional folders that it may work in.", read_paths),
+    AgentField(
+        "settings",
+        "a list of user, project",
+        "Which settings files a CLI loads. None by default.",
+        read_words,
+    ),
+    AgentField(
+        "session", "true or false", "Whether a later run continues the session of the last one.", read_flag
+    ),
+    AgentField(
+        "allowed_callers",
+        "a list",
+        "Who may run it: `main` (the host) or names of agents. Anyone by default.",
+        read_words,
+    ),
+    AgentField("timeout_ms", "milliseconds", "Maximum duration of a run.", whole_number(1, DAY_MS)),
+    AgentField(
+        "budget",
+        ", ".join(BUDGET_READERS),
+        "Limits for a run, including all runs that it starts.",
+        read_budget,
+    ),
+    AgentField("max_turns", "a number", "The same as `steps` in `budget`.", whole_number(1)),
+    AgentField("max_cost_usd", "dollars", "The same as `cost_usd` in `budget`.", read_dollars),
+    AgentField(
+        "spawns", "a number", "Maximum number of runs that it may start. 0 by default.", whole_number(0, 1000)
+    ),
+    AgentField("output_format", "text or json", "Format of its answer.", choice("text", "json")),
+    AgentField("output_schema", "a JSON Schema", "Schema that its answer must match.", read_json_object),
+    AgentField("container", "an image", "Container image to run it in.", read_text),
+    AgentField(
+        "sandbox",
+        "auto, bwrap or none",
+        "Sandbox to run it in. `auto` uses bubblewrap if it is installed.",
+        choice("auto", "bwrap", "none"),
+    ),
+    AgentField(
+        "network",
+        "true, false or host",
+        "Whether its sandbox has network access. `host` gives a container the network of this machine.",
+        read_network,
+    ),
+    AgentField(
+        "isolation",
+        "none or worktree",
+        "Whether it works in its own git worktree.",
+        choice("none", "worktree"),
+    ),
+    AgentField(
+        "acceptance",
+        "a list of command lines",
+        "Commands that must succeed after the run.",
+        read_commands,
+    ),
+    AgentField(
+        "system_prompt",
+        "replace or append",
+        "Whether the body replaces the CLI's own system prompt or is appended to it.",
+        choice("replace", "append"),
+    ),
+    AgentField(
+        "mode", "a mode of opencode", "An agent with `primary` is a main agent and is ignored.", read_text
+    ),
+    AgentField("disabled", "true or false", "Whether to ignore the agent.", read_flag),
+    AgentField(
+        "hooks",
+        "Claude Code's hooks",
+        "Not supported: an agent with hooks is refused when it runs.",
+        keep_node,
+    ),
+)
+FIELDS_BY_KEY = {field.key: field for field in FIELDS}
+
+KEY_ALIASES = {
+    "disable": "disabled",
+    "steps": "max_turns",
+    "max_steps": "max_turns",
+    "max_budget_usd": "max_cost_usd",
+}
+"""Names that other programs use for these keys."""
+IGNORED_KEYS = frozenset(
+    {
+        *("background", "color", "effort", "hidden", "initial_prompt", "memory", "options", "skills"),
+        *("reasoning_effort", "temperature", "top_p", "use_cases", "variant", "version", "when_to_use"),
+    }
+)
+"""Keys of other programs that neither grant nor forbid anything, so they can be ignored."""
+
+
+def canonical_key(key: str) -> str:
+    """Convert `mcpServers` and `mcp-servers` to `mcp_servers`, and names of other programs to ours."""
+    snake = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", key).replace("-", "_").lower()
+    return KEY_ALIASES.get(snake, snake)

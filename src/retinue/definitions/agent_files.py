@@ -1,0 +1,371 @@
+"""Reads an agent's Markdown file into an `AgentDefinition`, with the origin of each field and all problems.
+
+Knows nothing of where files are or which of several definitions counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from retinue.core import (
+    DEFAULT_TIMEOUT_S,
+    EXECUTORS,
+    Agent,
+    Budget,
+    ConfigInvalid,
+    ExecutorTable,
+    PermissionRule,
+    Permissions,
+    clip,
+    find_executor,
+)
+from retinue.definitions import profiles as known_profiles, tool_rules
+from retinue.definitions.agent_fields import (
+    FIELDS_BY_KEY,
+    IGNORED_KEYS,
+    NAME_PATTERN,
+    AgentServers,
+    canonical_key,
+)
+from retinue.definitions.definition_files import RESERVED_NAMES, AgentFormat, DefinitionScope
+from retinue.definitions.frontmatter import MarkdownDocument, parse_markdown
+from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean
+from retinue.definitions.profiles import Profile
+from retinue.definitions.value_readers import choice
+from retinue.definitions.yaml_tree import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDefinition:
+    """What one file or one table of settings defines: an agent, or the reasons why it is invalid."""
+
+    name: str
+    scope: DefinitionScope
+    source: str
+    """The file's path that people and hosts see."""
+    file: str = ""
+    """The file's full path, which only its owner sees."""
+    agent: Agent | None = None
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For each field that is set, the file and line, or another source, that set it."""
+    problems: tuple[DefinitionProblem, ...] = ()
+    trusted: bool = True
+    """False for a file of a project that the user does not trust."""
+    left_out: str | None = None
+    """Why a valid definition is not offered as a subagent."""
+    shadows: tuple[str, ...] = ()
+    """Sources of other definitions with the same name that this one overrides."""
+
+    @property
+    def error(self) -> DefinitionProblem | None:
+        return next((problem for problem in self.problems if problem.fatal), None)
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """Where a file comes from, as far as it affects the file's meaning."""
+
+    name: str
+    """The agent's name if the file does not set one."""
+    source: str
+    format: AgentFormat
+    scope: DefinitionScope
+    file: str = ""
+    executor: str | None = None
+    """The executor that the user prefers for files that do not name one."""
+    executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
+    """The executors that a file may name."""
+
+
+CLAUDE_MODEL_TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
+"""Tiers that replace Claude's model names for the executor `local`."""
+MAX_DESCRIPTION_CHARS = 1_000
+
+
+def read_definition(
+    data: bytes, origin: FileOrigin, profiles: Mapping[str, Profile] = known_profiles.BUILTIN_PROFILES
+) -> AgentDefinition:
+    """Read a file. Never raises: problems are part of the definition."""
+    try:
+        document = parse_markdown(data, lenient=not origin.format.native)
+    except MalformedDefinition as error:
+        return _definition(origin, origin.name, problems=error.problems)
+    values, problems = _read_fields(document, origin)
+    name = values["name"].value if "name" in values else origin.name
+    if "name" not in values and not NAME_PATTERN.fullmatch(name):
+        problems.append(
+            DefinitionProblem(1, f"{name!r} is not a valid name", "set `name` to letters, digits, - and _")
+        )
+    agent, origins = _AgentBuilder(document, origin, values, profiles, problems).build(name)
+    if any(problem.fatal for problem in problems):
+        return _definition(origin, name, problems=tuple(sorted(problems, key=lambda each: each.line)))
+    return _definition(
+        origin,
+        name,
+        agent=agent,
+        origins=origins,
+        problems=tuple(problems),
+        left_out=_exclusion_reason(name, values),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldValue:
+    """The checked value of a key, with its line and its YAML node."""
+
+    value: Any
+    line: int
+    node: Node
+
+
+def _definition(origin: FileOrigin, name: str, **more: Any) -> AgentDefinition:
+    return AgentDefinition(name=name, scope=origin.scope, source=origin.source, file=origin.file, **more)
+
+
+def _read_fields(
+    document: MarkdownDocument, origin: FileOrigin
+) -> tuple[dict[str, _FieldValue], list[DefinitionProblem]]:
+    """Read all known keys. Returns their values and all problems, not only the first."""
+    values: dict[str, _FieldValue] = {}
+    problems = list(document.warnings)
+    for written, entry in document.header.entries.items():
+        key = canonical_key(written)
+        if key in IGNORED_KEYS:
+            problems.append(DefinitionProblem(entry.line, f"{written} is not used here", fatal=False))
+        elif key not in FIELDS_BY_KEY:
+            near = did_you_mean(key, FIELDS_BY_KEY)
+            problems.append(
+                DefinitionProblem(
+                    entry.line, f"there is no key {written!r}", near, fatal=origin.format.native
+                )
+            )
+        elif key in values:
+            problems.append(
+                DefinitionProblem(entry.line, f"{written}: the same as the key in line {values[key].line}")
+            )
+        else:
+            try:
+                read = choice(*origin.executors) if key == "executor" else FIELDS_BY_KEY[key].read
+                values[key] = _FieldValue(read(entry.value), entry.line, entry.value)
+            except MalformedDefinition as error:
+                for wrong in error.problems:
+                    problems.append(DefinitionProblem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
+    if "description" not in values and not any(problem.fatal for problem in problems):
+        problems.append(
+            DefinitionProblem(1, "there is no description", "describe in one line what the agent is good for")
+        )
+    return values, problems
+
+
+def _exclusion_reason(name: str, values: Mapping[str, _FieldValue]) -> str | None:
+    """Return why a valid agent is not offered as a subagent, or None."""
+    if "disabled" in values and values["disabled"].value:
+        return "it is disabled"
+    if "mode" in values and values["mode"].value == "primary":
+        return "it is a main agent (mode: primary)"
+    return f"the name {name} is reserved" if name.lower() in RESERVED_NAMES else None
+
+
+class _AgentBuilder:
+    """Builds an agent from the values of its file and records where each field comes from."""
+
+    def __init__(
+        self,
+        document: MarkdownDocument,
+        origin: FileOrigin,
+        values: Mapping[str, _FieldValue],
+        profiles: Mapping[str, Profile],
+        problems: list[DefinitionProblem],
+    ) -> None:
+        self._document = document
+        self._origin = origin
+        self._values = values
+        self._profiles = profiles
+        self._problems = problems
+        self._origins: dict[str, str] = {}
+
+    def build(self, name: str) -> tuple[Agent, Mapping[str, str]]:
+        """Return the agent and the origins of its fields. Problems are added to the given list."""
+        executor = self._choose_executor()
+        granted, denied = self._resolve_tools(executor)
+        servers: AgentServers = self._get("mcp_servers", AgentServers())
+        self._check_tools(executor, servers)
+        schema = self._get("output_schema", None)
+        agent = Agent(
+            name=name,
+            description=clip(" ".join(self._get("description", "").split()), MAX_DESCRIPTION_CHARS),
+            executor=executor,
+            prompt=self._document.body,
+            prompt_mode=self._get("system_prompt", "replace", "prompt_mode"),
+            command=self._get("command", ()),
+            model=self._choose_model(executor),
+            tools=granted,
+            denied_tools=denied,
+            permissions=self._merge_permissions(),
+            mcp_servers=servers.defined,
+            env=self._get("env", {}),
+            folders=self._get("folders", ()),
+            settings=self._checked_settings(),
+            session=self._get("session", False),
+            allowed_callers=self._get("allowed_callers", None),
+            timeout_s=self._get("timeout_ms", DEFAULT_TIMEOUT_S * 1000, "timeout_s") / 1000,
+            budget=self._combine_budget(),
+            spawns=self._get("spawns", 0),
+            output_format=self._get("output_format", "text" if schema is None else "json"),
+            output_schema=schema,
+            container=self._get("container", None),
+            sandbox=self._get("sandbox", None),
+            network=self._get("network", None),
+            isolation=self._get("isolation", "none"),
+            acceptance=self._get("acceptance", ()),
+            needs=self._unmet_needs(servers),
+            source=self._origin.source,
+        )
+        self._origins["name"] = self._source_line("name") if "name" in self._values else "the file's name"
+        if agent.prompt:
+            self._origins["prompt"] = f"{self._origin.source}:{self._document.body_line}"
+        return agent, self._origins
+
+    def _get(self, key: str, default: Any, field: str | None = None) -> Any:
+        """Return the value of a key and record its line as the origin of `field` (by default, the key)."""
+        if key not in self._values:
+            return default
+        self._origins[field or key] = self._source_line(key)
+        return self._values[key].value
+
+    def _add_problem(self, line: int, message: str, hint: str | None = None) -> None:
+        """Record an error and continue, so that all errors are reported at once."""
+        self._problems.append(DefinitionProblem(line, message, hint))
+
+    def _source_line(self, key: str) -> str:
+        """Return the source and line of a key."""
+        return f"{self._origin.source}:{self._values[key].line}"
+
+    def _choose_executor(self) -> str:
+        """Choose the executor: from the file, the user's preference, or the folder."""
+        executor = self._get("executor", None)
+        if executor is None and "command" in self._values:
+            executor, self._origins["executor"] = "command", self._source_line("command")
+        elif executor is None and self._origin.executor:
+            executor, self._origins["executor"] = self._origin.executor, "agents.executor"
+        elif executor is None:
+            executor = self._origin.format.executor
+            self._origins["executor"] = "the folder it is in"
+        kind = find_executor(executor, self._origin.executors)
+        if kind.requires_command and "command" not in self._values:
+            line = self._values["executor"].line if "executor" in self._values else 1
+            self._add_problem(line, f"the executor `{executor}` needs a `command`")
+        if not kind.takes_command and "command" in self._values:
+            line = self._values["command"].line
+            self._add_problem(line, f"the executor {executor} takes no `command`", "remove one of them")
+        return executor
+
+    def _choose_model(self, executor: str) -> str | None:
+        """Return the model. For the executor `local`, Claude's model names become tiers."""
+        model = self._get("model", None)
+        if model == "inherit":
+            return None
+        return CLAUDE_MODEL_TIERS.get(model, model) if executor == "local" else model
+
+    def _resolve_tools(self, executor: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+        """Return the granted tools after applying profile and denials, and the denials that remain.
+
+        None means all tools; only then do denials remain.
+        """
+        rules: tool_rules.ToolRules = self._get("tools", tool_rules.ToolRules())
+        denied = (*rules.denied, *self._get("disallowed_tools", (), "denied_tools"))
+        if "permission" in self._values:
+            denied += self._values["permission"].value.denied_tools
+        granted, profile = rules.granted, self._find_profile()
+        if profile is not None and granted is not None:
+            kept = tool_rules.restrict_to(granted, profile.tools)
+            for tool in granted:
+                if tool not in kept:
+                    line = self._values["tools"].line
+                    text = f"{tool} is not in the profile {profile.name}: left out"
+                    self._problems.append(DefinitionProblem(line, text, fatal=False))
+            granted = kept
+        elif profile is not None:
+            granted = profile.tools
+            self._origins["tools"] = f"profile {profile.name} ({profile.source})"
+            if executor == "local":
+                granted = tool_rules.drop_missing_servers(
+                    granted, self._get("mcp_servers", AgentServers()).names
+                )
+        elif granted is None and executor == "local":
+            granted = known_profiles.DEFAULT_LOCAL_TOOLS
+            self._origins["tools"] = "default of the executor local"
+        if granted is None or "*" in granted:
+            return None, denied
+        left = tool_rules.remove_denied(granted, denied)
+        # For the executor `local`, the name of a server alone stands for all its tools.
+        return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
+
+    def _check_tools(self, executor: str, servers: AgentServers) -> None:
+        """Record problems with the names in `tools` and `disallowed_tools`."""
+        native = self._origin.format.native
+        for key in ("tools", "disallowed_tools"):
+            if key in self._values:
+                node, grants = self._values[key].node, key == "tools"
+                self._problems += tool_rules.check_tool_names(
+                    node, executor, servers.names, grants=grants, native=native
+                )
+
+    def _find_profile(self) -> Profile | None:
+        if "profile" not in self._values:
+            return None
+        given = self._values["profile"]
+        if given.value not in self._profiles:
+            near = did_you_mean(given.value, self._profiles) or "there are: " + ", ".join(self._profiles)
+            self._add_problem(given.line, f"there is no profile {given.value!r}", near)
+        return self._profiles.get(given.value)
+
+    def _merge_permissions(self) -> Permissions:
+        """Combine `permissions`, opencode's `permission`, rules in `disallowed_tools`, and the mode."""
+        rules = self._get("permissions", {})
+        opencode: tool_rules.OpencodePermission = self._get(
+            "permission", tool_rules.OpencodePermission(), "permissions"
+        )
+        denied = tuple(rule for rule in self._get("disallowed_tools", (), "denied_tools") if "(" in rule)
+        for rule in (*rules.get("allow", ()), *rules.get("deny", ())):
+            try:
+                PermissionRule.parse(rule)
+            except ConfigInvalid as error:
+                self._add_problem(
+                    self._values["permissions"].line, f"permissions: {error.message}", error.hint
+                )
+        return Permissions(
+            allow=(*rules.get("allow", ()), *opencode.allow),
+            deny=(*rules.get("deny", ()), *opencode.deny, *denied),
+            mode=self._get("permission_mode", None, "permissions"),
+        )
+
+    def _checked_settings(self) -> tuple[str, ...]:
+        given = self._get("settings", ())
+        if wrong := set(given) - {"user", "project"}:
+            line = self._values["settings"].line
+            self._add_problem(
+                line, f"settings: no such settings: {', '.join(sorted(wrong))}", "use user or project"
+            )
+        return given
+
+    def _combine_budget(self) -> Budget:
+        """Combine `budget` with `max_turns` and `max_cost_usd`; the lower limit counts."""
+        given = dict(self._get("budget", {}))
+        if "cost_usd" in given:
+            given["cost_micros"] = given.pop("cost_usd")
+        for key, kind in (("max_turns", "steps"), ("max_cost_usd", "cost_micros")):
+            if key in self._values:
+                amount = self._get(key, None, "budget")
+                given[kind] = min(amount, given.get(kind, amount))
+        return Budget(**given)
+
+    def _unmet_needs(self, servers: AgentServers) -> tuple[str, ...]:
+        """Return what the agent needs that no executor can provide, in words."""
+        needs = [f"the MCP server {name!r} that another program defines" for name in servers.referred]
+        if "hooks" in self._values:
+            self._origins["needs"] = self._source_line("hooks")
+            needs.append("hooks")
+        return tuple(needs)

@@ -1,0 +1,82 @@
+"""Problems in a definition file, with their lines. Knows nothing of any file format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionProblem:
+    """One problem in a file: an error, or a warning if it is not fatal."""
+
+    line: int
+    """Counted from 1."""
+    message: str
+    hint: str | None = None
+    fatal: bool = True
+    """False for a warning, which does not prevent the definition from being used."""
+
+    def __str__(self) -> str:
+        return self.message + (f"; {self.hint}" if self.hint else "")
+
+
+class MalformedDefinition(Exception):
+    """A file, or a value in it, is invalid. Has at least one problem."""
+
+    def __init__(self, line: int, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.problems: tuple[DefinitionProblem, ...] = (DefinitionProblem(line, message, hint),)
+
+    @property
+    def problem(self) -> DefinitionProblem:
+        """The first problem."""
+        return self.problems[0]
+
+
+class ProblemCollector:
+    """Collects problems while reading continues, so that people see all of them at once."""
+
+    def __init__(self) -> None:
+        self._found: list[DefinitionProblem] = []
+
+    def read(self, read: Callable[[T], U], given: T) -> U | None:
+        """Return `read(given)`. If it raises `MalformedDefinition`, collect its problems and return None."""
+        try:
+            return read(given)
+        except MalformedDefinition as error:
+            self._found += error.problems
+            return None
+
+    def add(self, line: int, message: str, hint: str | None = None) -> None:
+        self._found.append(DefinitionProblem(line, message, hint))
+
+    def raise_if_any(self) -> None:
+        """Raise one `MalformedDefinition` with all problems, if there are any."""
+        if self._found:
+            found = sorted(self._found, key=lambda each: each.line)
+            error = MalformedDefinition(found[0].line, found[0].message)
+            error.problems = tuple(found)
+            raise error
+
+
+def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
+    """Read each item. Raises one `MalformedDefinition` with the problems of all items."""
+    problems, found = ProblemCollector(), list[U]()
+    for item in items:
+        value = problems.read(read, item)
+        if value is not None:
+            found.append(value)
+    problems.raise_if_any()
+    return found
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str | None:
+    """Return a hint with the known name that most resembles a wrong one, if any is close."""
+    near = get_close_matches(given, list(known), 1, 0.6)
+    return f"did you mean {near[0]}?" if near else None

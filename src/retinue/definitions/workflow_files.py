@@ -1,0 +1,465 @@
+"""Finds and reads the YAML files of workflows and teams.
+
+A step is a table with one of the keys `agent`, `checks`, `chain`, `parallel` or `branch`, and further keys
+that depend on it. All problems of a file are reported at once, each with its line. Folders have the same
+precedence as those of agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from retinue.core import (
+    PARALLEL_LIMIT,
+    Branch,
+    Budget,
+    Chain,
+    FieldType,
+    Parallel,
+    Phase,
+    Step,
+    Workflow,
+    WorkflowNode,
+)
+from retinue.definitions.agent_catalog import AgentSources
+from retinue.definitions.agent_fields import NAME_PATTERN, read_agent_name
+from retinue.definitions.definition_files import (
+    BUILTIN,
+    MAX_FILES_PER_FOLDER,
+    DefinitionScope,
+    read_definition_file,
+)
+from retinue.definitions.problems import (
+    DefinitionProblem,
+    MalformedDefinition,
+    ProblemCollector,
+    did_you_mean,
+    read_each,
+)
+from retinue.definitions.value_readers import (
+    ValueReader,
+    choice,
+    read_dollars,
+    read_flag,
+    read_record,
+    read_text,
+    read_words,
+    require_table,
+    whole_number,
+)
+from retinue.definitions.yaml_tree import ListNode, Node, NodeEntry, ScalarNode, TableNode, read_yaml
+
+CHECKS = ("types", "lint", "tests", "security")
+"""Kinds of checks that a step can run."""
+FINDING_TYPES = ("string", "number", "integer", "boolean")
+MAX_STEPS = 2_000
+MAX_YAML_VALUES = 20 * MAX_STEPS
+DAY_S = 86_400
+MAX_TEXT_CHARS = 200_000
+
+STEP_KINDS = ("agent", "checks", "chain", "parallel", "branch")
+WORKFLOW_BUDGET_READERS: Mapping[str, ValueReader[Any]] = {
+    "tokens": whole_number(1),
+    "steps": whole_number(1),
+    "cost_usd": read_dollars,
+    "wall_ms": whole_number(1),
+    "runs": whole_number(1),
+}
+
+
+WorkflowKind = Literal["workflow", "team"]
+WORKFLOW_FOLDERS: Mapping[WorkflowKind, tuple[str, ...]] = {
+    "workflow": (".retinue/workflows",),
+    "team": (".retinue/teams", ".smallcode/teams"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundWorkflow:
+    """What one file defines: a workflow, or the reasons why it is invalid."""
+
+    name: str
+    kind: WorkflowKind
+    scope: DefinitionScope
+    source: str
+    """The file's path that people and hosts see."""
+    workflow: Workflow | None = None
+    problems: tuple[DefinitionProblem, ...] = ()
+    trusted: bool = True
+
+    @property
+    def problem(self) -> DefinitionProblem | None:
+        """The first problem."""
+        return self.problems[0] if self.problems else None
+
+
+class WorkflowCatalog:
+    """All workflows and teams in all folders. Reads the files at each call."""
+
+    def __init__(self, sources: AgentSources) -> None:
+        self._sources = sources
+
+    def by_name(self, kind: WorkflowKind) -> Mapping[str, FoundWorkflow]:
+        """Return the definitions by name, the one with the highest precedence for each.
+
+        A broken file keeps its name, because running another definition in its place would be a surprise.
+        """
+        nearest: dict[str, FoundWorkflow] = {}
+        for each in self.all_definitions(kind):
+            nearest.setdefault(each.name, each)
+        return dict(sorted(nearest.items()))
+
+    def all_definitions(self, kind: WorkflowKind) -> list[FoundWorkflow]:
+        """Return all definitions in order of precedence."""
+        sources = self._sources
+        trusted_files: list[FoundWorkflow] = []
+        untrusted_files: list[FoundWorkflow] = []
+        for project in sources.projects:
+            trusted = sources.is_trusted(project)
+            for folder in WORKFLOW_FOLDERS[kind]:
+                found = _workflows_in(project / folder, kind, "project", folder, project)
+                marked = (replace(each, trusted=trusted) for each in found)
+                (trusted_files if trusted else untrusted_files).extend(marked)
+        user_files: list[FoundWorkflow] = []
+        if sources.config is not None:
+            user_files += _workflows_in(sources.config / f"{kind}s", kind, "user", f"(user)/{kind}s")
+        if sources.home is not None and kind == "team":
+            smallcode = ".smallcode/teams"
+            user_files += _workflows_in(sources.home / smallcode, kind, "user", f"~/{smallcode}")
+        builtin_files = _workflows_in(BUILTIN / f"{kind}s", kind, "built in", "built in")
+        return [*trusted_files, *user_files, *untrusted_files, *builtin_files]
+
+    def read(self, file: Path, kind: WorkflowKind) -> FoundWorkflow:
+        """Read one file from anywhere."""
+        return _read_workflow_file(file, kind, "project", str(file))
+
+
+def _workflows_in(
+    folder: Path, kind: WorkflowKind, scope: DefinitionScope, shown: str, base: Path | None = None
+) -> Iterator[FoundWorkflow]:
+    """Yield what the YAML files in a folder define. `shown` replaces the folder in paths that people see."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())[:MAX_FILES_PER_FOLDER]
+    except OSError:
+        return
+    for name in names:
+        if name.lower().endswith((".yaml", ".yml")):
+            yield _read_workflow_file(folder / name, kind, scope, f"{shown}/{name}", base)
+
+
+def _read_workflow_file(
+    file: Path, kind: WorkflowKind, scope: DefinitionScope, source: str, base: Path | None = None
+) -> FoundWorkflow:
+    found = FoundWorkflow(name=file.stem, kind=kind, scope=scope, source=source)
+    try:
+        data = read_definition_file(file, base)
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise MalformedDefinition(1, "not UTF-8 text", "save the file as UTF-8") from None
+        read = read_workflow if kind == "workflow" else read_team
+        workflow = read(text, file.stem, source)
+    except MalformedDefinition as error:
+        return replace(found, problems=error.problems)
+    return replace(found, name=workflow.name, workflow=workflow)
+
+
+def read_workflow(text: str, name: str, source: str) -> Workflow:
+    """Read a workflow. Raises `MalformedDefinition` with all problems.
+
+    `name` is used if the text does not set one; `source` is the path that people see.
+    """
+    readers: dict[str, ValueReader[Any]] = {
+        "name": read_agent_name,
+        "description": read_text,
+        "budget": _read_budget,
+        "steps": _read_steps,
+    }
+    given = _read_table(_parse_table(text), readers, "a workflow", "steps")
+    return Workflow(
+        name=given.get("name", name),
+        description=given.get("description", ""),
+        body=given["steps"],
+        source=source,
+        kind="workflow",
+        text=text,
+        budget=given.get("budget", Budget()),
+    )
+
+
+def read_team(text: str, name: str, source: str) -> Workflow:
+    """Read a team: a chain of agents, each with the answer of the previous one as its task."""
+    readers: dict[str, ValueReader[Any]] = {
+        "name": read_agent_name,
+        "description": read_text,
+        "agents": _read_members,
+    }
+    given = _read_table(_parse_table(text), readers, "a team", "agents")
+    steps = [Step(id=agent, agent=agent, plain=True) for agent in given["agents"]]
+    return Workflow(
+        name=given.get("name", name),
+        description=given.get("description", ""),
+        body=Chain(id="agents", steps=_with_unique_ids(steps)),
+        source=source,
+        kind="team",
+        text=text,
+    )
+
+
+def _read_table(
+    table: TableNode, readers: Mapping[str, ValueReader[Any]], what: str, required: str
+) -> dict[str, Any]:
+    """Read a table that may have only these keys and must have the key `required`."""
+    problems = ProblemCollector()
+    if required not in table.entries:
+        problems.add(table.line, f"{what} needs `{required}`")
+    given = problems.read(lambda node: read_record(node, readers, what), table)
+    problems.raise_if_any()
+    return given or {}
+
+
+def _parse_table(text: str) -> TableNode:
+    if len(text) > MAX_TEXT_CHARS:
+        raise MalformedDefinition(1, f"more than {MAX_TEXT_CHARS} characters", "shorten it")
+    tree = read_yaml(text, 1, MAX_YAML_VALUES)
+    if not isinstance(tree, TableNode):
+        raise MalformedDefinition(1, "expected a table of `key: value`")
+    return tree
+
+
+def _read_budget(node: Node) -> Budget:
+    given = read_record(node, WORKFLOW_BUDGET_READERS, "a budget")
+    return Budget(
+        tokens=given.get("tokens"),
+        steps=given.get("steps"),
+        cost_micros=given.get("cost_usd"),
+        wall_ms=given.get("wall_ms"),
+        spawns=given.get("runs"),
+    )
+
+
+def _read_members(node: Node) -> tuple[str, ...]:
+    found = read_words(node)
+    if not found:
+        raise MalformedDefinition(node.line, "a team needs at least one agent")
+    return found
+
+
+def _read_chain(node: Node, name: str) -> Chain:
+    """Read a list of steps and check each branch against the step before it."""
+    items = _require_items(node)
+    problems = ProblemCollector()
+    found = [problems.read(_read_step, item) for item in items]
+    for at, (step, item) in enumerate(zip(found, items, strict=True)):
+        before = found[at - 1] if at else None
+        if isinstance(step, Branch) and (before is not None or not at):
+            problems.read(lambda line, step=step, before=before: _check_branch(step, before, line), item.line)
+    problems.raise_if_any()
+    return Chain(id=name, steps=_with_unique_ids([step for step in found if step is not None]))
+
+
+def _require_items(node: Node) -> tuple[Node, ...]:
+    if not isinstance(node, ListNode) or not node.items:
+        raise MalformedDefinition(node.line, "expected a list with at least one step")
+    return node.items
+
+
+def _read_step(node: Node) -> WorkflowNode:
+    """Read one step of any kind."""
+    if isinstance(node, ListNode):
+        return _read_nested(node)
+    table = require_table(node)
+    kind = next((kind for kind in STEP_KINDS if kind in table.entries), None)
+    if kind is None:
+        raise MalformedDefinition(table.line, f"a step needs one of: {', '.join(STEP_KINDS)}")
+    needed = "cases" if kind == "branch" else kind
+    given = _read_table(table, READERS_BY_KIND[kind], f"a step with `{kind}`", needed)
+    match kind:
+        case "chain":
+            return replace(given["chain"], id=given.get("id", "chain"))
+        case "parallel":
+            return Parallel(
+                id=given.get("id", "parallel"),
+                steps=given["parallel"],
+                rule=given.get("rule", "all"),
+                at_once=given.get("at_once", PARALLEL_LIMIT),
+            )
+        case "branch":
+            return Branch(
+                id=given.get("id", "branch"),
+                on=given["branch"],
+                cases=given["cases"],
+                otherwise=given.get("otherwise"),
+            )
+        case _:
+            return _make_step(given)
+
+
+def _make_step(given: Mapping[str, Any]) -> Step:
+    """Build a step that runs an agent or checks."""
+    agent, checks = given.get("agent"), given.get("checks", ())
+    phase = given.get("phase", Phase.VALIDATE if checks else Phase.RESEARCH)
+    return Step(
+        id=given.get("id") or agent or "checks",
+        agent=agent,
+        phase=phase,
+        instructions=given.get("instructions", ""),
+        constraints=given.get("constraints", ()),
+        finding=given.get("finding", {}),
+        checks=checks,
+        timeout_s=given.get("timeout_s"),
+        # Reading twice does no harm; writing twice may.
+        idempotent=given.get("idempotent", phase is not Phase.WRITE),
+    )
+
+
+def _read_parallel_steps(node: Node) -> tuple[WorkflowNode, ...]:
+    """Read the steps of a `parallel`."""
+    items = _require_items(node)
+    if len(items) > MAX_STEPS:
+        raise MalformedDefinition(node.line, f"more than {MAX_STEPS} steps")
+
+    def read(item: Node) -> WorkflowNode:
+        step = _read_step(item)
+        if isinstance(step, Branch):
+            raise MalformedDefinition(
+                item.line, "a branch in `parallel` has no step before it", "put both into a `chain`"
+            )
+        return step
+
+    return _with_unique_ids(read_each(read, items))
+
+
+def _read_cases(node: Node) -> dict[str, Chain]:
+    def read(item: tuple[str, NodeEntry]) -> tuple[str, Chain]:
+        case, entry = item
+        return case, _read_chain(entry.value, case)
+
+    return dict(read_each(read, require_table(node).entries.items()))
+
+
+def _check_branch(branch: Branch, before: WorkflowNode | None, line: int) -> None:
+    """Check that a branch uses a finding of the previous step and covers all its values."""
+    if not isinstance(before, Step) or branch.on not in before.finding:
+        raise MalformedDefinition(
+            line,
+            f"the step before this branch has no finding {branch.on!r}",
+            f"give it `finding: {{{branch.on}: [one, another]}}`",
+        )
+    kind = before.finding[branch.on]
+    possible = ("true", "false") if kind == "boolean" else kind
+    if not isinstance(possible, tuple):
+        if branch.otherwise is None:
+            raise MalformedDefinition(line, f"{branch.on} may be any {kind}", "add `otherwise`")
+        return
+    problems = ProblemCollector()
+    for case in branch.cases:
+        if case not in possible:
+            problems.add(line, f"{branch.on} is never {case!r}", did_you_mean(case, possible))
+    missing = [value for value in possible if value not in branch.cases]
+    if missing and branch.otherwise is None:
+        problems.add(line, f"there is no case for {', '.join(missing)}", "add it, or `otherwise`")
+    problems.raise_if_any()
+
+
+def _read_finding(node: Node) -> dict[str, FieldType]:
+    def read(item: tuple[str, NodeEntry]) -> tuple[str, FieldType]:
+        name, entry = item
+        return name, _read_finding_type(entry.value)
+
+    return dict(read_each(read, require_table(node).entries.items()))
+
+
+def _read_finding_type(node: Node) -> FieldType:
+    """Read the type of a finding: the name of a type, or a list of allowed values."""
+    if isinstance(node, ListNode):
+        return read_words(node)
+    return choice(*FINDING_TYPES)(node)
+
+
+def _read_checks(node: Node) -> tuple[str, ...]:
+    """Read a list of checks, or `all`."""
+    if isinstance(node, ScalarNode) and node.text == "all":
+        return CHECKS
+    found, problems = read_words(node), ProblemCollector()
+    for check in found:
+        if check not in CHECKS:
+            known = did_you_mean(check, CHECKS) or f"known checks: {', '.join(CHECKS)}"
+            problems.add(node.line, f"{check!r} is not a check", known)
+    if not found:
+        problems.add(node.line, "name a check, or `all`")
+    problems.raise_if_any()
+    return found
+
+
+def _read_phase(node: Node) -> Phase:
+    return Phase(choice(*Phase)(node))
+
+
+def _read_otherwise(node: Node) -> Chain:
+    return _read_chain(node, "otherwise")
+
+
+def _read_steps(node: Node) -> Chain:
+    return _read_chain(node, "steps")
+
+
+def _read_nested(node: Node) -> Chain:
+    return _read_chain(node, "chain")
+
+
+def _read_id(node: Node) -> str:
+    given = read_text(node)
+    if not NAME_PATTERN.fullmatch(given):
+        raise MalformedDefinition(
+            node.line, f"{given[:80]!r} is not a valid id", "use letters, digits, `-` and `_`"
+        )
+    return given
+
+
+def _with_unique_ids(found: list[WorkflowNode] | list[Step]) -> tuple[WorkflowNode, ...]:
+    """Give each step an id that is unique among its siblings. The id is the key of the step's result."""
+    taken: dict[str, int] = {}
+    unique: list[WorkflowNode] = []
+    for node in found:
+        taken[node.id] = taken.get(node.id, 0) + 1
+        name = node.id if taken[node.id] == 1 else f"{node.id}-{taken[node.id]}"
+        while name != node.id and name in taken:
+            name += "-"
+        taken.setdefault(name, 1)
+        unique.append(replace(node, id=name))
+    return tuple(unique)
+
+
+STEP_READERS: Mapping[str, ValueReader[Any]] = {
+    "id": _read_id,
+    "agent": read_agent_name,
+    "phase": _read_phase,
+    "instructions": read_text,
+    "constraints": read_words,
+    "finding": _read_finding,
+    "checks": _read_checks,
+    "timeout_s": whole_number(1, DAY_S),
+    "idempotent": read_flag,
+}
+READERS_BY_KIND: Mapping[str, Mapping[str, ValueReader[Any]]] = {
+    "agent": STEP_READERS,
+    "checks": STEP_READERS,
+    "chain": {"id": _read_id, "chain": _read_nested},
+    "parallel": {
+        "id": _read_id,
+        "parallel": _read_parallel_steps,
+        "rule": choice("all", "any", "majority"),
+        "at_once": whole_number(1, MAX_STEPS),
+    },
+    "branch": {
+        "id": _read_id,
+        "branch": read_text,
+        "cases": _read_cases,
+        "otherwise": _read_otherwise,
+    },
+}
+"""The keys of each kind of step with their readers."""

@@ -1,0 +1,320 @@
+"""The format of `/v1/chat/completions`: builds request bodies, parses the event stream, assembles the reply.
+
+Requests never contain `json_object`, which LM Studio refuses, or `tool_choice`, which Ollama ignores and
+LM Studio refuses in part. httpx2 has an SSE reader too, but it silently drops two things that `EventReader`
+keeps: the last event of a server that breaks off right after it, and the `error: ...` lines of older
+llama.cpp servers. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from retinue.core import (
+    EmptyReply,
+    FinishReason,
+    Json,
+    JsonObject,
+    Prompt,
+    Reply,
+    ToolCall,
+    Turn,
+    as_object,
+    as_object_list,
+    as_positive_int,
+    as_text,
+    json_or_none,
+)
+
+RequestBody: TypeAlias = dict[str, Json]
+FINISH_REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
+
+
+def build_request(prompt: Prompt, model: str) -> RequestBody:
+    """Build the JSON body of a streaming request."""
+    if prompt.schema is not None and prompt.tools:
+        raise ValueError("a prompt has a schema and tools: servers ignore one of them")
+    body: RequestBody = {
+        "model": model,
+        "messages": [_message_json(turn) for turn in prompt.turns],
+        "max_tokens": prompt.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if prompt.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                },
+            }
+            for tool in prompt.tools
+        ]
+    if prompt.schema is not None:
+        shape: Json = {"name": "reply", "strict": True, "schema": dict(prompt.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": shape}
+    return body
+
+
+def _message_json(turn: Turn) -> Json:
+    message: dict[str, Json] = {"role": turn.role, "content": turn.text}
+    if turn.calls:
+        message["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": _valid_arguments(call.arguments)},
+            }
+            for call in turn.calls
+        ]
+    if turn.answers is not None:
+        message["tool_call_id"] = turn.answers
+    return message
+
+
+def _valid_arguments(arguments: str) -> str:
+    """Replace arguments that are not a JSON object by `{}`.
+
+    Servers parse the arguments of earlier calls and refuse the whole conversation if one is broken.
+    """
+    return arguments if isinstance(json_or_none(arguments), dict) else "{}"
+
+
+@dataclass(slots=True)
+class _PartialCall:
+    """A tool call whose arguments are still arriving."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class ReplyAssembler:
+    """Assembles a reply from the chunks of a stream, or from one complete JSON response."""
+
+    max_chars: int
+    """The reply is cut after this many characters, because some servers never stop on their own (P2)."""
+    model: str = ""
+    finish: str = ""
+    done: bool = False
+    _size: int = 0
+    usage: JsonObject = field(default_factory=dict[str, object])
+    _text: list[str] = field(default_factory=list[str])
+    _reasoning: list[str] = field(default_factory=list[str])
+    _calls: list[_PartialCall] = field(default_factory=list[_PartialCall])
+    _open: dict[int, _PartialCall] = field(default_factory=dict[int, _PartialCall])
+
+    @property
+    def begun(self) -> bool:
+        """Whether any text, reasoning or tool call has arrived."""
+        return bool(self._text or self._reasoning or self._calls)
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self._text)
+
+    def add(self, chunk: JsonObject) -> str:
+        """Add one chunk and return the text that it contributes."""
+        self.model = as_text(chunk.get("model")) or self.model
+        self.usage = as_object(chunk.get("usage")) or self.usage
+        choices = as_object_list(chunk.get("choices"))
+        if not choices:
+            return ""
+        choice = choices[0]
+        self.finish = as_text(choice.get("finish_reason")) or self.finish
+        delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
+        if reasoning := as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")):
+            self._reasoning.append(reasoning)
+        for position, call in enumerate(as_object_list(delta.get("tool_calls"))):
+            self._add_call(position, call)
+        added = as_text(delta.get("content"))
+        if added:
+            self._text.append(added)
+        self._size += len(added) + len(reasoning)
+        if self._size > self.max_chars:
+            self.finish, self.done = "length", True
+        return replace_lone_surrogates(added)
+
+    def _add_call(self, position: int, chunk: JsonObject) -> None:
+        """Start a tool call, or append to the open one with the same index."""
+        function = as_object(chunk.get("function"))
+        name, call_id, given = (
+            as_text(function.get("name")),
+            as_text(chunk.get("id")),
+            function.get("arguments"),
+        )
+        arguments = given if isinstance(given, str) else json.dumps(given) if given else ""
+        self._size += len(arguments)
+        given_index = chunk.get("index")
+        index = given_index if isinstance(given_index, int) else position
+        current = self._open.get(index)
+        if current is None or _starts_new_call(current, call_id, name):
+            current = self._open[index] = _PartialCall(call_id, name, arguments)
+            self._calls.append(current)
+        else:
+            current.arguments += arguments
+            current.name = current.name or name
+
+    def reply(self, requested_model: str) -> Reply:
+        """Return the complete reply. `requested_model` is used if the server does not name the model.
+
+        Raises `EmptyReply` if the server sent neither text nor tool calls.
+        """
+        text = replace_lone_surrogates("".join(self._text))
+        reasoning = replace_lone_surrogates("".join(self._reasoning))
+        finish = FINISH_REASONS.get(self.finish, "other")
+        calls = self._finished_calls()
+        if not text.strip() and not calls:
+            if finish == "length" and reasoning:
+                raise EmptyReply(
+                    "the model used all its tokens for reasoning and gave no answer",
+                    hint="allow longer replies, or use a model that reasons less",
+                )
+            if not reasoning.strip():
+                raise EmptyReply("the server reported success but sent an empty reply")
+            text = reasoning  # with a schema, some servers send the whole answer as reasoning
+        details = as_object(self.usage.get("prompt_tokens_details"))
+        return Reply(
+            text=text,
+            reasoning=reasoning,
+            calls=calls,
+            finish="tool_calls" if calls and finish != "length" else finish,
+            model=self.model or requested_model,
+            prompt_tokens=as_positive_int(self.usage.get("prompt_tokens")),
+            reply_tokens=as_positive_int(self.usage.get("completion_tokens")),
+            cached_tokens=_non_negative_int(details.get("cached_tokens")),
+        )
+
+    def _finished_calls(self) -> tuple[ToolCall, ...]:
+        """Return the tool calls, each with a unique id: some servers send none."""
+        seen: set[str] = set()
+        calls: list[ToolCall] = []
+        for call in self._calls:
+            unique = call.id if call.id and call.id not in seen else f"call_{secrets.token_hex(6)}"
+            seen.add(unique)
+            calls.append(
+                ToolCall(unique, replace_lone_surrogates(call.name), replace_lone_surrogates(call.arguments))
+            )
+        return tuple(calls)
+
+
+def _starts_new_call(current: _PartialCall, call_id: str, name: str) -> bool:
+    """Whether a chunk starts a new call although its index is in use: some servers send index 0 for all."""
+    if call_id and current.id:
+        return call_id != current.id
+    if not name or not current.name:
+        return False
+    return name != current.name or isinstance(json_or_none(current.arguments), dict)
+
+
+def _non_negative_int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which JSON allows but UTF-8 cannot encode."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+SseEvent = tuple[str, bytes]
+"""The event's name (`message` by default) and its data."""
+
+DONE = b"[DONE]"
+"""Data of the last event of a stream."""
+MAX_STREAM = 64 * 1024 * 1024
+"""Larger than any model's longest reply."""
+MAX_EVENT = 4 * 1024 * 1024
+
+
+class StreamTooLong(Exception):
+    """A stream or an event is larger than any reply can be."""
+
+
+class StreamReader(Protocol):
+    """Turns the bytes of a response into events."""
+
+    def feed(self, chunk: bytes) -> Iterator[SseEvent]:
+        """Yield the events that this chunk completes. The caller must consume all of them."""
+        ...
+
+    def end(self) -> Iterator[SseEvent]:
+        """Yield the event that was incomplete when the stream ended, if any."""
+        ...
+
+
+def reader_for_content_type(content_type: str) -> StreamReader:
+    """Choose a reader. Some servers answer a streaming request with a single JSON document."""
+    return JsonBodyReader() if content_type.startswith("application/json") else EventReader()
+
+
+class EventReader:
+    """Reads server-sent events."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._name = "message"
+        self._data: list[bytes] = []
+        self._size = 0
+        self._bytes_read = 0
+
+    def feed(self, chunk: bytes) -> Iterator[SseEvent]:
+        self._bytes_read += len(chunk)
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            line = line.removesuffix(b"\r")
+            if line:
+                self._parse_line(line)
+            elif self._data:
+                yield self._finish_event()
+        if len(self._rest) + self._size > MAX_EVENT or self._bytes_read > MAX_STREAM:
+            raise StreamTooLong
+
+    def end(self) -> Iterator[SseEvent]:
+        if self._rest:
+            self._parse_line(self._rest.removesuffix(b"\r"))
+        if self._data:
+            yield self._finish_event()
+
+    def _parse_line(self, line: bytes) -> None:
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+            self._size += len(value)
+        elif field == b"event":
+            self._name = value.decode("ascii", "replace")
+        elif field == b"error":
+            self._name, self._data = "error", [value]
+
+    def _finish_event(self) -> SseEvent:
+        event = self._name, b"\n".join(self._data)
+        self._name, self._data, self._size = "message", [], 0
+        return event
+
+
+class JsonBodyReader:
+    """Reads a response that is one JSON document, as a single event."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._seen = 0
+
+    def feed(self, chunk: bytes) -> Iterator[SseEvent]:
+        self._seen += len(chunk)
+        if self._seen > MAX_EVENT:
+            raise StreamTooLong
+        self._parts.append(chunk)
+        return iter(())
+
+    def end(self) -> Iterator[SseEvent]:
+        yield "message", b"".join(self._parts)

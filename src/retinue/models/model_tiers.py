@@ -1,0 +1,172 @@
+"""Chooses the server and the model for a tier or a model's name, and keeps the connections to the servers.
+
+Knows nothing of where its plan comes from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from retinue.core import ConfigInvalid, Endpoint, RetinueError, Unavailable
+from retinue.models.endpoint_address import EndpointAddress
+
+if TYPE_CHECKING:
+    from retinue.models.client import ModelClient, TokenEstimator
+    from retinue.models.server_info import ModelServer
+
+SURVEY_S = 2.0
+"""Maximum time to ask a server for its slots. A run is recorded only after this."""
+TIERS = ("fast", "default", "medium", "strong")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointPlan:
+    """One server as the user configured it. None means: use what the server reports."""
+
+    url: str
+    api_key_env: str = ""
+    slots: int | None = None
+    context: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TierPlan:
+    """The model of one tier as the user configured it. Empty values fall back to other tiers."""
+
+    endpoint: str = ""
+    """A name in the plan's endpoints, or a URL."""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPlan:
+    """Everything the user configured about models."""
+
+    endpoint: str = ""
+    model: str = ""
+    endpoints: Mapping[str, EndpointPlan] = field(default_factory=dict[str, EndpointPlan])
+    tiers: Mapping[str, TierPlan] = field(default_factory=dict[str, TierPlan])
+    patience_s: float = 300.0
+
+    def choose(self, name: str) -> tuple[EndpointPlan, str | None]:
+        """Return the server and the model for a tier, or for a model's name on the server of tier `default`.
+
+        Missing values come from the tier `default`, then from the plan itself. A model's name is only taken
+        over together with its server. A model of None means the one that is loaded.
+        """
+        tier = self.tiers.get(name, TierPlan()) if name in TIERS else TierPlan(model=name)
+        endpoint = model = ""
+        for given in (tier, self.tiers.get("default", TierPlan()), TierPlan(self.endpoint, self.model)):
+            model = model or given.model
+            endpoint = given.endpoint
+            if endpoint:
+                break
+        return self._find_endpoint(endpoint), model or None
+
+    def servers(self) -> dict[str, EndpointPlan]:
+        """Return all configured servers by name or URL."""
+        found = dict(self.endpoints)
+        for given in (self.endpoint, *(tier.endpoint for tier in self.tiers.values())):
+            if given and given not in found:
+                found[given] = self._find_endpoint(given)
+        return found
+
+    @property
+    def configured(self) -> bool:
+        """Whether the user configured any server. Errors in it are reported when a model is used."""
+        named = (self.endpoint, *(tier.endpoint for tier in self.tiers.values()))
+        return bool(self.endpoints) or any(named)
+
+    def _find_endpoint(self, given: str) -> EndpointPlan:
+        """Return the endpoint with a name or a URL. Raises `ConfigInvalid` or `Unavailable`."""
+        if known := self.endpoints.get(given):
+            return known
+        if "://" in given:
+            return EndpointPlan(given)
+        if given:
+            names = ", ".join(sorted(self.endpoints)) or "none"
+            raise ConfigInvalid(
+                f"no endpoint is called {given}; there are: {names}",
+                hint=f"add [models.endpoints.{given}], or use a URL",
+            )
+        raise Unavailable(
+            "no model is configured",
+            hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
+        )
+
+
+class Models:
+    """Clients for all configured models: `async with Models(plan, os.environ) as models`.
+
+    Leaving the block closes the connections.
+    """
+
+    def __init__(self, plan: ModelPlan, environment: Mapping[str, str]) -> None:
+        self.plan = plan
+        self._environment = environment
+        self._servers: dict[EndpointPlan, ModelServer] = {}
+        self._tokens: dict[tuple[str, str | None], TokenEstimator] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for server in self._servers.values():
+            await server.connection.aclose()
+        self._servers.clear()
+
+    def client_for(self, name: str = "default") -> ModelClient:
+        """Return a client for a tier or a model's name. Does not contact the server.
+
+        Raises `Unavailable` if no model is configured and `ConfigInvalid` if the configuration is invalid.
+        """
+        # Imported here because most commands need no model and httpx2 takes 0.15 s to import.
+        from retinue.models.client import ModelClient, ReplyTimeouts, TokenEstimator
+
+        endpoint, model = self.plan.choose(name)
+        server = self._open_server(endpoint)
+        tokens = self._tokens.setdefault((server.connection.address.key, model), TokenEstimator())
+        return ModelClient(server, model, tokens, ReplyTimeouts(first_s=self.plan.patience_s))
+
+    def endpoint(self, name: str = "default") -> Endpoint:
+        """Return the endpoint whose slots limit the runs of a tier or model. Call `survey` first."""
+        server = self._open_server(self.plan.choose(name)[0])
+        return Endpoint(server.connection.address.key, server.slots)
+
+    async def survey(self, name: str = "default") -> None:
+        """Ask the server of a tier or model how many requests it handles at once. Ignores failures."""
+        with suppress(RetinueError, TimeoutError):
+            async with asyncio.timeout(SURVEY_S):
+                await self.client_for(name).facts()
+
+    def _open_server(self, endpoint: EndpointPlan) -> ModelServer:
+        """Return the server of an endpoint, connected at first use."""
+        from retinue.models.connection import ServerConnection
+        from retinue.models.server_info import ModelServer
+
+        if endpoint not in self._servers:
+            connection = ServerConnection(
+                EndpointAddress.parse(endpoint.url), endpoint_key(endpoint, self._environment)
+            )
+            self._servers[endpoint] = ModelServer(connection, slots=endpoint.slots, context=endpoint.context)
+        return self._servers[endpoint]
+
+
+def endpoint_key(endpoint: EndpointPlan, environment: Mapping[str, str]) -> str:
+    """Return the endpoint's API key, or an empty string if it needs none."""
+    if not endpoint.api_key_env:
+        return ""
+    key = environment.get(endpoint.api_key_env, "").strip()
+    if not key:
+        raise ConfigInvalid(
+            f"the variable {endpoint.api_key_env} for an endpoint's key is not set",
+            hint="set it where retinue is started, or remove `api_key_env`",
+        )
+    return key

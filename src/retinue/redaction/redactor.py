@@ -1,0 +1,248 @@
+"""Replaces secrets in text, lines and JSON-like values by `[redacted:<kind>]`. All output passes through it.
+
+Knows nothing of where text comes from or goes to. The rules are in the `*_rules.py` modules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from retinue.redaction.secret_rule import SecretSpan
+
+if TYPE_CHECKING:
+    from retinue.redaction.secret_finder import SecretFinder
+
+T = TypeVar("T")
+RewriteString = Callable[[str, str], str]
+"""Takes a string and the name it is the value of (or ""), and returns its replacement."""
+
+HIDDEN_VALUE = "hidden-value"
+"""Kind of the values that are hidden because they are known, not because a rule found them."""
+MIN_HIDDEN_LENGTH = 6
+"""Shorter values, such as "true" or "8080", occur by chance and are not hidden."""
+
+MARKER_START, MARKER_END = b"[redacted:", b"]"
+MAX_MARKER_BYTES = 80
+MAX_ROUNDS = 6
+"""Maximum number of searches. Hiding a secret can reveal another, so the search is repeated."""
+
+KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
+KEY_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----")
+MAX_KEY_LINES = 400
+PRIVATE_KEY_MARKER = "[redacted:private-key]"
+
+
+class SecretRedactor:
+    """Replaces each secret by `[redacted:<kind>]`. Redacting a redacted text changes nothing."""
+
+    def __init__(self, hidden: Iterable[str] = (), *, finder: SecretFinder | None = None) -> None:
+        """`hidden` are known secrets to replace wherever they occur, such as the token of a child process."""
+        self._hidden = frozenset(value for value in hidden if len(value) >= MIN_HIDDEN_LENGTH)
+        self._hidden_forms = sorted({form for value in self._hidden for form in encoded_forms(value)})
+        self._given_finder = finder
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Also hide these values from now on, for example the secrets that a run receives."""
+        new = {value for value in values if len(value) >= MIN_HIDDEN_LENGTH} - self._hidden
+        if new:
+            self._hidden |= new
+            forms = {form for value in new for form in encoded_forms(value)}
+            self._hidden_forms = sorted({*self._hidden_forms, *forms})
+
+    def redact(self, text: str) -> str:
+        """Return the text with its secrets replaced."""
+        return self._redact(text, "")
+
+    def redact_value(self, value: T) -> T:
+        """Return a JSON-like value of the same shape with the secrets in its strings and keys replaced."""
+        return rewrite_strings(value, self._redact)
+
+    def lines(self) -> LineRedactor:
+        """Return a redactor for one stream of lines."""
+        return LineRedactor(self.redact)
+
+    def _redact(self, text: str, name: str) -> str:
+        """Redact a text that is the value of `name`, or of nothing.
+
+        The name matters: a short text may be a secret if its name is `password`.
+        """
+        data = original = text.encode("utf-8", "surrogatepass")
+        quotation = "'" if '"' in text else '"'
+        before = f'"{name}": {quotation}'.encode("utf-8", "surrogatepass") if name else b""
+        after = quotation.encode() if name else b""
+        for _ in range(MAX_ROUNDS):
+            found = self._find_secrets(before + data + after)
+            moved = (SecretSpan(start - len(before), end - len(before), kind) for start, end, kind in found)
+            secrets = list(
+                subtract_ranges(merge_overlapping(clip_spans(data, moved)), list(self._markers(data)))
+            )
+            if not secrets:
+                break
+            data = insert_markers(data, secrets)
+        return text if data is original else data.decode("utf-8", "surrogatepass")
+
+    @property
+    def _finder(self) -> SecretFinder:
+        # Imported here so that rules and engine are loaded with the first text, not at start-up.
+        from retinue.redaction.secret_finder import default_finder
+
+        return self._given_finder or default_finder()
+
+    def _find_secrets(self, data: bytes) -> Iterator[SecretSpan]:
+        """Yield hidden values and the secrets that rules find."""
+        for form in self._hidden_forms:
+            at = data.find(form)
+            while at >= 0:
+                yield SecretSpan(at, at + len(form), HIDDEN_VALUE)
+                at = data.find(form, at + 1)
+        yield from self._finder.find(data)
+
+    def _markers(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the positions of markers from earlier redaction.
+
+        Only markers of known kinds count, so that a text cannot protect a secret by imitating one.
+        """
+        at = data.find(MARKER_START)
+        while at >= 0:
+            end = data.find(MARKER_END, at, at + MAX_MARKER_BYTES)
+            kind = data[at + len(MARKER_START) : end].decode("latin-1")
+            if end >= 0 and (kind == HIDDEN_VALUE or kind in self._finder.kinds):
+                yield at, end + len(MARKER_END)
+            at = data.find(MARKER_START, at + 1)
+
+
+class LineRedactor:
+    """Redacts one stream line by line. Hides every line of a private key, up to the longest possible key."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._key_lines_left = 0
+
+    def __call__(self, line: str) -> str:
+        if self._key_lines_left:
+            self._key_lines_left = 0 if KEY_END.search(line) else self._key_lines_left - 1
+            return PRIVATE_KEY_MARKER
+        if (begun := KEY_BEGIN.search(line)) and not KEY_END.search(line, begun.end()):
+            self._key_lines_left = MAX_KEY_LINES
+            return self._redact(line[: begun.start()]) + PRIVATE_KEY_MARKER
+        return self._redact(line)
+
+
+def encoded_forms(value: str) -> Iterator[bytes]:
+    """Yield a value as it is, and as encoded in JSON, URLs and HTML."""
+    # Imported here because most redactors hide no values.
+    import html
+    import json
+    from urllib.parse import quote
+
+    in_json = (json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    for form in (value, *in_json, quote(value, safe="", errors="surrogatepass"), html.escape(value)):
+        yield form.encode("utf-8", "surrogatepass")
+
+
+def insert_markers(data: bytes, secrets: Iterable[SecretSpan]) -> bytes:
+    """Replace each secret by its marker."""
+    pieces: list[bytes] = []
+    at = 0
+    for start, end, kind in secrets:
+        pieces += data[at:start], MARKER_START, kind.encode(), MARKER_END
+        at = end
+    return b"".join((*pieces, data[at:]))
+
+
+def clip_spans(data: bytes, spans: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
+    """Cut spans to the length of `data` and widen them to whole UTF-8 characters."""
+    for start, end, kind in spans:
+        start, end = max(start, 0), min(end, len(data))
+        if start >= end:
+            continue
+        while start > 0 and data[start] & 0xC0 == 0x80:
+            start -= 1
+        while end < len(data) and data[end] & 0xC0 == 0x80:
+            end += 1
+        yield SecretSpan(start, end, kind)
+
+
+def merge_overlapping(spans: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
+    """Sort spans and merge overlapping ones. The merged span has the kind of the longest."""
+    current, longest = None, 0
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        length = span.end - span.start
+        if current is None or span.start >= current.end:
+            if current:
+                yield current
+            current, longest = span, length
+            continue
+        kind = span.kind if length > longest else current.kind
+        longest = max(longest, length)
+        current = SecretSpan(current.start, max(current.end, span.end), kind)
+    if current:
+        yield current
+
+
+def subtract_ranges(spans: Iterable[SecretSpan], ranges: list[tuple[int, int]]) -> Iterator[SecretSpan]:
+    """Yield the parts of spans that are outside all ranges. Spans and ranges must be sorted."""
+    first = 0
+    for start, end, kind in spans:
+        while first < len(ranges) and ranges[first][1] <= start:
+            first += 1
+        at = first
+        while at < len(ranges) and ranges[at][0] < end:
+            if start < ranges[at][0]:
+                yield SecretSpan(start, ranges[at][0], kind)
+            start = ranges[at][1]
+            at += 1
+        if start < end:
+            yield SecretSpan(start, end, kind)
+
+
+def rewrite_strings(value: T, rewrite: RewriteString, name: str = "") -> T:
+    """Rewrite every string of a JSON-like value. Numbers and other types stay as they are."""
+    return cast(T, _rewrite_any(value, rewrite, name))
+
+
+def _rewrite_any(value: object, rewrite: RewriteString, name: str) -> object:
+    if isinstance(value, str):
+        return rewrite(value, name)
+    if isinstance(value, dict):
+        return _rewrite_members(cast(dict[object, object], value), rewrite)
+    if isinstance(value, list | tuple):
+        items = _rewrite_items(cast("list[object] | tuple[object, ...]", value), rewrite, name)
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
+
+
+def _rewrite_members(members: dict[object, object], rewrite: RewriteString) -> dict[object, object]:
+    out: dict[object, object] = {}
+    for key, value in members.items():
+        name = key if isinstance(key, str) else ""
+        if key == "value" and isinstance(members.get("name"), str):
+            # {"name": "API_TOKEN", "value": "..."} is common in container specifications and HTTP recordings.
+            name = str(members["name"])
+        new_key = _unused_key(rewrite(key, ""), out) if isinstance(key, str) else key
+        out[new_key] = _rewrite_any(value, rewrite, name)
+    return out
+
+
+def _rewrite_items(
+    items: list[object] | tuple[object, ...], rewrite: RewriteString, name: str
+) -> list[object]:
+    out: list[object] = []
+    for index, item in enumerate(items):
+        before = items[index - 1] if index else None
+        # In ["--token", "..."], the flag names the item after it. Other items are values of the list's name.
+        flag = before if isinstance(before, str) and before.startswith("--") and "=" not in before else name
+        out.append(_rewrite_any(item, rewrite, flag))
+    return out
+
+
+def _unused_key(key: str, taken: dict[object, object]) -> str:
+    """Number a key that is taken, so that two keys with the same marker stay two members."""
+    number = 1
+    candidate = key
+    while candidate in taken:
+        number += 1
+        candidate = f"{key}#{number}"
+    return candidate

@@ -1,0 +1,224 @@
+"""Puts the outcomes of roles into one report and cuts it to a token budget.
+
+Merging removes duplicates and bounds every list. Cutting (P4) keeps what matters most and says what was cut:
+first direct answers with evidence, then entry points and call paths, then configuration and constants, then
+examples, then historical notes. Each role orders its own lists in the same way.
+
+Deterministic: the same outcomes give the same report. Reads no files and does not know how roles work.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from retinue.core import (
+    RESEARCH_ROLES,
+    Reference,
+    Report,
+    RoleOutcome,
+    RoleResult,
+    clip,
+    counted,
+    estimate_tokens,
+)
+
+MAX_SUMMARY_CHARS = 900
+MAX_ROLE_SUMMARY_CHARS = 400
+MAX_FINDINGS = 12
+"""How many findings one role may have."""
+MAX_FINDING_CHARS = 300
+MAX_SNIPPET_CHARS = 1_200
+"""The limit for a finding with several lines, which is an example with code."""
+MAX_NOTE_CHARS = 400
+
+
+def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
+    """Return the outcomes with bounded texts; only the first role that has a reference keeps it."""
+    seen: set[Reference] = set()
+    merged: dict[str, RoleOutcome] = {}
+    for role in RESEARCH_ROLES:
+        outcome = outcomes.get(role)
+        if outcome is None:
+            continue
+        if outcome.value is not None:
+            value = _bound_result(outcome.value)
+            references = tuple(reference for reference in value.references if reference not in seen)
+            seen.update(references)
+            outcome = replace(outcome, value=replace(value, references=references))
+        merged[role] = outcome
+    return merged
+
+
+def _bound_result(value: RoleResult) -> RoleResult:
+    findings = dict.fromkeys(
+        clip(finding, MAX_SNIPPET_CHARS if "\n" in finding else MAX_FINDING_CHARS)
+        for finding in value.key_findings
+    )
+    return replace(
+        value,
+        summary=clip(value.summary, MAX_ROLE_SUMMARY_CHARS),
+        references=tuple(dict.fromkeys(value.references)),
+        key_findings=tuple(findings)[:MAX_FINDINGS],
+        notes=value.notes and clip(value.notes, MAX_NOTE_CHARS),
+    )
+
+
+def summarize(roles: Mapping[str, RoleOutcome]) -> str:
+    """Summarize a report: what was traced, then where to look, then what is missing and why."""
+    values = {role: outcome.value for role, outcome in roles.items() if outcome.value is not None}
+    found_nothing = "locator" in values and not values["locator"].references
+    if found_nothing:
+        order = ("locator", "thoughtsLocator", "thoughtsAnalyzer")
+    else:
+        order = ("analyzer", "locator", "patterns", "thoughtsLocator", "thoughtsAnalyzer")
+    sentences = [values[role].summary for role in order if role in values]
+    sentences += [
+        f"The {role} ended with {outcome.status}: {outcome.error.message}."
+        for role, outcome in roles.items()
+        if outcome.error is not None
+    ]
+    return clip(" ".join(filter(None, dict.fromkeys(sentences))), MAX_SUMMARY_CHARS)
+
+
+FILLED_SHARE = 0.92
+"""The share of the token budget that is used, because the estimate of tokens is not exact."""
+MIN_TOKENS = 400
+"""The smallest budget: the frame of an empty report takes most of it."""
+SHOWN_QUESTION_CHARS = 400
+
+_ELAPSED = re.compile(r'(?<="elapsedMs": )\d{1,5}\b')
+_ID = re.compile(r"\b\d[0-9a-z]{14}\b")
+
+ListName = Literal["references", "key_findings"]
+PRIORITIES: tuple[tuple[str, ListName, slice], ...] = (
+    ("locator", "references", slice(5)),
+    ("analyzer", "key_findings", slice(4)),
+    ("patterns", "key_findings", slice(2)),
+    ("locator", "key_findings", slice(None)),
+    ("analyzer", "key_findings", slice(4, None)),
+    ("analyzer", "references", slice(5)),
+    ("locator", "references", slice(5, None)),
+    ("analyzer", "references", slice(5, None)),
+    ("patterns", "references", slice(None)),
+    ("patterns", "key_findings", slice(2, None)),
+    ("thoughtsLocator", "references", slice(None)),
+    ("thoughtsAnalyzer", "key_findings", slice(None)),
+    ("thoughtsLocator", "key_findings", slice(None)),
+    ("thoughtsAnalyzer", "references", slice(None)),
+)
+"""The parts of the lists in the order in which they are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportItem:
+    """One item of a list in a report."""
+
+    role: str
+    list: ListName
+    value: Reference | str
+
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(f"\n        {json.dumps(str(self.value), ensure_ascii=False)},")
+
+
+def estimate_report_tokens(report: Report) -> int:
+    """Estimate the tokens of the report's JSON.
+
+    Counts every time and id like the longest one. Otherwise what is cut would depend on them, and the same
+    question would get different answers.
+    """
+    text = json.dumps(report.as_dict(), ensure_ascii=False, indent=2)
+    return estimate_tokens(_ID.sub("9" * 15, _ELAPSED.sub("99999", text)))
+
+
+def fit_report(report: Report, tokens: int, rest: str) -> Report:
+    """Return the report within the budget. `rest` tells the reader how to get what was cut."""
+    room = int(tokens * FILLED_SHARE)
+    report = replace(report, question=clip(report.question, SHOWN_QUESTION_CHARS))
+    if estimate_report_tokens(report) <= room:
+        return report
+    items = list(_items_by_priority(report))
+    frame = _shorten_texts(report, items, rest, room)
+    left = room - estimate_report_tokens(_fill(frame, (), items, rest))
+    kept: list[ReportItem] = []
+    for item in items:
+        if item.tokens <= left and item.role in frame.roles:
+            kept.append(item)
+            left -= item.tokens
+    while estimate_report_tokens(fitted := _fill(frame, kept, items, rest)) > room and kept:
+        kept.pop()
+    return fitted
+
+
+def _items_by_priority(report: Report) -> Iterator[ReportItem]:
+    for role, name, part in PRIORITIES:
+        value = report.roles[role].value if role in report.roles else None
+        if value is not None:
+            yield from (ReportItem(role, name, one) for one in getattr(value, name)[part])
+
+
+def _shorten_texts(report: Report, items: Sequence[ReportItem], rest: str, room: int) -> Report:
+    """Shorten the texts until they leave half of the room for the lists. Drop the last roles if needed."""
+    frame = report
+    for length in (400, 200, 100, 50):
+        frame = replace(
+            report,
+            question=clip(report.question, length),
+            summary=clip(report.summary, 2 * length),
+            notes=tuple(clip(note, length) for note in report.notes[: length // 50]),
+            roles={role: _shorten_outcome(outcome, length) for role, outcome in report.roles.items()},
+            progress=report.progress if length >= 200 else None,
+        )
+        if estimate_report_tokens(_fill(frame, (), items, rest)) <= room / 2:
+            return frame
+    while estimate_report_tokens(_fill(frame, (), items, rest)) > room and len(frame.roles) > 1:
+        *others, last = frame.roles
+        frame = replace(
+            frame,
+            roles={role: frame.roles[role] for role in others},
+            notes=(*frame.notes, f"The {last} is cut too."),
+        )
+    return frame
+
+
+def _shorten_outcome(outcome: RoleOutcome, length: int) -> RoleOutcome:
+    value, error = outcome.value, outcome.error
+    return replace(
+        outcome,
+        value=value
+        and replace(
+            value, summary=clip(value.summary, length), notes=value.notes and clip(value.notes, length)
+        ),
+        error=error and replace(error, message=clip(error.message, length)),
+    )
+
+
+def _fill(frame: Report, kept: Sequence[ReportItem], items: Sequence[ReportItem], rest: str) -> Report:
+    """Return the frame with the kept items, and a note about the others."""
+    cut = set(items).difference(kept)
+    nouns = (("references", "reference"), ("key_findings", "finding"))
+    counts = [
+        counted(number, noun) for name, noun in nouns if (number := sum(item.list == name for item in cut))
+    ]
+    note = f"Cut to fit: {' and '.join(counts)}. {rest}" if counts else f"Texts cut to fit. {rest}"
+    shown = {str(item.value) for item in kept}
+    return replace(
+        frame,
+        roles={role: _fill_lists(role, outcome, kept) for role, outcome in frame.roles.items()},
+        notes=(*frame.notes, note),
+        root_of={name: root for name, root in frame.root_of.items() if name in shown},
+    )
+
+
+def _fill_lists(role: str, outcome: RoleOutcome, kept: Sequence[ReportItem]) -> RoleOutcome:
+    if outcome.value is None:
+        return outcome
+    own = [item for item in kept if item.role == role]
+    references = tuple(item.value for item in own if isinstance(item.value, Reference))
+    findings = tuple(item.value for item in own if isinstance(item.value, str))
+    return replace(outcome, value=replace(outcome.value, references=references, key_findings=findings))

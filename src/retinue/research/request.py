@@ -1,0 +1,79 @@
+"""What a caller asks of research: the question, where to look, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from retinue.core import Budget, InvalidInput
+from retinue.research.report_builder import MIN_TOKENS
+
+MAX_TOKENS = 100_000
+_FIELD_OF = {
+    "tokens": "tokens",
+    "deadlineMs": "deadline_ms",
+    "maxFilesRead": "max_files_read",
+    "maxBytesRead": "max_bytes_read",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchRequest:
+    """One request, as its caller made it."""
+
+    question: str
+    roots: Sequence[str] = ()
+    """Allowed roots or folders inside them; all roots if empty."""
+    constraints: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Limits that the caller asks for, by the names of `ResearchConstraints`."""
+    limit: int | None = None
+    """The maximum number of places; the default depends on what is asked for."""
+    previous: str | None = None
+    """The id of an earlier report to refine, or to show in full if the question is empty."""
+    artifact: bool = False
+    """Whether to write a memo too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResearchConstraints:
+    """What one request may spend. Callers can ask for less than the settings allow, but not for more."""
+
+    tokens: int = 2_000
+    """Tokens of the answer."""
+    deadline_ms: int = 30_000
+    """Milliseconds for all roles together."""
+    max_files_read: int = 50
+    """Files that all roles together may read."""
+    max_bytes_read: int = 1_048_576
+    """Bytes that all roles together may read."""
+
+    def narrow(self, wanted: Mapping[str, int]) -> ResearchConstraints:
+        """Apply the limits that a caller asks for. Only `tokens` may exceed the settings."""
+        chosen: dict[str, int] = {}
+        for name, value in wanted.items():
+            field = _FIELD_OF.get(name) or (name if name in _FIELD_OF.values() else None)
+            if field is None:
+                close = get_close_matches(name, _FIELD_OF, 1)
+                meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(_FIELD_OF)}"
+                raise InvalidInput(f"no such constraint: {name}", hint=meant)
+            least = MIN_TOKENS if field == "tokens" else 1
+            if value < least:
+                raise InvalidInput(f"{name} must be at least {least}, not {value}")
+            most = MAX_TOKENS if field == "tokens" else getattr(self, field)
+            chosen[field] = min(value, most)
+        return replace(self, **chosen)
+
+    @property
+    def budget(self) -> Budget:
+        """The limits that the meter of the request's run enforces."""
+        return Budget(files=self.max_files_read, bytes=self.max_bytes_read)
+
+    def memo_lines(self) -> list[str]:
+        """The constraints as lines of a memo."""
+        return [
+            f"tokens: {self.tokens}",
+            f"deadline: {self.deadline_ms} ms",
+            f"files read: at most {self.max_files_read}",
+            f"bytes read: at most {self.max_bytes_read}",
+        ]

@@ -1,0 +1,378 @@
+"""Opens source files for research and finds definitions, comments and safe quotes in them.
+
+Definitions come from the language's grammar if it is installed. Otherwise they come from the outline of the
+file, and indentation decides where a definition ends; this works in any language. Quotes are redacted here,
+once, because only the whole file shows what is secret.
+
+Reading is counted in two places: `FilesRead` knows which files the request has read, and each role's
+`Spending` enforces the limits.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import TracebackType
+from typing import Self
+
+from retinue.codebase import Codebase, FileEntry, Symbol, exact_symbols, outline_text
+from retinue.core import (
+    UNMETERED,
+    BudgetExceeded,
+    BudgetKind,
+    LimitExceeded,
+    PathDenied,
+    PathMissing,
+    Spending,
+    Stop,
+    clip,
+)
+
+MAX_BODY_LINES = 400
+"""How many lines of a definition are examined."""
+SPLIT_CHUNK_BYTES = 1_500
+"""A chunk of at least this size may be the first part of a definition that continues in the next chunk."""
+MAX_LINE_CHARS = 2_000
+"""Longer lines are generated code or data, and are not searched for calls."""
+MAX_QUOTE_CHARS = 120
+CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catch")
+"""Beginnings of lines that continue a definition although they are not indented more than its first line."""
+COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
+PROSE_FILES = (".md", ".markdown", ".mdx", ".rst", ".txt")
+REDACTED_LINE = "[redacted]"
+
+_TYPE = re.compile(
+    r"(?:^|\s)(?:class|struct|interface|trait|impl|object|enum|module|namespace|protocol|extension|record|union)\b"
+)
+_RECEIVER = re.compile(r"\s*func\s*\(\s*\w*\s*\*?\s*(\w+)")
+"""The receiver of a Go method: the type that the method belongs to."""
+_TRIPLE_QUOTE = re.compile(r'"""|\'\'\'')
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDefinition:
+    """A function, class or other named definition in a file. Lines count from 1."""
+
+    name: str
+    line: int
+    """The line with the name."""
+    end: int
+    """The last line."""
+    top: int = 0
+    """The first line, including comments and decorators above the name."""
+    owner: str | None = None
+    """The type that a method belongs to."""
+    is_local: bool = False
+    """Whether it is nested in a function, so that no other code can use it."""
+
+    @property
+    def length(self) -> int:
+        return self.end - self.line
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.owner}.{self.name}" if self.owner else self.name
+
+
+class SourceFile:
+    """The content of one file at the time it was read."""
+
+    def __init__(self, entry: FileEntry, data: bytes, redact: Callable[[str], str]) -> None:
+        self.entry = entry
+        self._data = data
+        self._redact = redact
+        self.lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+
+    @cached_property
+    def definitions(self) -> tuple[SourceDefinition, ...]:
+        """All definitions in the order of the file; nested ones follow the definition that contains them."""
+        exact = exact_symbols(self.entry.path, self._data)
+        return self._outline_definitions() if exact is None else tuple(map(self._from_symbol, exact))
+
+    def _from_symbol(self, symbol: Symbol) -> SourceDefinition:
+        top = symbol.top
+        while top > 1 and self.lines[top - 2].lstrip().startswith(COMMENTS):
+            top -= 1
+        return SourceDefinition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
+
+    def _outline_definitions(self) -> tuple[SourceDefinition, ...]:
+        found: list[SourceDefinition] = []
+        enclosing: list[SourceDefinition] = []
+        outline = outline_text(self.entry.path, self._data).chunks
+        chunks = [chunk for chunk in outline if chunk.line <= len(self.lines)]
+        next_lines = [*(chunk.line for chunk in chunks[1:]), len(self.lines) + 1]
+        before, top = None, 1
+        for chunk, next_line in zip(chunks, next_lines, strict=True):
+            top += self._data.count(b"\n", before.start if before else 0, chunk.start)
+            continues = (
+                before is not None
+                and before.name == chunk.name
+                and before.end - before.start > SPLIT_CHUNK_BYTES
+            )
+            before = chunk
+            if chunk.name and not continues:
+                enclosing = [one for one in enclosing if one.end >= chunk.line]
+                owner, is_local = self._owner_of(enclosing, chunk.line)
+                end = self._end_of(chunk.line, next_line)
+                made = SourceDefinition(chunk.name, chunk.line, end, min(top, chunk.line), owner, is_local)
+                found.append(made)
+                enclosing.append(made)
+        return tuple(found)
+
+    def _owner_of(self, enclosing: Sequence[SourceDefinition], line: int) -> tuple[str | None, bool]:
+        """Return the type that the definition on a line belongs to, and whether it is inside a function."""
+        if receiver := _RECEIVER.match(self.lines[line - 1]):
+            return receiver[1], False
+        if not enclosing:
+            return None, False
+        return (enclosing[-1].name, False) if self.is_type(enclosing[-1]) else (None, True)
+
+    def _end_of(self, line: int, next_line: int) -> int:
+        """Return the last line of the definition on `line`, judged by indentation."""
+        if self.entry.path.lower().endswith(PROSE_FILES):
+            return next_line - 1
+        own = indentation(self.lines[line - 1])
+        last = line
+        for number in range(line, len(self.lines)):
+            text = self.lines[number].strip()
+            if not text:
+                continue
+            deeper = indentation(self.lines[number]) - own
+            if deeper <= 0:
+                if deeper < 0 or not text.startswith(CLOSERS):
+                    break
+                if text.rstrip(";,)") in ("}", "end"):
+                    return number + 1
+            last = number + 1
+        return last
+
+    def is_type(self, definition: SourceDefinition) -> bool:
+        """Whether the definition is a class, a struct, a namespace or similar."""
+        return _TYPE.search(self.lines[definition.line - 1]) is not None
+
+    @cached_property
+    def prose_lines(self) -> frozenset[int]:
+        """Numbers of the lines that contain only comments or documentation."""
+        found: list[int] = []
+        inside = ""
+        for number, line in enumerate(self.lines, 1):
+            text = line.strip()
+            if inside:
+                found.append(number)
+                inside = "" if inside in text else inside
+            elif text.startswith(COMMENTS):
+                found.append(number)
+                inside = "*/" if text.startswith("/*") and "*/" not in text else ""
+            elif (quote := _TRIPLE_QUOTE.search(text)) and text.startswith((quote[0], f"r{quote[0]}")):
+                found.append(number)
+                inside = quote[0] if text.count(quote[0]) == 1 else ""
+        return frozenset(found)
+
+    def find_definition(self, name: str) -> SourceDefinition | None:
+        """Return the first definition with this name."""
+        return next((one for one in self.definitions if one.name == name), None)
+
+    def definition_around(self, line: int) -> SourceDefinition | None:
+        """Return the innermost definition that contains the line."""
+        holding = [one for one in self.definitions if one.line <= line <= one.end]
+        return max(holding, key=lambda one: one.line, default=None)
+
+    def members_of(self, definition: SourceDefinition) -> list[SourceDefinition]:
+        """Return the definitions nested in this one."""
+        return [one for one in self.definitions if definition.line < one.line <= definition.end]
+
+    def code_lines(self, definition: SourceDefinition) -> Iterator[tuple[int, str]]:
+        """Yield the numbered lines of a body, without prose and without lines that name a definition."""
+        naming = {one.line for one in self.members_of(definition)} | {definition.line}
+        for number in range(definition.line + 1, min(definition.end, definition.line + MAX_BODY_LINES) + 1):
+            short = len(self.lines[number - 1]) <= MAX_LINE_CHARS
+            if short and number not in self.prose_lines and number not in naming:
+                yield number, self.lines[number - 1]
+
+    def definitions_by_relevance(self, terms: Mapping[str, float]) -> list[SourceDefinition]:
+        """Return the definitions that contain some of the terms, best first.
+
+        A term in a name counts more than a term in a body.
+        """
+        scores: dict[SourceDefinition, float] = {}
+        tops = [*(one.top for one in self.definitions[1:]), len(self.lines) + 1]
+        for definition, next_top in zip(self.definitions, tops, strict=False):
+            # A nested definition counts by itself, not for the class that contains it.
+            own = "\n".join(self.lines[definition.top - 1 : min(definition.end, next_top - 1)]).casefold()
+            name = definition.name.casefold()
+            score = sum(weight * (3 * (term in name) + (term in own)) for term, weight in terms.items())
+            if score:
+                scores[definition] = score
+        return sorted(scores, key=lambda one: (-scores[one], one.line))
+
+    def quote(self, line: int) -> str:
+        """Return one line, redacted, without indentation, cut if it is long."""
+        return clip(self._redact_line(self.lines[line - 1]).strip(), MAX_QUOTE_CHARS)
+
+    def snippet(self, first: int, last: int) -> str:
+        """Return some lines, redacted, without their common indentation."""
+        wanted = [self._redact_line(text).rstrip() for text in self.lines[first - 1 : last]]
+        shift = min((indentation(text) for text in wanted if text), default=0)
+        return "\n".join(clip(text[shift:], MAX_QUOTE_CHARS) for text in wanted).strip("\n")
+
+    def _redact_line(self, text: str) -> str:
+        # Some lines are secret only in their context: a line of a private key, for example.
+        if text in self._safe_lines:
+            return text
+        safe = self._redact(text)
+        return safe if safe != text else REDACTED_LINE
+
+    @cached_property
+    def _safe_lines(self) -> frozenset[str]:
+        """The lines that do not change when the whole file is redacted."""
+        return frozenset(self._redact("\n".join(self.lines)).split("\n"))
+
+
+def indentation(line: str) -> int:
+    """Return the number of whitespace characters that a line starts with."""
+    return len(line) - len(line.lstrip())
+
+
+class FilesRead:
+    """Counts the files and bytes that all roles of one request read. Safe from any thread.
+
+    A file counts once, however often it is read. `Spending` enforces the limits.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files: set[Hashable] = set()
+        self._bytes = 0
+        self._refused: dict[str, None] = {}
+
+    def charge(self, file: Hashable, size: int, spending: Spending) -> None:
+        """Charge `size` bytes of a file before its text is used.
+
+        Raises `LimitExceeded`, and charges nothing, if a limit would be crossed.
+        """
+        with self._lock:
+            new_files = int(file not in self._files)
+            try:
+                with (
+                    spending.reserve(BudgetKind.FILES, new_files) as files,
+                    spending.reserve(BudgetKind.BYTES, size) as read,
+                ):
+                    files.settle(new_files)
+                    read.settle(size)
+            except LimitExceeded as error:
+                self._refused[error.kind] = None
+                raise
+            self._files.add(file)
+            self._bytes += size
+
+    @property
+    def files(self) -> int:
+        return len(self._files)
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The limits that refused a read: `files`, `bytes` or both."""
+        with self._lock:
+            return tuple(self._refused)
+
+
+class ReadBudget:
+    """Enforces the limits of files and bytes for work that belongs to no run and so has no meter."""
+
+    def __init__(self, max_files: int, max_bytes: int) -> None:
+        self._limits = {BudgetKind.FILES: max_files, BudgetKind.BYTES: max_bytes}
+        self._taken = Counter[BudgetKind]()
+        self._lock = threading.Lock()
+
+    def reserve(self, kind: BudgetKind, amount: int) -> ReadReservation:
+        """Set an amount aside. Raises `BudgetExceeded`, and sets nothing aside, if there is not enough."""
+        with self._lock:
+            wanted, limit = self._taken[kind] + amount, self._limits.get(kind)
+            if limit is not None and wanted > limit:
+                raise BudgetExceeded(kind.value, wanted, limit)
+            self._taken[kind] = wanted
+        return ReadReservation(self, kind, amount)
+
+    @asynccontextmanager
+    async def reserving(self, kind: BudgetKind, amount: int) -> AsyncGenerator[ReadReservation]:
+        with self.reserve(kind, amount) as reservation:
+            yield reservation
+
+    def charge(self, kind: BudgetKind, amount: int) -> None:
+        """Reserve and spend at once."""
+        self.reserve(kind, amount).settle(amount)
+
+    def give_back(self, kind: BudgetKind, amount: int) -> None:
+        with self._lock:
+            self._taken[kind] -= amount
+
+
+@dataclass(slots=True)
+class ReadReservation:
+    """An amount that is set aside in a `ReadBudget`. Unless it is settled in its block, it goes back."""
+
+    budget: ReadBudget
+    kind: BudgetKind
+    amount: int
+    is_settled: bool = False
+
+    def settle(self, actual: int) -> None:
+        """Spend this amount and give back the rest. Only the first call counts."""
+        if not self.is_settled:
+            self.is_settled = True
+            self.budget.give_back(self.kind, self.amount - actual)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.settle(0)
+
+
+@dataclass(slots=True)
+class SourceFiles:
+    """The files that a request's roles read, each opened and charged once. Shared by concurrent roles."""
+
+    codebase: Codebase
+    files_read: FilesRead
+    redact: Callable[[str], str]
+    spending: Spending = UNMETERED
+    """Pays for what is read from now on."""
+    _opened: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def paid_by(self, spending: Spending) -> SourceFiles:
+        """Return the same files; another meter pays for further reading."""
+        return replace(self, spending=spending)
+
+    def charge(self, entry: FileEntry, size: int) -> None:
+        """Charge for bytes of a file that were read elsewhere. May raise `LimitExceeded`."""
+        self.files_read.charge(entry, size, self.spending)
+
+    def open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        """Return a file; None if it cannot be read or the limits do not allow it."""
+        stop.check()
+        with self._lock:
+            if entry not in self._opened:
+                self._opened[entry] = self._open(entry, stop)
+            return self._opened[entry]
+
+    def _open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
+        try:
+            with self.codebase.opener(stop) as opener:
+                data = opener.read_text(entry).utf8
+            self.charge(entry, len(data))
+        except (PathDenied, PathMissing, LimitExceeded):
+            return None
+        return SourceFile(entry, data, self.redact)

@@ -1,0 +1,67 @@
+"""Prepares the process of a server: logging and garbage collection. Knows nothing of MCP.
+
+This module imports nothing slow, so that `disable_gc` can run before the MCP library is loaded.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+GC_THRESHOLD = 10_000
+"""Allocations between two collections of the youngest generation. Python's default of 700 collects about ten
+times during one run."""
+
+
+def disable_gc() -> None:
+    """Turn the garbage collector off. Call it before libraries are loaded.
+
+    Loading libraries creates no garbage, and collecting takes a tenth of the start-up time.
+    """
+    gc.disable()
+
+
+def freeze_gc() -> None:
+    """Exclude all existing objects from garbage collection and turn the collector on again.
+
+    Call it when everything is loaded. Scanning the loaded modules takes 5 of the 20 ms of CPU time that a run
+    of a coding CLI costs the server.
+    """
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 10, 10)
+    gc.enable()
+
+
+def start_logging(level: str, style: str, redact: Callable[[str], str]) -> None:
+    """Log to stderr as text or JSON, redacted.
+
+    Replaces all existing handlers, because those of a library would bypass the redaction.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_RedactingFormatter(style, redact))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(True)
+
+
+class _RedactingFormatter(logging.Formatter):
+    def __init__(self, style: str, redact: Callable[[str], str]) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._json = style == "json"
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        if not self._json:
+            return self._redact(super().format(record))
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self._redact(record.getMessage()),
+        }
+        if record.exc_info:
+            line["exception"] = self._redact(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False)

@@ -1,0 +1,102 @@
+"""JSON in the output of models and programs is parsed leniently, or refused with a reason."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, strategies as st
+
+from retinue.core import (
+    NotJson,
+    embedded_values,
+    first_value,
+    objects_in,
+    parse_lenient,
+    parse_lenient_object,
+    stated_values,
+)
+from retinue.core.lenient_json import MAX_ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('```json\n{"a": 1}\n```', {"a": 1}),
+        ('{"a": 1,}', {"a": 1}),
+        ("{'a': True, 'b': None}", {"a": True, "b": None}),
+        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+    ],
+)
+def test_almost_json_is_parsed(text: str, value: object) -> None:
+    assert parse_lenient_object(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", "4", '{"a": ', "{" * 100, '{"a": ' * 70, "x" * 70_000, "nothing"]
+)
+def test_text_that_is_not_an_object_is_refused_with_a_one_line_reason(text: str) -> None:
+    with pytest.raises(NotJson) as told:
+        parse_lenient_object(text)
+    assert str(told.value) and "\n" not in str(told.value)
+
+
+def test_values_in_fences_are_found_in_any_prose() -> None:
+    said = 'Here:\n```json\n{"a": 1}\n```\nand\n```\n[2,]\n```\nDone.'
+    assert stated_values(said) == [{"a": 1}, [2]]
+    with pytest.raises(NotJson):
+        stated_values('The answer is {"a": 1}.')
+
+
+def test_values_in_prose_are_found_unless_a_bracket_stays_open() -> None:
+    assert embedded_values('First {"a": 1}, then [2].') == [{"a": 1}, [2]]
+    assert embedded_values('{"whole": [{"a": 1}, {"b": 2}') == []
+
+
+def test_first_value_is_returned_with_its_end() -> None:
+    said = 'x {"a": 1} y {"b": 2}'
+    assert first_value(said) == ({"a": 1}, said.index(" y"))
+    assert first_value(said, said.index(" y")) == ({"b": 2}, len(said))
+    assert first_value("{" * 100) is None
+
+
+def test_every_object_is_found_in_fences_lists_and_malformed_objects() -> None:
+    said = 'So:\n```json\n{"a": 1,}\n```\n[{"b": 2}] and {broken: {"c": 3}'
+    assert list(objects_in(said)) == [{"a": 1}, {"b": 2}, {"c": 3}]
+    assert list(objects_in("no object, [1], 2")) == []
+
+
+def test_object_after_a_large_value_is_found() -> None:
+    """Brackets inside a value that was parsed do not count as attempts."""
+    large = json.dumps([{"n": number} for number in range(2 * MAX_ATTEMPTS)])
+    assert embedded_values(f'{large} so {{"a": 1}}')[-1] == {"a": 1}
+    nested = json.dumps({"all": json.loads(large)})
+    assert list(objects_in(f'{nested} so {{"a": 1}}'))[-1] == {"a": 1}
+
+
+def test_object_after_a_long_text_is_found() -> None:
+    assert list(objects_in("word " * 50_000 + '{"a": 1}')) == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    "text", ["{" * 30_000, '["' * 15_000, '{"a":[' * 5_000, "```json\n" * 4_000, "```\n" * 9_000]
+)
+def test_hostile_text_is_parsed_quickly(text: str) -> None:
+    began = time.process_time()
+    embedded_values(text)
+    list(objects_in(text))
+    with suppress(NotJson):
+        stated_values(text)
+    assert time.process_time() - began < 1.0
+
+
+@given(st.text(alphabet="{}[]\"':,`\\ \nab1", max_size=300))
+def test_any_text_raises_nothing_but_not_json(text: str) -> None:
+    embedded_values(text)
+    first_value(text)
+    list(objects_in(text))
+    with suppress(NotJson):
+        parse_lenient(text)

@@ -1,0 +1,222 @@
+"""The locator finds places, explains them, and says what does not exist (P2, P3, P8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retinue.codebase import Located, Locator, ParsedQuestion
+from retinue.core import BudgetKind, DeadlineExceeded, RoleResult, Stop
+from retinue.research.locator import CHECKED_AT_ONCE, find_similar_names, locate
+from retinue.research.report_builder import MAX_FINDINGS
+from retinue.research.role_context import RoleContext
+from retinue.research.source_files import ReadBudget, ReadReservation
+from retinue.service import ResearchRequest, Service, locate_in_codebase
+from tests.research.conftest import ContextFor, findings_starting as starts, write
+
+
+def located(context: RoleContext, limit: int = 20) -> RoleResult:
+    return locate(context, limit, Stop())
+
+
+def test_locator_groups_places_by_kind_with_counts(context_for: ContextFor) -> None:
+    """Phase 2, locator output: summary, references, findings and confidence are present and bounded."""
+    result = located(context_for("where is with_retry implemented and tested?"))
+    assert starts(result, "implementation (")
+    assert starts(result, "tests (1): tests/test_retry.py")
+    assert starts(result, "docs (1): docs/retry.md")
+    assert result.confidence in ("low", "med", "high")
+    assert all(len(finding) <= 300 for finding in result.key_findings)
+
+
+def test_locator_references_are_unique_stable_and_without_excerpts(context_for: ContextFor) -> None:
+    """Phase 2, locator evidence."""
+    results = [located(context_for("with_retry")) for _ in range(3)]
+    assert results[0] == results[1] == results[2]
+    references = results[0].references
+    assert len(set(references)) == len(references)
+    assert not any("return call()" in finding for finding in results[0].key_findings)
+
+
+def test_locator_explains_every_place(context_for: ContextFor) -> None:
+    result = located(context_for("where is with_retry implemented?"))
+    assert starts(result, "src/shop/retry.py:18: ")
+    assert len(result.references) > 3
+    assert all(starts(result, f"{reference}: ") for reference in result.references)
+
+
+def test_locator_explains_the_best_places_if_there_is_no_room_for_all(
+    project: Path, context_for: ContextFor
+) -> None:
+    for number in range(20):
+        write(project, {f"src/shop/more_{number}.py": f"def with_retry_{number}():\n    return {number}\n"})
+    result = locate(context_for("with_retry"), 20, Stop())
+    assert len(result.references) > len(result.key_findings) == MAX_FINDINGS
+    assert starts(result, f"{result.references[0]}: ")
+    assert starts(result, "implementation (")
+
+
+def test_locator_names_what_does_not_exist_beside_what_was_found(context_for: ContextFor) -> None:
+    """P8: a missing name is reported although other names were found."""
+    result = located(context_for("does with_retry call frob_nicate?"))
+    assert result.references
+    assert result.notes is not None
+    assert "frob_nicate" in result.notes
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_locator_respects_its_limit(context_for: ContextFor, limit: int) -> None:
+    assert len(located(context_for("with_retry"), limit).references) == limit
+
+
+def test_place_that_no_longer_fits_the_question_is_dropped(project: Path, context_for: ContextFor) -> None:
+    """P3: between the search and the check, one file changes and another is removed."""
+    context = context_for("where is with_retry used?")
+
+    class Late(Locator):
+        def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+            found = super().locate(question, limit, stop)
+            (project / "src/shop/payment.py").write_text("nothing\n" * 9)
+            (project / "src/shop/stock.py").unlink()
+            return found
+
+    before = located(context)
+    after = located(replace(context, scope=replace(context.scope, locator=Late(context.scope.codebase))))
+    lost = {one.path for one in before.references} - {one.path for one in after.references}
+    assert lost == {"src/shop/payment.py", "src/shop/stock.py"}
+    assert after.notes == "2 references dropped: not as claimed any more."
+
+
+def test_long_bug_report_with_many_words_is_answered(project: Path, context_for: ContextFor) -> None:
+    words = " ".join(f"word{number}" for number in range(9_000))
+    result = located(context_for(f"with_retry fails\n\n```\n{words}\n```"))
+    assert str(result.references[0]) == "src/shop/retry.py:18"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("question", ["x", "the the", "???a", "is it?"])
+async def test_question_without_words_is_quoted(service: Service, question: str) -> None:
+    answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=question))
+    assert (answer["references"], answer["confidence"]) == ([], "low")
+    assert f"9 files of 1 root fits `{question}`" in answer["summary"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("question", "similar"),
+    [
+        ("where is with_retyr?", "with_retry"),
+        ("where is WithRetrry implemented?", "with_retry"),
+        ("how does RetriPolicy work?", "RetryPolicy"),
+        ("where is fetchPaeg called?", "fetchPage"),
+        ("MAX_ATEMPTS", "MAX_ATTEMPTS"),
+    ],
+)
+async def test_mistyped_name_gets_similar_names(service: Service, question: str, similar: str) -> None:
+    answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=question))
+    assert answer["references"] == []
+    assert f"Near names: {similar}" in answer["summary"]
+
+
+@pytest.mark.anyio
+async def test_files_too_large_to_read_are_mentioned_if_nothing_was_found(
+    service: Service, project: Path
+) -> None:
+    """P8: the answer may be in one of them."""
+    said = "1 file larger than 500 kB was not read."
+    before: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="where is quuxinator_zyzzy?")
+    )
+    assert before["notes"] is None
+    (project / "made.py").write_text("quuxinator_zyzzy = 1\n" * 30_000)
+    after: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="where is quuxinator_zyzzy?")
+    )
+    assert "Not found" in after["summary"]
+    assert after["notes"] == said
+
+
+@pytest.mark.anyio
+async def test_unique_name_gets_no_similar_names(service: Service) -> None:
+    answer: dict[str, Any] = await locate_in_codebase(
+        service, ResearchRequest(question="where is quuxinator_zyzzy?")
+    )
+    assert "Not found" in answer["summary"]
+    assert "Near names" not in str(answer)
+
+
+def test_one_missing_name_among_others_gets_similar_names_too(context_for: ContextFor) -> None:
+    result = locate(context_for("how do with_retry and charge_crad work together?"), 5, Stop())
+    assert result.notes is not None
+    assert "Not found: charge_crad. Near names: charge_card." in result.notes
+
+
+@pytest.mark.parametrize("name", ["a" * 5_000, "(((", "\\w+", "naïveté_größe", "ab"])
+def test_any_name_can_be_searched_for(project: Path, context_for: ContextFor, name: str) -> None:
+    write(project, {"src/odd.py": "def naivete_grosse(): ...\n"})
+    assert isinstance(find_similar_names(context_for("with_retry"), [name], Stop()), tuple)
+
+
+class CutShort(Locator):
+    """Returns its places only when the soft deadline has passed."""
+
+    def locate(self, question: str | ParsedQuestion, limit: int, stop: Stop) -> Located:
+        located = super().locate(question, limit, Stop())
+        stop.cancel()
+        return located
+
+
+@pytest.mark.parametrize("question", ["where is with_retry?", "where is frob_nicate?"])
+def test_search_cut_short_by_the_deadline_keeps_its_places_or_times_out(
+    context_for: ContextFor, question: str
+) -> None:
+    whole = context_for(question)
+    cut = replace(whole, scope=replace(whole.scope, locator=CutShort(whole.scope.codebase)))
+    if "frob" in question:
+        with pytest.raises(DeadlineExceeded):
+            locate(cut, 5, Stop(60))
+    else:
+        result = locate(cut, 5, Stop(60))
+        assert str(result.references[0]) == "src/shop/retry.py:18"
+        assert len(result.places) == len(result.references)
+        assert result.confidence == "low"
+        assert "deadline" in str(result.notes)
+
+
+class Ending(Stop):
+    """A deadline that comes when the test says so."""
+
+    over = False
+
+    def check(self) -> None:
+        if self.over:
+            raise DeadlineExceeded("the deadline passed before the work was done")
+
+
+class DeadlineAfter(ReadBudget):
+    """Lets the deadline come after so many reads."""
+
+    def __init__(self, stop: Ending, reads: int) -> None:
+        super().__init__(max_files=50, max_bytes=1_000_000)
+        self._stop, self._left = stop, reads
+
+    def reserve(self, kind: BudgetKind, amount: int) -> ReadReservation:
+        if kind is BudgetKind.BYTES:
+            self._left -= 1
+            self._stop.over = self._left <= 0
+        return super().reserve(kind, amount)
+
+
+def test_places_that_were_checked_before_the_deadline_are_kept(
+    project: Path, context_for: ContextFor
+) -> None:
+    """P2, P3: unchecked places are left out and counted."""
+    write(project, {f"src/many/use_{n}.py": f"def use_{n}():\n    with_retry({n})\n" for n in range(12)})
+    stop = Ending(60)
+    context = context_for("where is with_retry used?")
+    result = locate(context, 12, stop, DeadlineAfter(stop, CHECKED_AT_ONCE))
+    assert len(result.references) == len(result.places) == CHECKED_AT_ONCE
+    assert "7 places left out: the deadline came." in str(result.notes)

@@ -1,0 +1,72 @@
+"""The pattern finder shows a few distinct examples with their code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from retinue.core import RoleResult, Stop
+from retinue.research.locator import locate
+from retinue.research.patterns import find_examples
+from retinue.research.role_context import RoleContext
+from tests.research.conftest import ContextFor, findings_starting as starts, write
+
+
+def patterns_of(context: RoleContext) -> RoleResult:
+    return find_examples(context, locate(context, 20, Stop()).places, Stop())
+
+
+def test_examples_are_distinct_and_short(project: Path, context_for: ContextFor) -> None:
+    """Phase 4: two to six examples; near-duplicates are left out."""
+    copy = (project / "src/shop/stock.py").read_text().replace("reserve_items", "reserve_more")
+    (project / "src/shop/stock_copy.py").write_text(copy)
+    result = patterns_of(context_for("show examples of with_retry"))
+    snippets = [finding for finding in result.key_findings if "\n" in finding]
+    assert 2 <= len(snippets) <= 6
+    assert sum("warehouse.reserve" in snippet for snippet in snippets) == 1
+    assert any(
+        snippet.startswith("src/shop/payment.py:5 in `charge_card`\ndef charge_card") for snippet in snippets
+    )
+
+
+def test_examples_that_differ_only_in_layout_count_once(project: Path, context_for: ContextFor) -> None:
+    code = "def buy(shop):\n    total = shop.price + shop.tax\n    return with_retry(shop.pay, total)\n"
+    write(project, {"src/shop/buy.py": code, "src/web/buy.py": re.sub(r"([+(,])", r"\1\n        ", code)})
+    snippets = [
+        one for one in patterns_of(context_for("show examples of with_retry")).key_findings if "\n" in one
+    ]
+    assert sum("shop.tax" in one for one in snippets) == 1
+
+
+def test_there_are_at_most_six_examples_of_at_most_twelve_lines(
+    project: Path, context_for: ContextFor
+) -> None:
+    """Phase 3, compaction budget: number and length of snippets."""
+    for operator, letter in zip("+-*/%|&^", "abcdefgh", strict=True):
+        word = 3 * letter
+        lines = "".join(f"    {word}_{line} = {word} {operator} {line}\n" for line in range(30))
+        code = f"def {word}_total({word}):\n    with_retry({word} {operator} 1)\n{lines}"
+        write(project, {f"src/shop/{word}.py": code})
+    result = patterns_of(context_for("show examples of with_retry"))
+    snippets = [finding for finding in result.key_findings if "\n" in finding]
+    assert len(snippets) == 6
+    assert max(snippet.count("\n") for snippet in snippets) == 12
+
+
+def test_tests_of_the_examples_are_listed(context_for: ContextFor) -> None:
+    result = patterns_of(context_for("examples of retry policies"))
+    assert starts(result, "tests/test_retry.py: a test of `")
+
+
+def test_examples_that_differ_only_in_names_count_once(project: Path, context_for: ContextFor) -> None:
+    """Registrations and accessors are often repeated with other words."""
+    module = (
+        "def register_{0}(registry):\n    registry.add(\n        '{0} plugin',\n        make={0},\n    )\n"
+    )
+    other = "def register_all(registry):\n  for one in PLUGINS:\n    if one.on:\n      yield one\n"
+    plugins = {f"src/shop/plugin_{name}.py": module.format(name) for name in ("mail", "print", "fax")}
+    write(project, plugins | {"src/shop/plugins.py": other})
+    result = patterns_of(context_for("examples of how to register a plugin in the registry"))
+    shown = [finding for finding in result.key_findings if "register_" in finding]
+    assert len([finding for finding in shown if "registry.add(" in finding]) == 1
+    assert [finding for finding in shown if "register_all" in finding]

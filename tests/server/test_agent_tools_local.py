@@ -1,0 +1,112 @@
+"""Agents on a local model, from the call of the host to the model server and back (P1, P2, P8)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client
+
+from retinue.server import build_server
+from retinue.wiring import build_service, lifetime, read_settings
+from tests.models.fake_server import FakeModelServer, serve_fake
+from tests.models.fake_server_kinds import SERVER_BEHAVIOURS, FakeServerState
+from tests.models.scripted_model import ScriptedModel, ScriptLine, calls
+from tests.models.served import KINDS
+from tests.server.conftest import call
+from tests.service.agent_support import write_agent
+
+pytestmark = pytest.mark.anyio
+
+READER = "description: reads for you\ntools: [Read]"
+
+
+@asynccontextmanager
+async def host_with_model(
+    project: Path, script: Iterable[ScriptLine], kind: str = "lmstudio", state: FakeServerState | None = None
+) -> AsyncGenerator[tuple[Client, ScriptedModel]]:
+    write_agent(Path.home(), ".config/retinue/agents/reader.md", READER)
+    scripted = ScriptedModel(script)
+    async with serve_fake(FakeModelServer(scripted, SERVER_BEHAVIOURS[kind], state)) as url:
+        loaded = read_settings({"roots": (str(project),), "models.endpoint": url})
+        service = build_service(loaded)
+        async with Client(build_server(service, loaded.settings.tools.groups, lifetime(loaded))) as client:
+            yield client, scripted
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "hello.py").write_text("def greet():\n    return 'hello'\n")
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_agent_on_a_local_model_reads_a_file_and_answers(project: Path, kind: str) -> None:
+    script = [calls("read_file", path="hello.py"), "`greet` is at hello.py:1 and returns 'hello'."]
+    async with host_with_model(project, script, kind) as (client, scripted):
+        done = await call(client, "spawn_agent", agent="reader", task="what does hello.py do?")
+    assert done["output"].startswith("`greet` is at hello.py:1")
+    assert (done["steps"], "error" in done) == (2, False)
+    assert done["tokens"] > 0
+    assert "return 'hello'" in scripted.prompts[1].turns[-1].text
+
+
+async def test_run_reports_its_model_and_usage(project: Path) -> None:
+    async with host_with_model(project, ["All is well."]) as (client, _):
+        done = await call(client, "run_subagent", agent_name="reader", prompt="check")
+        status = await call(client, "check_subagent_status", runId=done["run_id"])
+        log = await call(client, "get_subagent_logs", runId=done["run_id"])
+    assert done["result"] == "All is well."
+    assert done["model"] == "scripted"
+    assert status["usage"]["steps"] == 1
+    assert "model scripted at" in log["log"]
+
+
+async def test_run_names_the_model_that_answered(project: Path) -> None:
+    """P8: the request names no model, and the server lists another model than the one that answers."""
+    script = ["All is well."]
+    async with host_with_model(project, script, state=FakeServerState(answers_as="tiny")) as (client, _):
+        done = await call(client, "run_subagent", agent_name="reader", prompt="check")
+    assert done["model"] == "tiny"
+
+
+async def test_concurrent_runs_are_limited_by_the_slots_of_the_endpoint(project: Path) -> None:
+    """P2: Ollama serves one request at a time, so the second run waits in the queue."""
+    inside, most = 0, 0
+
+    async def slowly(_: object) -> ScriptLine:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await anyio.sleep(0.05)
+        inside -= 1
+        return "done"
+
+    async with (
+        host_with_model(project, [slowly] * 4, "ollama") as (client, _),
+        anyio.create_task_group() as tasks,
+    ):
+        for number in range(4):
+            tasks.start_soon(ask, client, f"task {number}")
+    assert most == 1
+
+
+async def ask(client: Client, task: str) -> None:
+    assert (await call(client, "spawn_agent", agent="reader", task=task))["output"] == "done"
+
+
+async def test_missing_model_is_an_error_of_the_run_not_of_the_protocol(
+    project: Path,
+) -> None:
+    write_agent(Path.home(), ".config/retinue/agents/reader.md", READER)
+    loaded = read_settings({"roots": (str(project),), "models.endpoint": "http://127.0.0.1:9/v1"})
+    service = build_service(loaded)
+    async with Client(build_server(service, loaded.settings.tools.groups, lifetime(loaded))) as client:
+        done = await call(client, "spawn_agent", agent="reader", task="check")
+    assert done["error"]["code"] == "unavailable"
+    assert done["output"] == ""

@@ -1,0 +1,106 @@
+"""Tool errors have one shape and contain no internal details (P6, P8)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from retinue.core import errors
+from retinue.server import build_server
+from retinue.wiring import build_service, lifetime, read_settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def crash(path: str) -> dict[str, object]:
+    raise OSError(f"cannot open {path} with key hunter2")
+
+
+async def refuse(path: str) -> dict[str, object]:
+    raise errors.PathDenied(f"{path} is denied", hint="ask for another file", path=path)
+
+
+async def add(first: int, second: int = 0) -> dict[str, object]:
+    return {"sum": first + second}
+
+
+async def negate(number: int) -> int:
+    return -number
+
+
+async def call(tool: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    loaded = read_settings({})
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
+    for function in (crash, refuse, add):
+        server.add_tool(function, description="For this test.")
+    async with Client(server) as client:
+        result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert result.structured_content is not None
+    assert json.loads(result.content[0].model_dump()["text"]) == result.structured_content
+    return result.structured_content["error"], result.model_dump_json()
+
+
+@pytest.mark.parametrize("arguments", [{"number": "many"}, {"number": 1, "nubmer": 1}])
+async def test_error_of_a_tool_with_output_fields_has_no_structured_content(
+    arguments: dict[str, Any],
+) -> None:
+    """P9: clients check the structured content of errors too, and would report the mismatch instead."""
+    loaded = read_settings({})
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
+    server.add_tool(negate, description="For this test.")
+    async with Client(server) as client:
+        result = await client.call_tool("negate", arguments)
+    assert result.is_error
+    assert result.structured_content is None
+    assert json.loads(result.content[0].model_dump()["text"])["error"]["code"] == "invalid_input"
+
+
+async def test_details_of_a_crash_stay_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        error, everything = await call("crash", {"path": "/home/someone/secret.txt"})
+    assert error["code"] == "internal_error"
+    for inside in ("hunter2", "/home/someone", "Traceback", "OSError"):
+        assert inside not in everything
+    assert "hunter2" in caplog.text
+
+
+async def test_retinue_error_arrives_with_code_hint_and_data() -> None:
+    error, _ = await call("refuse", {"path": "a.py"})
+    assert error == {
+        "code": "path_denied",
+        "message": "a.py is denied",
+        "hint": "ask for another file",
+        "data": {"path": "a.py"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument", "problem"),
+    [
+        ({}, "first", "Field required"),
+        ({"first": "many"}, "first", "valid integer"),
+        ({"first": 1, "secnod": 2}, "secnod", "no such argument"),
+        ({"first": None}, "first", "valid integer"),
+    ],
+)
+async def test_wrong_argument_is_named(arguments: dict[str, Any], argument: str, problem: str) -> None:
+    error, everything = await call("add", arguments)
+    assert error["code"] == "invalid_input"
+    assert error["data"]["arguments"][0]["argument"] == argument
+    assert problem in error["data"]["arguments"][0]["problem"]
+    assert "pydantic" not in everything
+
+
+def test_every_error_has_its_own_code_and_is_in_the_tree() -> None:
+    def tree(kind: type[errors.RetinueError]) -> list[type[errors.RetinueError]]:
+        return [kind, *(below for child in kind.__subclasses__() for below in tree(child))]
+
+    kinds = [kind for kind in tree(errors.RetinueError) if kind.__module__ == errors.__name__]
+    assert len({kind.code for kind in kinds}) == len(kinds)
+    for kind in kinds:
+        assert kind.__name__ in str(errors.__doc__)

@@ -1,0 +1,132 @@
+"""A host starts, watches and cancels runs (P2, P5, P8, P9)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.conftest import SECRET, call, host
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("commands")]
+
+
+async def test_quick_run_is_answered_with_its_result() -> None:
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="echo", prompt="hello", context="and more")
+    assert done["status"] == "success"
+    assert done["result"] == "hello\n\nContext:\nand more"
+    assert done["agent"] == "echo"
+    assert done["duration_ms"] >= 0
+
+
+async def test_long_run_is_answered_with_a_handle_and_can_be_waited_for() -> None:
+    async with host() as client:
+        long = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        quick = await call(client, "run_subagent", agent_name="echo", prompt="quick", wait_s=0)
+        assert long["status"] in ("queued", "running")
+        seen = await call(client, "wait_for_runs", run_ids=[long["run_id"], quick["run_id"]], wait_s=5)
+        assert {view["run_id"]: view["status"] for view in seen["runs"]}[quick["run_id"]] == "success"
+        assert seen["still_active"] == [long["run_id"]]
+        ended = await call(client, "cancel_run", runId=long["run_id"])
+        assert ended["status"] == "canceled"
+        again = await call(client, "cancel_run", runId=long["run_id"])
+        assert "had ended before" in again["note"]
+
+
+async def test_failed_run_reports_its_last_fifty_lines_without_secrets() -> None:
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="fails", prompt="x")
+        log = await call(client, "get_subagent_logs", runId=done["run_id"])
+        status = await call(client, "check_subagent_status", runId=done["run_id"])
+    assert done["status"] == "error"
+    assert done["error"]["code"] == "program_failed"
+    lines = done["summary"].splitlines()
+    assert len(lines) == 50
+    assert lines[0] == "22"
+    assert "token=[redacted" in lines[-1]
+    assert status["exitCode"] == 7
+    for shown in (done, log, status):
+        assert SECRET not in json.dumps(shown)
+
+
+async def test_secret_is_not_written_to_disk(own_folders: Path) -> None:
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="fails", prompt="x")
+    for file in (own_folders / "logs").glob(f"{done['run_id']}*"):
+        assert SECRET not in file.read_text()
+
+
+async def test_run_ends_at_its_deadline_with_status_timeout() -> None:
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="late", prompt="x")
+    assert done["status"] == "timeout"
+    assert done["error"]["code"] == "deadline_exceeded"
+
+
+async def test_logs_continue_from_a_cursor_and_fit_the_token_limit() -> None:
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="fails", prompt="x")
+        end = await call(client, "get_subagent_logs", runId=done["run_id"], stream="stdout", tokens=20)
+        assert end["log"].splitlines()[-1] == "70"
+        assert "did not fit" in end["cut"]
+        lines: list[str] = []
+        cursor = 0
+        while True:
+            page = await call(
+                client, "get_subagent_logs", runId=done["run_id"], stream="stdout", cursor=cursor, tokens=50
+            )
+            lines += page["log"].splitlines()
+            cursor = page["cursor"]
+            if not page["more"]:
+                break
+    assert lines == [str(number) for number in range(1, 71)]
+
+
+@pytest.mark.parametrize("tool", ["check_subagent_status", "get_subagent_logs", "cancel_run"])
+@pytest.mark.parametrize(
+    "run_id", ["", "../../etc/passwd", "a" * 15 + "/", "1k09m8cp19a5a0m\0", "ZZZ", "%2e"]
+)
+async def test_invalid_id_is_refused_before_it_becomes_a_path(tool: str, run_id: str) -> None:
+    """P6: no unchecked text is joined into a path."""
+    async with host() as client:
+        done = await call(client, tool, runId=run_id)
+    assert done["error"]["code"] == "invalid_input"
+
+
+async def test_unknown_runs_agents_and_argument_values_are_refused() -> None:
+    async with host() as client:
+        wrong: list[tuple[str, dict[str, Any], str]] = [
+            ("check_subagent_status", {"runId": "1k09m8cp19a5a0m"}, "run_unknown"),
+            ("run_subagent", {"agent_name": "ecko", "prompt": "x"}, "invalid_input"),
+            ("run_subagent", {"agent_name": "echo", "prompt": "  "}, "invalid_input"),
+            ("run_subagent", {"agent_name": "echo", "prompt": "x", "wait_s": -1}, "invalid_input"),
+            ("wait_for_runs", {"run_ids": []}, "invalid_input"),
+            ("list_runs", {"limit": 0}, "invalid_input"),
+        ]
+        for tool, arguments, code in wrong:
+            done = await call(client, tool, **arguments)
+            assert done["error"]["code"] == code, tool
+
+
+async def test_full_queue_is_refused_with_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETINUE_RUNTIME__MAX_CONCURRENT_TASKS", "1")
+    monkeypatch.setenv("RETINUE_RUNTIME__MAX_QUEUED_TASKS", "1")
+    async with host() as client:
+        started = [
+            await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0) for _ in range(2)
+        ]
+        refused = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
+        assert refused["error"]["code"] == "saturated"
+        assert len((await call(client, "list_runs"))["runs"]) == len(started)
+
+
+async def test_very_long_line_is_cut_to_fit_the_answer() -> None:
+    """P4: a log without newlines is cut too."""
+    async with host() as client:
+        done = await call(client, "run_subagent", agent_name="endless", prompt="x", wait_s=30)
+        log = await call(client, "get_subagent_logs", runId=done["run_id"], tokens=200)
+    assert len(log["log"]) < 2_000
+    assert log["log"].endswith("x")

@@ -1,0 +1,173 @@
+"""The server gives the same answers on every transport and in both protocol eras (P9)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp_types import PROTOCOL_VERSION_META_KEY
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from retinue.server import build_server
+from retinue.wiring import build_service, lifetime, read_settings
+from tests.conftest import RETINUE
+from tests.server.conftest import Connect, Era, offering
+
+pytestmark = pytest.mark.anyio
+ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
+
+
+@ERAS
+async def test_tools_are_listed_and_answer(connect: Connect, era: Era, project: Path) -> None:
+    async with connect(era) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert {"ping", "list_roots"} <= set(names)
+        pong = await client.call_tool("ping", {})
+        roots = await client.call_tool("list_roots", {})
+    assert pong.content[0].model_dump()["text"] == "pong"
+    assert roots.structured_content == {"roots": [str(project)]}
+    assert json.loads(roots.content[0].model_dump()["text"]) == roots.structured_content
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("tool", "arguments", "part"),
+    [("list_roots", {"loud": True}, "takes no arguments"), ("brew", {}, "no tool is named 'brew'")],
+)
+async def test_wrong_call_gets_a_structured_error(
+    connect: Connect, era: Era, tool: str, arguments: dict[str, Any], part: str
+) -> None:
+    async with connect(era) as client:
+        result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert result.structured_content is not None
+    assert result.structured_content["error"]["code"] == "invalid_input"
+    assert part in json.dumps(result.structured_content)
+    assert json.loads(result.content[0].model_dump()["text"]) == result.structured_content
+
+
+@ERAS
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_host_roots_are_used_only_if_the_user_allows_it(
+    tmp_path: Path, project: Path, era: Era, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: offered files, missing folders and `/` are ignored."""
+    monkeypatch.setenv("RETINUE_ALLOW_HOST_ROOTS", str(allowed))
+    offered = tmp_path / "of the host"
+    offered.mkdir()
+    (tmp_path / "file").touch()
+    loaded = read_settings({"roots": (str(project),)})
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
+    wishes = [offered, tmp_path / "file", tmp_path / "missing", Path("/")]
+    async with Client(server, mode=era, list_roots_callback=offering(wishes)) as client:
+        roots = await client.call_tool("list_roots", {})
+    expected = [str(project), str(offered)] if allowed else [str(project)]
+    assert roots.structured_content == {"roots": expected}
+
+
+@ERAS
+async def test_server_without_roots_starts_and_says_how_to_add_one(era: Era) -> None:
+    loaded = read_settings({})
+    server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
+    async with Client(server, mode=era) as client:
+        roots = await client.call_tool("list_roots", {})
+        assert roots.structured_content is not None
+        assert roots.structured_content["roots"] == []
+        assert "--root DIR" in roots.structured_content["note"]
+        assert "--root DIR" in str(client.instructions)
+
+
+def exchange(environment: Mapping[str, str], *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """Send lines to a real server and parse what it writes to stdout. Fails on anything but JSON."""
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    process = subprocess.Popen(
+        [*RETINUE, "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(environment),
+    )
+    assert process.stdin and process.stdout
+    process.stdin.write(lines)
+    process.stdin.flush()
+    wanted = sum("id" in message for message in messages)
+    answers = [json.loads(process.stdout.readline()) for _ in range(wanted)]
+    process.stdin.close()
+    assert process.stdout.read() == ""
+    assert process.wait(5) == 0
+    process.stdout.close()
+    assert process.stderr is not None
+    process.stderr.close()
+    return answers
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_every_handshake_revision_is_answered_with_the_same_revision(
+    version: str, environment: Mapping[str, str]
+) -> None:
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    answers = exchange(
+        environment,
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "ping", "arguments": {}}},
+    )
+    by_id = {answer["id"]: answer["result"] for answer in answers}
+    assert by_id[1]["protocolVersion"] == version
+    assert by_id[2]["content"][0]["text"] == "pong"
+
+
+def test_stateless_revision_is_answered_without_a_handshake(environment: Mapping[str, str]) -> None:
+    meta = {
+        PROTOCOL_VERSION_META_KEY: "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    }
+    discover, call = exchange(
+        environment,
+        {"id": 1, "method": "server/discover", "params": {"_meta": meta}},
+        {"id": 2, "method": "tools/call", "params": {"name": "ping", "arguments": {}, "_meta": meta}},
+    )
+    assert "2026-07-28" in discover["result"]["supportedVersions"]
+    assert call["result"]["structuredContent"] == {"result": "pong"}
+
+
+def test_closing_stdin_ends_the_server(environment: Mapping[str, str]) -> None:
+    """P5: no process is left when the host ends."""
+    process = subprocess.Popen(
+        [*RETINUE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(environment)
+    )
+    assert process.stdin and process.stdout
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    process.stdin.write(json.dumps(request).encode() + b"\n")
+    process.stdin.flush()
+    assert b'"id":1' in process.stdout.readline()
+    process.stdin.close()
+    assert process.wait(5) == 0
+    process.stdout.close()
+
+
+def test_invalid_input_on_stdin_does_not_end_the_server(
+    environment: Mapping[str, str],
+) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    request = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": hello})
+    process = subprocess.run(
+        [*RETINUE, "serve"],
+        input=b"not json\n\xff\xfe\x00\n[]\n{}\n" + request.encode() + b"\n",
+        capture_output=True,
+        env=dict(environment),
+        timeout=30,
+    )
+    answers = [json.loads(line) for line in process.stdout.splitlines()]
+    assert process.returncode == 0
+    assert [answer["result"]["protocolVersion"] for answer in answers if answer.get("id") == 7] == [
+        "2025-06-18"
+    ]
