@@ -28,7 +28,7 @@ class Surroundings:
     environment: Mapping[str, str] = field(repr=False)
     """The server's own environment. Programs see only the allowed part."""
     cwd: Path
-    """The working folder of a run that names none."""
+    """Where runs work: the first root, or the folder in which the server was started."""
     redactor: Redactor
     models: Models
     open_codebase: Callable[[], Codebase]

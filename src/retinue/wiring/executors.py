@@ -58,9 +58,8 @@ def launch_previewer(table: ExecutorTable, surroundings: Surroundings) -> Callab
     """Return a function that tells what a run of an agent would start."""
 
     def preview(agent: Agent) -> LaunchPreview:
-        surroundings.data_dir.mkdir(
-            mode=0o700, parents=True, exist_ok=True
-        )  # a sandbox can hide it only then
+        # A sandbox can hide the data folder only if it exists.
+        surroundings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _load_module(table, agent).preview(agent, surroundings)
 
     return preview
