@@ -111,6 +111,60 @@ def past_a_door(package: Path) -> list[str]:
     return found
 
 
+VALUE_BASES = {"NamedTuple", "TypedDict", "Protocol", "Enum", "StrEnum", "IntEnum", "Exception"}
+
+
+def is_dataclass(node: ast.ClassDef) -> bool:
+    called = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+    return any(isinstance(each, ast.Name) and each.id == "dataclass" for each in called)
+
+
+def concrete_classes(package: Path) -> set[str]:
+    """The classes that are not values: no dataclass, named tuple, typed dict, protocol, enum or exception.
+
+    Those of `core` are values too, by the definition of that room.
+    """
+    bases: dict[str, set[str]] = {}
+    values = set(VALUE_BASES)
+    for file in package.rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                plain = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+                bases[node.name] = {base.id for base in plain if isinstance(base, ast.Name)}
+                if is_dataclass(node) or room_of(module_name(package, file)) == "core":
+                    values.add(node.name)
+    while derived := {name for name, above in bases.items() if above & values} - values:
+        values |= derived
+    return set(bases) - values
+
+
+def constructions(package: Path) -> list[str]:
+    """Where a room other than `wiring` constructs a concrete class of another room, also with `partial`."""
+    concrete = concrete_classes(package)
+    found: set[str] = set()
+    for file in package.rglob("*.py"):
+        module = module_name(package, file)
+        room = room_of(module)
+        if room == "wiring":
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        foreign = {
+            alias.asname or alias.name: alias.name
+            for node in imports
+            if str(node.module).startswith("retinue.") and room_of(str(node.module)) != room
+            for alias in node.names
+            if alias.name in concrete
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                is_partial = isinstance(node.func, ast.Name) and node.func.id == "partial"
+                called = node.args[0] if is_partial and node.args else node.func
+                if isinstance(called, ast.Name) and called.id in foreign:
+                    found.add(f"{module}: {foreign[called.id]}")
+    return sorted(found)
+
+
 def room_of(module: str) -> str:
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else ""
@@ -179,6 +233,58 @@ def test_a_door_loads_what_the_type_checker_sees(door: Path) -> None:
     for module, name in exported:
         assert hasattr(import_module(module), name), f"{module} has no {name}"
         assert not (door.parent / f"{name}.py").exists(), f"{name} is also a module: one would hide the other"
+
+
+SHORT_LIVED = [
+    "retinue.executors.local.executor: McpTools",
+    "retinue.executors.local.executor: Toolbox",
+    "retinue.executors.wrappers.session: FileLock",
+    "retinue.runtime.supervisor: LogWriter",
+    "retinue.service.handoff_documents: FilesRead",
+    "retinue.service.handoff_documents: ReadBudget",
+    "retinue.service.indexing: FileLock",
+    "retinue.service.research: ReadBudget",
+    "retinue.setup.model_checks: ModelServer",
+    "retinue.setup.model_checks: ServerConnection",
+]
+"""Objects for one run, request, file or check, made of what is known only then."""
+KNOWN = [
+    "retinue.research.scope: CodebaseView",
+    "retinue.research.scope: Locator",
+    "retinue.service.research: Reports",
+]
+"""Violations that remain: what opens the codebase and the stored reports should come from `wiring`."""
+
+
+def test_only_wiring_constructs_concrete_classes_of_other_rooms() -> None:
+    assert constructions(PACKAGE) == sorted([*SHORT_LIVED, *KNOWN])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_wrong"),
+    [
+        ("from retinue.store import Table\nTable()", True),
+        ("from retinue.store import Table as T\ndef f():\n    return T()", True),
+        ("from functools import partial\nfrom retinue.store import Table\npartial(Table, 1)", True),
+        ("from retinue.store import Table\ndef f(table: Table) -> Table: ...", False),
+        ("from retinue.store import Row\nRow()", False),
+        ("from retinue.store import TableFull\nraise TableFull()", False),
+    ],
+)
+def test_construction_of_a_concrete_class_is_caught(tmp_path: Path, text: str, is_wrong: bool) -> None:
+    package = tmp_path / "retinue"
+    classes = """
+from dataclasses import dataclass
+class Table: ...
+class Full(Exception): ...
+class TableFull(Full): ...
+@dataclass(frozen=True)
+class Row: ...
+"""
+    for name, content in (("store", classes), ("service", text), ("wiring", text)):
+        (package / name).mkdir(parents=True)
+        (package / name / "__init__.py").write_text(content)
+    assert constructions(package) == (["retinue.service: Table"] if is_wrong else [])
 
 
 def test_no_class_name_has_two_meanings() -> None:

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from retinue.core import (
+    Agent,
     ConfigInvalid,
     Executor,
     Outcome,
@@ -24,7 +25,10 @@ from retinue.core import (
     Unavailable,
 )
 from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate
+from retinue.executors.command import CommandInContainer
+from retinue.executors.process import Program
 from retinue.executors.process.identity import identify
+from retinue.executors.sandbox import SandboxAccess
 from tests.executors.process_trees import (
     BASICS,
     STUBBORN_TREE,
@@ -237,3 +241,35 @@ async def test_concurrent_runs_do_not_mix(tmp_path: Path) -> None:
         for number in range(12):
             tasks.start_soon(one, f"prompt {number}")
     assert answers == {f"prompt {number}": f"prompt {number}\n" for number in range(12)}
+
+
+class RecordingSandbox:
+    """A sandbox that encloses nothing and records what it cleared."""
+
+    name = "recording"
+    has_host_programs = False
+
+    def __init__(self) -> None:
+        self.enclosed: list[Program] = []
+        self.cleared: list[Program] = []
+
+    def enclose(self, program: Program, access: SandboxAccess) -> Program:
+        self.enclosed.append(program)
+        return program
+
+    async def clear(self, program: Program) -> None:
+        self.cleared.append(program)
+
+
+@pytest.mark.parametrize(("script", "is_cleared"), [("echo done", False), ("sleep 1000", True)])
+async def test_container_is_removed_unless_its_program_exited_P5(
+    tmp_path: Path, script: str, is_cleared: bool
+) -> None:
+    sandbox = RecordingSandbox()
+    agent = Agent(name="w", description="d", executor="command", source="test", container="image")
+    config = CommandConfig(CommandTemplate(("sh", "-c", script)))
+    executor = CommandInContainer(config, {"PATH": os.environ["PATH"]}, agent, sandbox, tmp_path / "data")
+    context = RunRecorder(tmp_path).context(seconds=1.0 if is_cleared else WAIT)
+    outcome = await executor.run(Task("w", "task"), context)
+    assert outcome.facts["isolation"] == "recording"
+    assert sandbox.cleared == (sandbox.enclosed if is_cleared else [])

@@ -74,6 +74,21 @@ async def test_output_beyond_the_limit_ends_the_program(shell: Shell) -> None:
     assert (run.exit_code, run.usage["output_bytes"], shell.cleaned) == (None, 10, ["sh"])
 
 
+class LimitOnLastLine(Transcript):
+    async def finish(self) -> None:
+        raise LimitExceeded("steps", 2, 1)
+
+
+async def test_limit_that_the_last_line_exceeds_is_stored_as_the_error(tmp_path: Path, shell: Shell) -> None:
+    """P2."""
+    program = Program(("sh", "-c", "printf end"), {"PATH": os.environ["PATH"]}, tmp_path)
+    run = ProgramRun(program, LimitOnLastLine(shell.record))
+    async with run.start(stdin=b""):
+        await run.wait()
+    assert isinstance(run.error, LimitExceeded)
+    assert run.exit_code == 0
+
+
 async def test_error_of_a_dialogue_is_stored_and_ends_the_program(shell: Shell) -> None:
     run = shell.run("read answer; echo $answer; sleep 1000")
     arrived = asyncio.Event()

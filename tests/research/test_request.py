@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retinue.codebase import CodebaseView
+from retinue.codebase import CodebaseView, reading_policy
 from retinue.config import PolicySettings
 from retinue.core import (
     ConfigInvalid,
@@ -28,7 +28,6 @@ from retinue.service import (
     analyze_component,
     find_patterns,
     locate_in_codebase,
-    reading_policy,
     research_codebase,
 )
 from tests.research.conftest import limited, service_for, write

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from retinue.cli.main import main
 from retinue.cli.research_commands import WORTH_AN_INDEX, ask_service, start_indexing
-from retinue.codebase import CodebaseView
+from retinue.codebase import CodebaseView, reading_policy
 from retinue.codebase.index import index_exists
 from retinue.config import CHILD_TOKEN
 from retinue.core import Root, RootUnknown, Stop, Unavailable
@@ -25,7 +25,6 @@ from retinue.service import (
     can_index,
     locate_in_codebase,
     make_indexes,
-    reading_policy,
     research_codebase,
 )
 from retinue.store import FileLock

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         FileEntry as FileEntry,
         Opener as Opener,
         Policy as Policy,
+        reading_policy as reading_policy,
         split_lines as split_lines,
     )
     from retinue.codebase.codebase import Codebase as Codebase, CodebaseView as CodebaseView
@@ -46,7 +47,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "access": "Bounds FileEntry Opener Policy split_lines",
+            "access": "Bounds FileEntry Opener Policy reading_policy split_lines",
             "codebase": "Codebase CodebaseView",
             "parse": (
                 "MAX_SEARCHED_BYTES FileKind ParsedQuestion Symbol exact_symbols file_category "

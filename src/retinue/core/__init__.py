@@ -63,6 +63,14 @@ if TYPE_CHECKING:
         StreamName as StreamName,
         Task as Task,
     )
+    from retinue.core.executors import (
+        EXECUTOR_NAMES as EXECUTOR_NAMES,
+        EXECUTORS as EXECUTORS,
+        ExecutorKind as ExecutorKind,
+        ExecutorTable as ExecutorTable,
+        executor_table as executor_table,
+        find_executor as find_executor,
+    )
     from retinue.core.handoff import (
         HANDOFF_SUMMARY_TOKENS as HANDOFF_SUMMARY_TOKENS,
         HandoffContext as HandoffContext,
@@ -114,7 +122,6 @@ if TYPE_CHECKING:
     from retinue.core.names import (
         ASK_PARENT as ASK_PARENT,
         DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
-        EXECUTOR_NAMES as EXECUTOR_NAMES,
         FOREIGN_TOOLS as FOREIGN_TOOLS,
         MCP_PREFIX as MCP_PREFIX,
         OWN_TOOLS as OWN_TOOLS,
@@ -200,6 +207,7 @@ else:
                 "AskParent Emit Executor HideSecrets OnProcessStart Outcome OutputLine ProcessIdentity "
                 "Resumed RunContext StreamName Task"
             ),
+            "executors": ("EXECUTORS EXECUTOR_NAMES ExecutorKind ExecutorTable executor_table find_executor"),
             "handoff": (
                 "HANDOFF_SUMMARY_TOKENS HandoffContext HandoffRequest HandoffResponse handoff_schemas"
             ),
@@ -215,8 +223,7 @@ else:
                 "Turn TurnRole"
             ),
             "names": (
-                "ASK_PARENT DEFAULT_TOOL_GROUPS EXECUTOR_NAMES FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS "
-                "TOOL_GROUPS TOOL_SYNONYMS"
+                "ASK_PARENT DEFAULT_TOOL_GROUPS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_GROUPS TOOL_SYNONYMS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "

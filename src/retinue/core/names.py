@@ -1,4 +1,4 @@
-"""Names that settings and agent files refer to: tool groups, executors and tools."""
+"""Names that settings and agent files refer to: tool groups and tools."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ TOOL_GROUPS = ("core", "research", "agents", "runs", "workflows")
 
 DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
 """The groups that are on by default. Every group costs tokens in each conversation of the host."""
-
-EXECUTOR_NAMES = ("local", "claude", "codex", "gemini", "opencode", "acp", "command", "deterministic")
-"""All executors that an agent file may name, installed or not."""
-
 
 ASK_PARENT = "ask_parent"
 OWN_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline", ASK_PARENT)

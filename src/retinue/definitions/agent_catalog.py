@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from retinue.core import EXECUTORS, ExecutorTable
 from retinue.definitions import definition_files, profiles
 from retinue.definitions.agent_files import AgentDefinition, FileOrigin, read_definition
 from retinue.definitions.definition_files import (
@@ -40,6 +41,8 @@ class AgentSources:
     is_trusted: Callable[[Path], bool] = field(default=lambda _: False)
     executor: str | None = None
     """The executor that the user prefers for files that do not name one."""
+    executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
+    """The executors that files may name."""
     reserved: frozenset[str] = frozenset()
     """Names of callers. An agent with such a name could be mistaken for the caller."""
 
@@ -118,6 +121,7 @@ class AgentCatalog:
             scope=folder.scope,
             file=str(file),
             executor=None if folder.scope == "built in" else self.sources.executor,
+            executors=self.sources.executors,
         )
         try:
             data = read_definition_file(file, folder.base)

@@ -9,7 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from retinue.core import DEFAULT_TIMEOUT_S, Agent, Budget, ConfigInvalid, PermissionRule, Permissions, clip
+from retinue.core import (
+    DEFAULT_TIMEOUT_S,
+    EXECUTORS,
+    Agent,
+    Budget,
+    ConfigInvalid,
+    ExecutorTable,
+    PermissionRule,
+    Permissions,
+    clip,
+    find_executor,
+)
 from retinue.definitions import profiles as known_profiles, tool_rules
 from retinue.definitions.agent_fields import (
     FIELDS_BY_KEY,
@@ -19,10 +30,10 @@ from retinue.definitions.agent_fields import (
     canonical_key,
 )
 from retinue.definitions.definition_files import RESERVED_NAMES, AgentFormat, DefinitionScope
-from retinue.definitions.executor_support import support_of
 from retinue.definitions.frontmatter import MarkdownDocument, parse_markdown
 from retinue.definitions.problems import DefinitionProblem, MalformedDefinition, did_you_mean
 from retinue.definitions.profiles import Profile
+from retinue.definitions.value_readers import choice
 from retinue.definitions.yaml_tree import Node
 
 
@@ -64,6 +75,8 @@ class FileOrigin:
     file: str = ""
     executor: str | None = None
     """The executor that the user prefers for files that do not name one."""
+    executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
+    """The executors that a file may name."""
 
 
 CLAUDE_MODEL_TIERS = {"haiku": "fast", "sonnet": "default", "opus": "strong"}
@@ -134,7 +147,8 @@ def _read_fields(
             )
         else:
             try:
-                values[key] = _FieldValue(FIELDS_BY_KEY[key].read(entry.value), entry.line, entry.value)
+                read = choice(*origin.executors) if key == "executor" else FIELDS_BY_KEY[key].read
+                values[key] = _FieldValue(read(entry.value), entry.line, entry.value)
             except MalformedDefinition as error:
                 for wrong in error.problems:
                     problems.append(DefinitionProblem(wrong.line, f"{written}: {wrong.message}", wrong.hint))
@@ -239,11 +253,11 @@ class _AgentBuilder:
         elif executor is None:
             executor = self._origin.format.executor
             self._origins["executor"] = "the folder it is in"
-        support = support_of(executor)
-        if support.requires_command and "command" not in self._values:
+        kind = find_executor(executor, self._origin.executors)
+        if kind.requires_command and "command" not in self._values:
             line = self._values["executor"].line if "executor" in self._values else 1
             self._add_problem(line, f"the executor `{executor}` needs a `command`")
-        if not support.takes_command and "command" in self._values:
+        if not kind.takes_command and "command" in self._values:
             line = self._values["command"].line
             self._add_problem(line, f"the executor {executor} takes no `command`", "remove one of them")
         return executor

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         analyze_component as analyze_component,
         find_patterns as find_patterns,
         locate_in_codebase as locate_in_codebase,
-        reading_policy as reading_policy,
         research_codebase as research_codebase,
     )
     from retinue.service.run_views import clip_to_tokens as clip_to_tokens
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from retinue.service.waiting import Waiting as Waiting
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
+        WorkflowChildren as WorkflowChildren,
         WorkflowService as WorkflowService,
         parse_assignment as parse_assignment,
     )
@@ -65,7 +65,7 @@ else:
             "overview": "answer_run run_news run_overview runs_overview",
             "research": (
                 "ResearchRequest ResearchVerb analyze_component find_patterns locate_in_codebase "
-                "reading_policy research_codebase"
+                "research_codebase"
             ),
             "run_views": "clip_to_tokens",
             "runs": "RunService",
@@ -76,6 +76,6 @@ else:
             ),
             "waiting": "Waiting",
             "workflow_views": "savings_table timeline",
-            "workflows": "WorkflowService parse_assignment",
+            "workflows": "WorkflowChildren WorkflowService parse_assignment",
         },
     )

@@ -17,6 +17,8 @@ from retinue.core import (
     ConfigInvalid,
     Endpoint,
     Executor,
+    ExecutorKind,
+    ExecutorTable,
     InvalidInput,
     Permissions,
     Redactor,
@@ -25,6 +27,7 @@ from retinue.core import (
     Unauthorized,
     Unavailable,
     clip,
+    find_executor,
 )
 from retinue.definitions import (
     AgentCatalog,
@@ -144,10 +147,7 @@ def _view(kept: KeptSession) -> dict[str, Any]:
 INSTRUCTION_TOKENS = 500
 """Of the list that every conversation of a host begins with."""
 
-LOCAL, DEFAULT_TIER = "local", "default"
-
-PROGRAMS = frozenset(("claude", "codex", "gemini", "opencode"))
-"""Executors that are a program of the same name."""
+DEFAULT_TIER = "default"
 
 EVERYONE_TOKENS = 1_000_000
 """More than any list has."""
@@ -157,7 +157,9 @@ EVERYONE_TOKENS = 1_000_000
 class AgentService:
     catalog: AgentCatalog
     executors: Mapping[str, Callable[[Agent], Executor]]
-    """Those that there are, by name: each makes what performs one agent's tasks."""
+    """The executors that agents can run on, by name: each makes what performs one agent's tasks."""
+    executor_kinds: ExecutorTable
+    """All executors, whether agents can run on them or not."""
     trusted: TrustedProjects
     models: Models
     redactor: Redactor
@@ -214,7 +216,7 @@ class AgentService:
         found += [agent_views.problem(str(file), problem) for file, problem in others]
         found += [agent_views.namesake(later, first) for first, later in _namesakes(definitions)]
         for definition in definitions:
-            if (wrong := _wrong_command(definition.agent)) is not None:
+            if (wrong := self._wrong_command(definition.agent)) is not None:
                 found.append(agent_views.wrong(definition, "command", wrong))
             if (wrong := _wrong_schema(definition.agent)) is not None:
                 found.append(agent_views.wrong(definition, "output_schema", wrong))
@@ -281,7 +283,7 @@ class AgentService:
 
     def endpoint(self, agent: Agent) -> Endpoint | None:
         """Where its runs wait for each other: at the server of its model, if it is one of the user's own."""
-        if agent.executor != LOCAL or not self.models.plan.configured:
+        if not self._asks_model(agent):
             return None
         return self.models.endpoint(agent.model or DEFAULT_TIER)
 
@@ -289,7 +291,7 @@ class AgentService:
         """Before a run is recorded: learn how many its endpoint serves at a time."""
         definition = self.catalog.agents().get(name)
         agent = None if definition is None else definition.agent
-        if agent is not None and agent.executor == LOCAL and self.models.plan.configured:
+        if agent is not None and self._asks_model(agent):
             await self.models.survey(agent.model or DEFAULT_TIER)
 
     def refusal(self, definition: AgentDefinition) -> RetinueError | None:
@@ -301,15 +303,16 @@ class AgentService:
                 f"agent {definition.name} is broken: {where}: {definition.error}",
                 hint="`retinue agents check` lists all that is wrong",
             )
-        if (wrong := _wrong_command(agent)) is not None:
+        if (wrong := self._wrong_command(agent)) is not None:
             return ConfigInvalid(f"agent {agent.name} is broken: {wrong.message}", hint=wrong.hint)
-        more = [] if definition.trusted else list(permissions_beyond_reading(agent))
+        more = [] if definition.trusted else list(permissions_beyond_reading(agent, self.executor_kinds))
         if more:
             return Unauthorized(
                 f"agent {agent.name} of this project {more[0]}, and the project is not trusted",
                 hint="read its file; then `retinue agents trust DIR` lets the project's agents run",
             )
-        if agent.executor == LOCAL and LOCAL not in self.executors:
+        kind = self._kind(agent)
+        if kind.uses_models and agent.executor not in self.executors:
             return Unavailable(
                 f"agent {agent.name} needs a model, and none is configured",
                 hint="set `models.endpoint`, for example to http://127.0.0.1:1234/v1; see `retinue doctor`",
@@ -319,12 +322,12 @@ class AgentService:
                 f"agent {agent.name} needs the executor {agent.executor}, which is not there",
                 hint=f"there are: {', '.join(sorted(self.executors))}",
             )
-        if agent.executor in PROGRAMS and not agent.container and not self.is_installed(agent.executor):
+        if kind.program and not agent.container and not self.is_installed(kind.program):
             return Unavailable(
-                f"agent {agent.name} needs the program {agent.executor}, which is not installed",
+                f"agent {agent.name} needs the program {kind.program}, which is not installed",
                 hint="install it, or set `agents.executor` to another; `retinue doctor` lists what there is",
             )
-        if missing := unsupported_fields(agent):
+        if missing := unsupported_fields(agent, self.executor_kinds):
             return Unavailable(
                 f"agent {agent.name} asks for what the executor {agent.executor} cannot do yet: "
                 + ", ".join(missing),
@@ -340,6 +343,23 @@ class AgentService:
         else:
             self.trusted.add(project)
         return {"trusted": self.trusted.paths()}
+
+    def _kind(self, agent: Agent) -> ExecutorKind:
+        return find_executor(agent.executor, self.executor_kinds)
+
+    def _asks_model(self, agent: Agent) -> bool:
+        """Whether runs of the agent ask one of the user's model servers."""
+        return self._kind(agent).uses_models and self.models.plan.configured
+
+    def _wrong_command(self, agent: Agent | None) -> ConfigInvalid | None:
+        """Return what is wrong with the placeholders of the agent's command, before it is run."""
+        if agent is None or not self._kind(agent).fills_command:
+            return None
+        try:
+            CommandTemplate(agent.command)
+        except ConfigInvalid as error:
+            return error
+        return None
 
     def _offered(self) -> Iterator[tuple[Agent, bool]]:
         """Whom a host is told of: what runs, and what the user has a word in; and whether it is our own."""
@@ -368,24 +388,13 @@ def _namesakes(definitions: Sequence[AgentDefinition]) -> Iterator[tuple[AgentDe
             yield first[Path(each.file).parent, each.name], each
 
 
-def _wrong_command(agent: Agent | None) -> ConfigInvalid | None:
-    """A command line with a place that does not exist can be told before it is run."""
-    if agent is None or agent.executor != "command":
-        return None
-    try:
-        CommandTemplate(agent.command)
-    except ConfigInvalid as error:
-        return error
-    return None
-
-
 def _wrong_schema(agent: Agent | None) -> InvalidInput | None:
     if agent is None or agent.output_schema is None:
         return None
-    from retinue.executors import OutputSchema  # for agents that promise a schema only
+    from retinue.executors import check_output_schema  # for agents that promise a schema only
 
     try:
-        OutputSchema(agent.output_schema)
+        check_output_schema(agent.output_schema)
     except InvalidInput as error:
         return error
     return None

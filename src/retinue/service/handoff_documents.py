@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from retinue.codebase import FileEntry
+from retinue.codebase import FileEntry, reading_policy
 from retinue.core import (
     RESEARCH_ROLES,
     InvalidInput,
@@ -43,7 +43,7 @@ from retinue.research import (
     search_scope,
     write_artifact,
 )
-from retinue.service.research import artifact_folder, default_constraints, read_report, reading_policy
+from retinue.service.research import artifact_folder, default_constraints, read_report
 from retinue.service.service import ADD_A_ROOT, Service
 
 MAX_ITEMS, MAX_ITEM_CHARS, MAX_TEXT_CHARS = 40, 1_000, 4_000

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from retinue.codebase import reading_policy
 from retinue.config import Settings
 from retinue.core import RootUnknown, Stop, Unavailable
 from retinue.research import SearchScope, search_scope
-from retinue.service.research import index_folder, reading_policy, thoughts_scope
+from retinue.service.research import index_folder, thoughts_scope
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store import FileLock
 

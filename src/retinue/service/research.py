@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import anyio.to_thread
 
-from retinue.codebase import Policy, parse_question
+from retinue.codebase import parse_question, reading_policy
 from retinue.config import Settings
 from retinue.core import (
     Canceled,
@@ -244,14 +244,6 @@ def default_constraints(settings: Settings) -> ResearchConstraints:
         deadline_ms=settings.runtime.default_deadline_ms,
         max_files_read=settings.limits.max_files_read,
         max_bytes_read=settings.limits.max_bytes_read,
-    )
-
-
-def reading_policy(settings: Settings) -> Policy:
-    """Return which files may be read. The data folder is closed: its logs quote earlier questions."""
-    given = settings.policy
-    return Policy(
-        given.deny, given.allow, settings.limits.max_file_bytes, closed=(settings.data_dir.resolve(),)
     )
 
 

@@ -52,7 +52,9 @@ Checker = Callable[[Agent], Executor]
 
 
 @dataclass(frozen=True, slots=True)
-class Children:
+class WorkflowChildren:
+    """Starts the runs below a workflow: agents and the project's own checks."""
+
     runs: RunService
     confirmed: ConfirmedChecks
     check_timeout_s: float
@@ -140,8 +142,8 @@ class WorkflowService:
     catalog: WorkflowCatalog
     confirmed: ConfirmedChecks
     max_runs: int
-    check_timeout_s: float
-    checker: Checker
+    engine: Embedded
+    """Performs workflows and resumes those that no process performs."""
 
     def listed(self, kind: WorkflowKind) -> list[dict[str, Any]]:
         return [workflow_views.listed(found) for found in self.catalog.by_name(kind).values()]
@@ -173,7 +175,7 @@ class WorkflowService:
         self._refuse_unconfirmed(workflow)
         most = min(workflow.budget.spawns or self.max_runs, self.max_runs)
         budget = replace(workflow.budget, spawns=most)
-        return await self._engine().submit(workflow, assignment, caller, budget)
+        return await self.engine.submit(workflow, assignment, caller, budget)
 
     async def answer(self, run_id: str, answers: Sequence[str]) -> RunId:
         """Answer what a workflow asks, and go on with it here if nobody performs it."""
@@ -212,11 +214,11 @@ class WorkflowService:
         run = self._workflow_run(run_id)
         if run.status.ended:
             raise Conflict(f"workflow {run.id} has ended: {run.status.value}", hint="run it again")
-        return run.status is RunStatus.QUEUED and await self._engine().resume(run.id)
+        return run.status is RunStatus.QUEUED and await self.engine.resume(run.id)
 
     async def take_over(self) -> None:
         """Resume the workflows that nobody performs."""
-        await self._engine().resume_all()
+        await self.engine.resume_all()
 
     async def finish(
         self, run_id: RunId, wait_s: float | None = None, asker: QuestionPresenter = NOBODY
@@ -297,19 +299,6 @@ class WorkflowService:
             raise InvalidInput(f"not a command line: {error}", hint="check the quotes") from None
         self.confirmed.confirm(self.runs.cwd, {name: argv for name, argv in commands.items() if argv})
         return self.checks()
-
-    def _engine(self) -> Embedded:
-        from retinue.workflows import Embedded
-
-        runs = self.runs
-        return Embedded(
-            runs.store,
-            runs.changes,
-            runs.supervisor,
-            Children(runs, self.confirmed, self.check_timeout_s, self.checker),
-            runs.redactor,
-            runs.cwd,
-        )
 
     def _named(self, name: str, kind: WorkflowKind) -> Workflow:
         known = self.catalog.by_name(kind)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from retinue.core import RetinueError
+from retinue.core import EXECUTORS, ExecutorTable, RetinueError
 from retinue.models import ModelPlan
 from retinue.setup.check import DoctorCheck, TaskFailure, run_in_parallel
 from retinue.setup.environment_checks import (
@@ -38,6 +38,7 @@ class DoctorSubject:
     roots: tuple[str | Path, ...] = ()
     models: ModelPlan = field(default_factory=ModelPlan)
     config_problems: tuple[RetinueError, ...] = ()
+    executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
 
 
 def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[DoctorCheck]:
@@ -54,7 +55,7 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
         "data folder": partial(check_data_folder, subject.data_dir, machine),
         "database": partial(check_database, subject.data_dir),
         "model endpoint": partial(check_model_endpoints, subject.models, machine.environment),
-        "CLIs": partial(check_coding_clis, machine),
+        "CLIs": partial(check_coding_clis, machine, executors=subject.executors),
         "sandbox": partial(check_sandbox, machine),
         "hosts": partial(check_hosts, machine),
     }

@@ -20,13 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from retinue.core import RetinueError
+from retinue.core import EXECUTORS, ExecutorTable, RetinueError
 from retinue.setup.check import DoctorCheck, TaskFailure, run_in_parallel
 from retinue.setup.host_file_change import read_installed_entry
 from retinue.setup.hosts import HOSTS, Host, InstallScope
 from retinue.setup.machine import Machine
-
-CLIS = ("claude", "codex", "gemini", "opencode")
 
 GET_RIPGREP = (
     "install it with your package manager (`apt install ripgrep`, `brew install ripgrep`, "
@@ -57,9 +55,12 @@ def check_ripgrep(
     return [DoctorCheck("ripgrep", "ok", f"{shown}, version {result.version or 'unknown'}")]
 
 
-def check_coding_clis(machine: Machine, seconds: float = 5.0) -> list[DoctorCheck]:
+def check_coding_clis(
+    machine: Machine, seconds: float = 5.0, executors: ExecutorTable = EXECUTORS
+) -> list[DoctorCheck]:
     """Report which coding CLIs can run as subagents. Having none is fine."""
-    found = {name: path for name in CLIS if (path := find_program(name, machine))}
+    programs = [kind.program for kind in executors.values() if kind.program]
+    found = {name: path for name in programs if (path := find_program(name, machine))}
     tasks = [partial(run_program, [path, "--version"], machine, seconds) for path in found.values()]
     results = dict(zip(found, run_in_parallel(tasks, seconds + 0.6), strict=True))
     working: list[str] = []
@@ -71,13 +72,13 @@ def check_coding_clis(machine: Machine, seconds: float = 5.0) -> list[DoctorChec
             broken[name] = "does not run"
         else:
             working.append(f"{name} {result.version}".strip())
-    missing = [name for name in CLIS if name not in found]
+    missing = [name for name in programs if name not in found]
     checks: list[DoctorCheck] = []
     if working or not broken:
         finding = ", ".join(working) or "none found"
         if working and missing:
             finding += f"; not installed: {', '.join(missing)}"
-        fix = "" if working else f"to run one as a subagent, install any of: {', '.join(CLIS)}"
+        fix = "" if working else f"to run one as a subagent, install any of: {', '.join(programs)}"
         checks.append(DoctorCheck("CLIs", "ok", finding, fix))
     for name, problem in broken.items():
         checks.append(

@@ -1,51 +1,82 @@
-"""Every way there is to perform an agent's tasks, with its concrete classes."""
+"""Gives executors their surroundings, and loads them from the table of executors. Knows none by name."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from retinue.config import DATA_DIR, Settings
-from retinue.core import Agent, Executor, Redactor, Root, RunContext, Unavailable
-from retinue.executors import CONTEXT_SHARE, MAX_STEPS, MAX_TOKENS
+from retinue.config import Settings
+from retinue.core import Agent, Executor, ExecutorTable, Redactor, Root, Unavailable
+from retinue.executors import Surroundings
 
 if TYPE_CHECKING:
-    from retinue.executors import (
-        AcpCli,
-        CliLauncher,
-        CodingCli,
-        CommandExecutor,
-        CommandInContainer,
-        EventStreamCli,
-        LaunchPreview,
-        Sandbox,
-    )
+    from retinue.codebase import Codebase
+    from retinue.executors import ExecutorModule, LaunchPreview
     from retinue.models import Models
 
 
-NATIVE = ("claude", "codex")
-CLIS = (*NATIVE, "gemini", "opencode", "acp")
+def build_surroundings(
+    settings: Settings, roots: Sequence[Root], cwd: Path, redactor: Redactor, models: Models
+) -> Surroundings:
+    """Return what every executor gets. Agents may read the roots; runs work in `cwd`."""
+    return Surroundings(
+        data_dir=settings.data_dir,
+        environment=os.environ,
+        cwd=cwd,
+        redactor=redactor,
+        models=models,
+        open_codebase=partial(open_codebase, settings, roots),
+    )
 
 
-def executors(
-    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models
+def open_codebase(settings: Settings, roots: Sequence[Root]) -> Codebase:
+    """Open the roots under the user's policy."""
+    from retinue.codebase import Codebase, reading_policy  # most commands read no files
+
+    return Codebase(roots, reading_policy(settings))
+
+
+def executor_makers(
+    table: ExecutorTable, surroundings: Surroundings
 ) -> Mapping[str, Callable[[Agent], Executor]]:
-    """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
-    local = {"local": partial(_local_executor, settings, roots, clean, models)}
-    clis = dict.fromkeys(CLIS, partial(cli_executor, settings.data_dir))
-    command = partial(command_executor, settings.data_dir)
-    return {"command": command, **clis, **(local if models.plan.configured else {})}
+    """Return the executors that agents can run on, by name. Each is loaded when an agent first needs it."""
+    has_models = surroundings.models.plan.configured
+
+    def make(agent: Agent) -> Executor:
+        return _load_module(table, agent).make(agent, surroundings)
+
+    return {
+        kind.name: make for kind in table.values() if kind.factory and (has_models or not kind.uses_models)
+    }
+
+
+def launch_previewer(table: ExecutorTable, surroundings: Surroundings) -> Callable[[Agent], LaunchPreview]:
+    """Return a function that tells what a run of an agent would start."""
+
+    def preview(agent: Agent) -> LaunchPreview:
+        # A sandbox can hide the data folder only if it exists.
+        surroundings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _load_module(table, agent).preview(agent, surroundings)
+
+    return preview
+
+
+def _load_module(table: ExecutorTable, agent: Agent) -> ExecutorModule:
+    kind = table.get(agent.executor)
+    if kind is None or kind.factory is None:
+        raise Unavailable(f"nothing starts for the executor {agent.executor}")
+    return cast("ExecutorModule", import_module(kind.factory))
 
 
 def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
-    """What runs a project's own checks: in a sandbox where there is one, unless the user wants none."""
+    """Return what runs a project's own checks: in a sandbox if there is one, unless the user wants none."""
 
-    def of(agent: Agent) -> Executor:
-        from retinue.executors import (
+    def make(agent: Agent) -> Executor:
+        from retinue.executors import (  # most commands run no checks
             CommandConfig,
             CommandExecutor,
             CommandTemplate,
@@ -59,165 +90,4 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
         )
         return CommandExecutor(CommandConfig(CommandTemplate(agent.command)), os.environ, enclosed)
 
-    return of
-
-
-def command_executor(data_dir: Path, agent: Agent) -> Executor:
-    return _validated(partial(_command, data_dir), agent)
-
-
-def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
-    """What performs the agent's tasks, and holds its answers to what it promises."""
-    if not agent.answers_json:
-        return perform(agent)
-    from retinue.executors import WithValidation
-
-    return WithValidation(perform, agent)
-
-
-def _command(data_dir: Path, agent: Agent) -> Executor:
-    from retinue.executors import WithPreamble
-
-    return WithPreamble(agent.prompt, command_of(data_dir, agent))
-
-
-def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | CommandInContainer:
-    """What starts an agent's own program."""
-    from retinue.executors import CommandConfig, CommandExecutor, CommandInContainer, CommandTemplate
-
-    make = partial(CommandExecutor, CommandConfig(CommandTemplate(agent.command), env=agent.env), os.environ)
-    return CommandInContainer(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
-
-
-def cli_executor(data_dir: Path, agent: Agent) -> Executor:
-    """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
-    from retinue.executors import WithAcceptance, WithSession, WithWorktree, session_folder
-
-    setting = cli_setting(data_dir, agent)
-    sessions = session_folder(setting.state_folder, agent.executor, agent.name)
-    executor = _validated(partial(_cli, setting), agent)
-    if agent.acceptance:
-        commands = partial(setting.command, agent)
-        executor = WithAcceptance(executor, agent.acceptance, commands, setting.sandbox.clear)
-    if agent.isolation == "worktree":
-        name = partial(_session_name, sessions) if agent.session else None
-        executor = WithWorktree(executor, data_dir.resolve() / "worktrees", os.environ, name)
-    return WithSession(executor, sessions) if agent.session else executor
-
-
-def _session_name(sessions: Path, ctx: RunContext) -> str:
-    """Of the session that a run goes on with, for what must be at the same place again."""
-    from retinue.store import SessionNote
-
-    return SessionNote.of(sessions, ctx.cwd).key
-
-
-def cli_setting(data_dir: Path, agent: Agent) -> CliLauncher:
-    """The surroundings of an agent's coding CLI."""
-    from retinue.executors import CliLauncher
-
-    return CliLauncher(os.environ, cli_state_folder(data_dir), (data_dir.resolve(),), _sandbox(agent))
-
-
-def cli_state_folder(data_dir: Path) -> Path:
-    """Where coding CLIs keep their state when agents use them."""
-    return data_dir.resolve() / "clis"
-
-
-def _cli(setting: CliLauncher, agent: Agent) -> Executor:
-    from retinue.executors import JSON_ONLY_PROMPT, AcpExecutor, CliExecutor, WithPreamble
-
-    executor: Executor
-    if agent.executor in NATIVE:
-        executor = CliExecutor(_native(agent), agent, setting)
-    else:
-        executor = AcpExecutor(_spoken(agent), agent, setting)
-    is_told = agent.output_schema is not None or not agent.answers_json
-    return executor if is_told else WithPreamble(JSON_ONLY_PROMPT, executor)
-
-
-def cli_of(agent: Agent) -> CodingCli:
-    """The coding CLI that an agent's executor names."""
-    return _native(agent) if agent.executor in NATIVE else _spoken(agent)
-
-
-def _native(agent: Agent) -> EventStreamCli:
-    from retinue.executors import ClaudeCli, CodexCli
-
-    return ClaudeCli() if agent.executor == "claude" else CodexCli()
-
-
-def _spoken(agent: Agent) -> AcpCli:
-    from retinue.executors import AcpProgram, GeminiCli, OpencodeCli
-
-    return {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)()
-
-
-def _sandbox(agent: Agent) -> Sandbox:
-    """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
-    from retinue.executors import NoSandbox, find_bubblewrap, find_container_engine, require_bubblewrap
-
-    if agent.container:
-        return find_container_engine(agent.container, os.environ)
-    if agent.sandbox == "bwrap":
-        return require_bubblewrap(os.environ)
-    found = None if agent.sandbox == "none" else find_bubblewrap(os.environ)
-    return found or NoSandbox()
-
-
-def _local_executor(
-    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models, agent: Agent
-) -> Executor:
-    from retinue.codebase import Codebase
-    from retinue.executors import LocalExecutor
-    from retinue.service import reading_policy
-
-    model = models.client_for(agent.model or "default")
-    return LocalExecutor(
-        agent=agent,
-        model=model,
-        codebase=Codebase(roots, reading_policy(settings)),
-        redactor=clean,
-        estimator=model.tokens,
-        environment=os.environ,
-    )
-
-
-# MERGED starts: What each agent's runs start, by the same classes that perform them.
-
-IN_WORKTREE = "each run works in a git worktree of its own instead of this folder"
-IN_PROCESS = "nothing is started: the server itself asks the model"
-LOCAL_LIMITS = (
-    f"its own limits: {MAX_STEPS} steps, and {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what "
-    "the model holds, whichever is less"
-)
-
-
-def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callable[[Agent], LaunchPreview]:
-    ways = {DATA_DIR: str(data_dir)}
-
-    def of(agent: Agent) -> LaunchPreview:
-        from retinue.executors import LaunchPreview, preview_cli, preview_command, preview_context
-
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # as before any run: sandboxes hide it
-        if agent.executor in CLIS:
-            from retinue.executors import session_folder
-            from retinue.store import SessionNote
-
-            notes = session_folder(cli_state_folder(data_dir), agent.executor, agent.name)
-            resume = SessionNote.of(notes, cwd).read() if agent.session else None
-            task = "on stdin" if agent.executor in NATIVE else "through ACP, on stdin"
-            with preview_context(cwd, ways, clean.hide, resume) as ctx:
-                start = preview_cli(cli_setting(data_dir, agent), cli_of(agent), agent, ctx, task)
-            worktree = (IN_WORKTREE,) if agent.isolation == "worktree" else ()
-            return replace(start, notes=(*start.notes, *worktree))
-        if agent.executor == "command":
-            with preview_context(cwd, ways, clean.hide) as ctx:
-                return preview_command(command_of(data_dir, agent), ctx)
-        if agent.executor != "local":
-            raise Unavailable(f"nothing starts for the executor {agent.executor}")
-        server, model = models.plan.choose(agent.model or "default")
-        where = f"in requests to {server.url}"
-        return LaunchPreview(folder=str(cwd), model=model, task=where, notes=(IN_PROCESS, LOCAL_LIMITS))
-
-    return of
+    return make

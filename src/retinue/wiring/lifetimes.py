@@ -138,17 +138,20 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
 
 def _workflows(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:
     from retinue.definitions import WorkflowCatalog
-    from retinue.service import WorkflowService
+    from retinue.service import WorkflowChildren, WorkflowService
     from retinue.store import ConfirmedChecks
+    from retinue.workflows import Embedded
 
     settings = loaded.settings
+    confirmed = ConfirmedChecks(settings.data_dir)
+    check_timeout_s = settings.workflows.check_timeout_ms / 1000
+    children = WorkflowChildren(runs, confirmed, check_timeout_s, check_executor(settings))
     return WorkflowService(
         runs=runs,
         catalog=WorkflowCatalog(service.agents.catalog.sources),
-        confirmed=ConfirmedChecks(settings.data_dir),
+        confirmed=confirmed,
         max_runs=settings.workflows.max_runs,
-        check_timeout_s=settings.workflows.check_timeout_ms / 1000,
-        checker=check_executor(settings),
+        engine=Embedded(runs.store, runs.changes, runs.supervisor, children, runs.redactor, runs.cwd),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings, user_settings_file
-from retinue.core import HOST, Agent, ConfigInvalid, Root, Run, Unauthorized
+from retinue.core import EXECUTORS, HOST, Agent, ConfigInvalid, ExecutorTable, Root, Run, Unauthorized
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
 from retinue.service import AgentService, AgentState, Service
@@ -21,7 +21,7 @@ from retinue.store import (
     new_token,
     token_of,
 )
-from retinue.wiring.executors import cli_state_folder, executors, starts
+from retinue.wiring.executors import build_surroundings, executor_makers, launch_previewer
 
 if TYPE_CHECKING:
     from retinue.models import Models
@@ -40,7 +40,9 @@ def redactor(settings: Settings | None = None) -> SecretRedactor:
     return SecretRedactor([value for name, value in os.environ.items() if name in secret and value])
 
 
-def build_service(loaded: LoadedSettings, *, at_hand: bool = False) -> Service:
+def build_service(
+    loaded: LoadedSettings, *, at_hand: bool = False, executors: ExecutorTable = EXECUTORS
+) -> Service:
     """`at_hand` for a person at a terminal: without a root, their agents may read where they stand."""
     settings = loaded.settings
     roots, clean = _roots(loaded), redactor(settings)
@@ -49,7 +51,9 @@ def build_service(loaded: LoadedSettings, *, at_hand: bool = False) -> Service:
         redactor=clean,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agent_service=_agents(loaded, roots, clean, open_models(loaded), at_hand=at_hand),
+        agent_service=_agents(
+            loaded, roots, clean, open_models(loaded), at_hand=at_hand, executors=executors
+        ),
     )
 
 
@@ -67,7 +71,13 @@ def token(loaded: LoadedSettings, *, new: bool = False) -> str:
 
 
 def _agents(
-    loaded: LoadedSettings, roots: Sequence[Root], clean: SecretRedactor, models: Models, *, at_hand: bool
+    loaded: LoadedSettings,
+    roots: Sequence[Root],
+    clean: SecretRedactor,
+    models: Models,
+    *,
+    at_hand: bool,
+    executors: ExecutorTable,
 ) -> AgentService:
     settings = loaded.settings
     home, trusted = Path.home(), TrustedProjects(settings.data_dir)
@@ -80,19 +90,23 @@ def _agents(
         given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
         is_trusted=lambda project: project in trusted,
         executor=settings.agents.executor,
+        executors=executors,
         reserved=frozenset({HOST, settings.agents.caller}),
     )
+    working_folder = roots[0].path if roots else Path.cwd()
+    surroundings = build_surroundings(settings, readable, working_folder, clean, models)
     return AgentService(
         catalog=AgentCatalog(sources),
-        executors=executors(settings, readable, clean, models),
+        executors=executor_makers(executors, surroundings),
+        executor_kinds=executors,
         models=models,
         trusted=trusted,
         redactor=clean,
-        start=starts(settings.data_dir, roots[0].path if roots else Path.cwd(), clean, models),
+        start=launch_previewer(executors, surroundings),
         is_installed=lambda program: shutil.which(program) is not None,
         tokens=settings.limits.max_response_tokens,
         kept=AgentState(
-            cli_state_folder(settings.data_dir),
+            surroundings.cli_state_folder,
             AgentMemory(settings.data_dir / "memory"),
             RememberedPermissions(settings.data_dir / PERMISSIONS_FILE),
             clean,

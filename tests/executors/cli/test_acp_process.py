@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from retinue.core import (
     Budget,
     DeadlineExceeded,
+    JsonObject,
     LimitExceeded,
     McpServer,
     ModelFailed,
@@ -26,6 +28,7 @@ from retinue.core import (
     deny_all,
 )
 from retinue.executors import AcpExecutor, AcpProgram
+from retinue.executors.cli.acp import AcpConnection
 from retinue.executors.wrappers.session import is_session_lost
 from tests.executors.cli import acp_agent
 from tests.executors.cli_fakes import Stage, worker
@@ -141,3 +144,19 @@ async def test_program_that_does_not_speak_acp_is_an_error(stage: Stage) -> None
     )
     assert isinstance(outcome.error, ProgramFailed)
     assert "without a result" in outcome.error.message
+
+
+async def test_request_after_the_end_gets_no_answer() -> None:
+    """P7: nobody is asked for a permission that the run no longer needs."""
+    asked: list[str] = []
+
+    async def on_message(method: str, params: JsonObject) -> None:
+        asked.append(method)
+
+    unused = cast("asyncio.StreamWriter", None)
+    connection = AcpConnection(unused, on_message, on_message)
+    connection.end(ProgramFailed("the agent has exited"))
+    await connection.take({"id": 1, "method": "session/request_permission"})
+    await connection.take({"method": "session/update"})
+    await asyncio.sleep(0)
+    assert asked == ["session/update"]

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from retinue.codebase.access.globs import glob_matcher
 from retinue.core import ConfigInvalid, InvalidInput, Root
@@ -49,6 +50,36 @@ class Policy:
             return PolicyRules(self, root)
         except InvalidInput as error:
             raise ConfigInvalid(f"deny or allow: {error.message}", hint=error.hint) from None
+
+
+class _Globs(Protocol):
+    @property
+    def deny(self) -> tuple[str, ...]: ...
+    @property
+    def allow(self) -> tuple[str, ...]: ...
+
+
+class _Limits(Protocol):
+    @property
+    def max_file_bytes(self) -> int: ...
+
+
+class ReadingSettings(Protocol):
+    """The settings that decide which files may be read. `config.Settings` has them."""
+
+    @property
+    def policy(self) -> _Globs: ...
+    @property
+    def limits(self) -> _Limits: ...
+    @property
+    def data_dir(self) -> Path: ...
+
+
+def reading_policy(settings: ReadingSettings) -> Policy:
+    """Return the policy of the settings. The data folder is closed, because its logs quote tasks."""
+    globs = settings.policy
+    closed = (settings.data_dir.resolve(),)
+    return Policy(globs.deny, globs.allow, settings.limits.max_file_bytes, closed=closed)
 
 
 class PolicyRules:

@@ -81,15 +81,15 @@ class AcpConnection:
         return as_object(await answer)
 
     async def take(self, message: Mapping[str, Any]) -> None:
-        """Handle one message from the agent."""
+        """Handle one message from the agent. Requests that arrive after the end get no answer."""
         if "method" not in message:
             self._settle(message)
-        elif "id" in message:
+        elif "id" not in message:
+            await self._on_notification(as_text(message["method"]), as_object(message.get("params")))
+        elif self._ended is None:
             task = asyncio.ensure_future(self._answer(message))
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
-        else:
-            await self._on_notification(as_text(message["method"]), as_object(message.get("params")))
 
     def end(self, error: BaseException) -> None:
         """Fail all pending requests with `error` and stop answering."""

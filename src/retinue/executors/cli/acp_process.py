@@ -6,23 +6,17 @@ The secrets of its MCP servers go through its stdin, so no environment, command 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-import anyio
-
 from retinue.core import (
     Agent,
-    DeadlineExceeded,
     JsonObject,
-    LimitExceeded,
     ModelFailed,
     Outcome,
     Permit,
     ProgramFailed,
-    RetinueError,
     RunContext,
     Task,
     ToolRequest,
@@ -40,8 +34,10 @@ from retinue.executors.cli.mcp_servers import (
     recorded_exits,
     with_exit_recorders,
 )
-from retinue.executors.process import ProcessGroup
+from retinue.executors.process import ProgramRun
 
+ACP_TASK = "through ACP, on stdin"
+"""How the agent gets its task, for `retinue agents show`."""
 CAUGHT_UP = "_retinue/caught_up"
 """Our own request. The protocol reserves names with a leading underscore for such extensions."""
 
@@ -91,60 +87,43 @@ class _AcpRun:
         self._output = CliOutput(self._take, ctx.emit)
 
     async def outcome(self, task: Task) -> Outcome:
-        began = time.monotonic()
-        group: ProcessGroup | None = None
-        exit_code: int | None = None
-        error: RetinueError | None = None
-        try:
-            with anyio.move_on_after(self._ctx.seconds) as limit:
-                async with (
-                    self._prepared.connected(),
-                    ProcessGroup.start(
-                        self._prepared.program,
-                        stdin=None,
-                        on_output=self._output.take,
-                        on_start=self._ctx.started,
-                    ) as group,
-                ):
-                    exit_code = await self._converse(group, task)
-            if limit.cancelled_caught:
-                error = DeadlineExceeded(f"{self._name} had not ended after {self._ctx.seconds:g} seconds")
-        except AgentRefused as refused:
-            error = ModelFailed(f"{self._name} failed: {refused.reason}")
-        except (LimitExceeded, ProgramFailed) as ended:
-            error = ended
-        finally:
-            with anyio.CancelScope(shield=True):
-                if group is not None:
-                    await self._prepared.remove_leftovers()
+        run = ProgramRun(
+            self._prepared.program,
+            self._output,
+            name=self._name,
+            seconds=self._ctx.seconds,
+            on_start=self._ctx.started,
+            clean_up=self._prepared.sandbox.clear,
+        )
+        async with self._prepared.connected(), run.start(stdin=None) as group:
+            try:
+                await self._converse(run, group.stdin, task)
+            except AgentRefused as refused:
+                raise ModelFailed(f"{self._name} failed: {refused.reason}") from None
         report = self._conversation.report
-        error = error or report.error
+        error = run.error or report.error
         if error is None and not report.ended:
-            error = missing_result_error(self._name, exit_code, self._output.other_text.text)
+            error = missing_result_error(self._name, run.exit_code, self._output.other_text.text)
         error = await report.charge(self._ctx.spending, error)
-        usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": self._output.bytes}
         return Outcome(
             report.answer,
-            exit_code=exit_code,
+            exit_code=run.exit_code,
             error=error,
-            usage={**usage, **report.usage()},
+            usage={**run.usage, **report.usage()},
             facts={**report.facts(), "isolation": self._prepared.sandbox.name},
             notes=(*report.notes, *self._prepared.notes),
-            survivors=tuple(group.survivors) if group else (),
+            survivors=run.survivors,
         )
 
-    async def _converse(self, group: ProcessGroup, task: Task) -> int | None:
-        """Talk until the answer has come, or return the exit code of an agent that exits before."""
+    async def _converse(self, run: ProgramRun, stdin: asyncio.StreamWriter, task: Task) -> None:
+        """Talk until the answer has come or the agent has exited."""
         conversation = self._conversation
-        self._connection = AcpConnection(group.stdin, conversation.on_request, conversation.on_notification)
+        self._connection = AcpConnection(stdin, conversation.on_request, conversation.on_notification)
         talking = asyncio.ensure_future(self._prompt(self._connection, task))
-        exiting = asyncio.ensure_future(group.wait())
+        exiting = asyncio.ensure_future(run.wait())
         try:
             await asyncio.wait({talking, exiting}, return_when=asyncio.FIRST_COMPLETED)
-            if talking.done():
-                talking.result()
-                return None
-            return exiting.result()
+            (talking if talking.done() else exiting).result()
         finally:
             self._connection.end(ProgramFailed(f"{self._name} has exited"))
             for waiting in (talking, exiting):

@@ -11,12 +11,15 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from retinue.core import (
     ASK_PARENT,
     NO_ANSWER,
+    Agent,
     AskParent,
+    Executor,
     JsonObject,
     LimitExceeded,
     ModelFailed,
@@ -33,9 +36,12 @@ from retinue.core import (
     as_text,
     clip,
 )
+from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits
 from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
+from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program, secret_file_descriptor
 from retinue.tools import wait_for_answer
 
@@ -54,12 +60,21 @@ SYNTHETIC_MODEL = "<synthetic>"
 log = logging.getLogger(__name__)
 
 
+def make(agent: Agent, surroundings: Surroundings) -> Executor:
+    """Return what performs the agent's tasks with Claude Code."""
+    return make_cli_executor(partial(CliExecutor, ClaudeCli()), agent, surroundings)
+
+
+def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
+    """Return what a run of the agent would start."""
+    return preview_cli(ClaudeCli(), agent, surroundings)
+
+
 class ClaudeCli:
     """Claude Code, configured by flags."""
 
     traits = CliTraits(
         name="claude",
-        program="claude",
         inherit=(API_KEY, "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", *PROXY_VARIABLES),
         env={"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
         state_variables={"CLAUDE_CONFIG_DIR": "."},

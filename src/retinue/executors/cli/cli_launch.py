@@ -67,7 +67,7 @@ class CliTraits:
     """How one coding CLI differs from the others, as data."""
 
     name: str
-    program: str
+    """The name of its executor and of its program."""
     inherit: tuple[str, ...]
     """Variables of the server's environment that the CLI needs: the address of its API, keys, proxies."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -151,7 +151,7 @@ class CliJob:
         """Return the CLI's program with these arguments.
 
         `env` adds variables and `without` removes some. `secret_files` are opened for the program, which
-        reads the first at descriptor `handed_descriptor(0)`.
+        reads the first at descriptor `secret_file_descriptor(0)`.
         """
         kept = {name: value for name, value in self.env.items() if name not in without}
         argv = (*self.command, *arguments)
@@ -184,10 +184,6 @@ class PreparedCli:
     def connected(self) -> AbstractAsyncContextManager[None]:
         """Keep the bridge open while the CLI runs."""
         return nullcontext() if self.bridge is None else self.bridge.open()
-
-    async def remove_leftovers(self) -> None:
-        """Remove what the sandbox may leave behind when the CLI was killed."""
-        await self.sandbox.clear(self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +248,7 @@ class CliLauncher:
         job = CliJob(
             agent=agent,
             model=traits.model_name(agent.model),
-            command=agent.command or (traits.program,),
+            command=agent.command or (traits.name,),
             cwd=ctx.cwd,
             folder=folder,
             servers=(*servers, own) if own else servers,

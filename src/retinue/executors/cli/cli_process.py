@@ -7,23 +7,11 @@ answers questions if the CLI asks any while it works.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
-import anyio
-
-from retinue.core import (
-    Agent,
-    DeadlineExceeded,
-    LimitExceeded,
-    Outcome,
-    OutputLine,
-    ProgramFailed,
-    RetinueError,
-    RunContext,
-    Task,
-)
+from retinue.core import Agent, Outcome, OutputLine, RunContext, Task
 from retinue.executors.cli.cli_launch import CliJob, CliLauncher, CodingCli, PreparedCli
 from retinue.executors.cli.cli_output import (
     MAX_EVENT_BYTES,
@@ -32,10 +20,8 @@ from retinue.executors.cli.cli_output import (
     CliReport,
     missing_result_error,
 )
-from retinue.executors.process import ProcessGroup
+from retinue.executors.process import ProgramRun, run_uninterrupted
 
-FLUSH_S = 1.0
-"""Limit for passing on the rest of the output after the CLI has ended."""
 LINGER_S = 10.0
 """How long a CLI may stay silent after its result. Claude does so while its background commands run."""
 
@@ -102,60 +88,48 @@ class CliExecutor:
                 dialogue.hear(event)
 
         output = CliOutput(on_event, ctx.emit, max_event_bytes=self._max_event_bytes)
-        began = time.monotonic()
-        group: ProcessGroup | None = None
-        exit_code: int | None = None
-        error: RetinueError | None = None
+        run = ProgramRun(
+            prepared.program,
+            output,
+            name=name,
+            seconds=ctx.seconds,
+            on_start=ctx.started,
+            clean_up=prepared.sandbox.clear,
+        )
+        stdin = None if dialogue else prompt.encode("utf-8", "replace")
         try:
-            with anyio.move_on_after(ctx.seconds) as limit:
-                async with (
-                    prepared.connected(),
-                    ProcessGroup.start(
-                        prepared.program,
-                        stdin=None if dialogue else prompt.encode("utf-8", "replace"),
-                        on_output=output.take,
-                        on_start=ctx.started,
-                    ) as group,
-                ):
-                    if dialogue:
-                        dialogue.begin(group.stdin, prompt)
-                    exit_code = await self._wait(group, report, output)
-            if limit.cancelled_caught:
-                error = DeadlineExceeded(f"{name} had not ended after {ctx.seconds:g} seconds")
-        except (LimitExceeded, ProgramFailed) as ended:
-            error = ended
-        finally:
-            with anyio.CancelScope(shield=True):
+            async with prepared.connected(), run.start(stdin) as group:
                 if dialogue:
-                    await dialogue.end()
-                if exit_code is None:
-                    await prepared.remove_leftovers()
-                with anyio.move_on_after(FLUSH_S):
-                    await output.finish()
-        error = error or report.error
-        if error is None and (exit_code or not report.ended):
-            error = missing_result_error(name, exit_code, output.other_text.text)
+                    dialogue.begin(group.stdin, prompt)
+                await self._wait(run, report, output)
+        finally:
+            if dialogue:
+                await run_uninterrupted(dialogue.end())
+        error = run.error or report.error
+        if error is None and (run.exit_code or not report.ended):
+            error = missing_result_error(name, run.exit_code, output.other_text.text)
         error = await report.charge(ctx.spending, error)
-        if exit_code is None and error is None:
+        if run.exit_code is None and error is None:
             report.note(f"{name} did not exit after its result, so it was ended with all its processes")
-        usage = {"duration_ms": round((time.monotonic() - began) * 1000), "output_bytes": output.bytes}
         return Outcome(
             report.answer,
-            exit_code=exit_code,
+            exit_code=run.exit_code,
             error=error,
-            usage={**usage, **report.usage()},
+            usage={**run.usage, **report.usage()},
             value=report.structured,
             facts={**report.facts(), "isolation": prepared.sandbox.name},
             notes=(*report.notes, *prepared.notes),
-            survivors=tuple(group.survivors) if group else (),
+            survivors=run.survivors,
         )
 
-    async def _wait(self, group: ProcessGroup, report: CliReport, output: CliOutput) -> int | None:
-        """Return the exit code, or None if the CLI reported its result and then stayed silent too long."""
+    async def _wait(self, run: ProgramRun, report: CliReport, output: CliOutput) -> None:
+        """Wait until the CLI exits, or until it stays silent too long after it reported its result."""
         heard = -1
         while True:
-            with anyio.move_on_after(self._linger_s):
-                return await group.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._linger_s):
+                    await run.wait()
+                return
             if report.ended and output.bytes == heard:
-                return None
+                return
             heard = output.bytes

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
-from retinue.core import LimitExceeded, ModelFailed, RunContext, as_int, as_object, as_text, clip
+from retinue.core import (
+    Agent,
+    Executor,
+    LimitExceeded,
+    ModelFailed,
+    RunContext,
+    as_int,
+    as_object,
+    as_text,
+    clip,
+)
+from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, can_write
 from retinue.executors.cli.cli_output import CliReport, log_lines
+from retinue.executors.cli.cli_process import CliExecutor
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
+from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.process import Program
 
 TomlValue: TypeAlias = "str | int | bool | Sequence[str] | Mapping[str, TomlValue]"
@@ -19,12 +33,21 @@ STEP_ITEMS = ("command_execution", "mcp_tool_call", "file_change", "web_search")
 """The kinds of items that count as steps."""
 
 
+def make(agent: Agent, surroundings: Surroundings) -> Executor:
+    """Return what performs the agent's tasks with Codex."""
+    return make_cli_executor(partial(CliExecutor, CodexCli()), agent, surroundings)
+
+
+def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
+    """Return what a run of the agent would start."""
+    return preview_cli(CodexCli(), agent, surroundings)
+
+
 class CodexCli:
     """Codex never asks for permission, so it only sees the MCP tools that a rule allows."""
 
     traits = CliTraits(
         name="codex",
-        program="codex",
         inherit=("OPENAI_API_KEY", "OPENAI_BASE_URL", *PROXY_VARIABLES),
         state_variables={"CODEX_HOME": "."},
         login_files={".codex/auth.json": "auth.json"},

@@ -18,6 +18,7 @@ from retinue.core import (
     Agent,
     DeadlineExceeded,
     Estimator,
+    Executor,
     Model,
     ModelFacts,
     Outcome,
@@ -30,9 +31,16 @@ from retinue.core import (
     counted,
     run_in_thread,
 )
+from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.loop import Loop, LoopResult, system_prompt
-from retinue.executors.local.model_requests import LoopLimits, ModelRequester
+from retinue.executors.local.model_requests import (
+    CONTEXT_SHARE,
+    MAX_STEPS,
+    MAX_TOKENS,
+    LoopLimits,
+    ModelRequester,
+)
 from retinue.executors.mcp_transport import McpConnector
 from retinue.executors.process import collect_secrets, mcp_server_values
 from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, check_references
@@ -52,6 +60,37 @@ REFERENCES_TIMEOUT_S = 20.0
 """For opening the references of an answer again."""
 FLUSH_S = 1.0
 """For writing what a cancelled run has found to its log."""
+
+
+NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
+LIMITS_NOTE = (
+    f"its own limits: {MAX_STEPS} steps, and {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what "
+    "the model holds, whichever is less"
+)
+
+
+def make(agent: Agent, surroundings: Surroundings) -> Executor:
+    """Return what performs the agent's tasks with one of the configured models."""
+    model = surroundings.models.client_for(agent.model or "default")
+    return LocalExecutor(
+        agent=agent,
+        model=model,
+        codebase=surroundings.open_codebase(),
+        redactor=surroundings.redactor,
+        estimator=model.tokens,
+        environment=surroundings.environment,
+    )
+
+
+def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
+    """Return which model a run of the agent would ask."""
+    server, model = surroundings.models.plan.choose(agent.model or "default")
+    return LaunchPreview(
+        folder=str(surroundings.cwd),
+        model=model,
+        task=f"in requests to {server.url}",
+        notes=(NO_PROGRAM_NOTE, LIMITS_NOTE),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from retinue.core import (
@@ -51,7 +51,7 @@ class OutputReader(Protocol):
         """Receive a chunk. `LimitExceeded` ends the program."""
 
     async def finish(self) -> None:
-        """Handle the text after the last newline."""
+        """Handle the text after the last newline. May raise `LimitExceeded` too."""
 
 
 class ProgramRun:
@@ -136,6 +136,10 @@ class ProgramRun:
     async def _finish(self) -> None:
         if self._clean_up is not None and self.exit_code is None:
             await self._clean_up(self._program)
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await self._output.finish()
+        except TimeoutError:
+            pass  # the listener is too slow; the run must not wait for it
+        except LimitExceeded as error:
+            self.error = self.error or error

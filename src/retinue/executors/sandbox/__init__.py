@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         FifoBridge as FifoBridge,
         create_fifo_bridge as create_fifo_bridge,
     )
-    from retinue.executors.sandbox.in_container import CommandInContainer as CommandInContainer
     from retinue.executors.sandbox.sandbox import (
         NoSandbox as NoSandbox,
         Sandbox as Sandbox,
@@ -32,7 +31,6 @@ else:
             "bubblewrap": "find_bubblewrap require_bubblewrap",
             "container": "find_container_engine",
             "fifo_bridge": "FifoBridge create_fifo_bridge",
-            "in_container": "CommandInContainer",
             "sandbox": "NoSandbox Sandbox SandboxAccess installation_folders sandbox_project_check",
         },
     )

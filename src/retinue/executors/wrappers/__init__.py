@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from retinue.executors.wrappers.acceptance import WithAcceptance as WithAcceptance
     from retinue.executors.wrappers.output_schema import (
         OutputSchema as OutputSchema,
+        check_output_schema as check_output_schema,
         is_placeholder as is_placeholder,
     )
     from retinue.executors.wrappers.reference_check import (
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from retinue.executors.wrappers.validation import (
         JSON_ONLY_PROMPT as JSON_ONLY_PROMPT,
         WithValidation as WithValidation,
+        validate_answers as validate_answers,
     )
     from retinue.executors.wrappers.worktree import WithWorktree as WithWorktree
 else:
@@ -26,10 +28,10 @@ else:
         __name__,
         {
             "acceptance": "WithAcceptance",
-            "output_schema": "OutputSchema is_placeholder",
+            "output_schema": "OutputSchema check_output_schema is_placeholder",
             "reference_check": "ReferenceVerdict check_references remove_wrong_references",
             "session": "WithSession",
-            "validation": "JSON_ONLY_PROMPT WithValidation",
+            "validation": "JSON_ONLY_PROMPT WithValidation validate_answers",
             "worktree": "WithWorktree",
         },
     )

@@ -44,11 +44,16 @@ _PLACEHOLDER = re.compile(
 Schema = Mapping[str, Json]
 
 
+def check_output_schema(schema: Schema) -> None:
+    """Raise `InvalidInput` if this is not a schema, refers to another document or is too expensive."""
+    OutputSchema(schema)
+
+
 class OutputSchema:
     """A JSON Schema that answers are validated against."""
 
     def __init__(self, schema: Schema) -> None:
-        """Raise `InvalidInput` if this is not a schema, refers to another document or is too expensive."""
+        """Raise `InvalidInput` if `check_output_schema` would."""
         self.schema = schema
         _check_cost(schema)
         self._validator = _compile(schema)

@@ -43,6 +43,11 @@ MakeExecutor = Callable[[Agent], Executor]
 """Makes the executor of an agent. Called once per attempt, because each has less budget left."""
 
 
+def validate_answers(make_executor: MakeExecutor, agent: Agent) -> Executor:
+    """Return the agent's executor, with validation if the agent promises JSON."""
+    return WithValidation(make_executor, agent) if agent.answers_json else make_executor(agent)
+
+
 class AnswerRefused(Exception):
     """Says in one line what is wrong with an answer."""
 

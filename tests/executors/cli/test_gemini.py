@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue.executors.cli.acp_clis import GeminiCli, keep_session_record
+from retinue.executors.cli.gemini import GeminiCli, keep_session_record
 from tests.executors.cli_fakes import Stage, worker
 
 SESSION = "0123abcd-6f63-4bd5-bd28-913bea2b3195"

@@ -1,0 +1,112 @@
+"""The `acp` executor: any program that speaks ACP, started with the agent's own command line.
+
+`GeminiCli` and `OpencodeCli` are such programs that need more than a command line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from retinue.core import (
+    Agent,
+    Executor,
+    JsonObject,
+    PermissionRule,
+    ToolRequest,
+    argument_details,
+    as_object,
+    as_object_list,
+    as_text,
+)
+from retinue.executors.cli.acp_process import ACP_TASK, AcpExecutor
+from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
+from retinue.executors.cli.cli_launch import CliJob, CliTraits
+from retinue.executors.executor_module import LaunchPreview, Surroundings
+from retinue.executors.process import Program
+
+RULE_TOOLS = {
+    "execute": "Bash",
+    "edit": "Edit",
+    "delete": "Edit",
+    "move": "Edit",
+    "read": "Read",
+    "search": "Grep",
+    "fetch": "WebFetch",
+}
+"""The tool names of permission rules for ACP's kinds of tool calls."""
+
+
+def make(agent: Agent, surroundings: Surroundings) -> Executor:
+    """Return what performs the agent's tasks with its own program."""
+    return make_cli_executor(partial(AcpExecutor, AcpProgram()), agent, surroundings)
+
+
+def preview(agent: Agent, surroundings: Surroundings) -> LaunchPreview:
+    """Return what a run of the agent would start."""
+    return preview_cli(AcpProgram(), agent, surroundings, ACP_TASK)
+
+
+class AcpProgram:
+    """Any program that speaks ACP, started with the agent's own command line."""
+
+    traits = CliTraits(name="acp", inherit=(), state_variables={})
+
+    def program(self, job: CliJob) -> Program:
+        return job.program()
+
+    def preamble(self, job: CliJob) -> str:
+        return with_output_schema(job, job.agent.prompt)
+
+    def tool_request(self, job: CliJob, call: JsonObject) -> ToolRequest:
+        arguments, title = as_object(call.get("rawInput")), as_text(call.get("title"))
+        tool = RULE_TOOLS.get(as_text(call.get("kind")))
+        if tool is None:
+            name = _mcp_tool(job, title) or title or "an unnamed tool"
+            return ToolRequest(name, details=argument_details(arguments))
+        request = ToolRequest.of(tool, arguments)
+        subject = request.subject or _edited_path(call) or title
+        if tool in ("Edit", "Read"):
+            subject = _relative_to(job.cwd, subject)
+        return replace(request, subject=subject)
+
+
+def denied_tools(job: CliJob) -> list[str]:
+    """Return the tools that are denied entirely. Rules that deny some uses are applied when a CLI asks."""
+    agent = job.agent
+    rules = map(PermissionRule.parse, (*agent.permissions.deny, *agent.denied_tools))
+    return [rule.tool for rule in rules if rule.subject is None]
+
+
+def with_output_schema(job: CliJob, preamble: str) -> str:
+    """Add the output schema to the preamble, because ACP has no field for it. The answer is checked later."""
+    if (schema := job.output_schema) is None:
+        return preamble
+    wanted = f"Answer with one JSON value and nothing else. It must match this JSON Schema:\n{schema}"
+    return f"{preamble}\n\n{wanted}".strip()
+
+
+def _mcp_tool(job: CliJob, title: str) -> str | None:
+    """Return the rule name of an MCP tool that a CLI calls `tool (server MCP Server)` or `server_tool`."""
+    if found := re.fullmatch(r"(?P<tool>.+) \((?P<server>.+) MCP Server\)", title):
+        return f"mcp__{found['server']}__{found['tool']}"
+    for server in job.servers:
+        if title.startswith(f"{server.name}_"):
+            return f"mcp__{server.name}__{title.removeprefix(f'{server.name}_')}"
+    return None
+
+
+def _edited_path(call: JsonObject) -> str:
+    """Return the file of an edit, from its locations or from the difference that it shows."""
+    candidates = (*as_object_list(call.get("locations")), *as_object_list(call.get("content")))
+    return next((as_text(each.get("path")) for each in candidates if each.get("path")), "")
+
+
+def _relative_to(cwd: Path, path: str) -> str:
+    """Return a path as rules name it: relative to the workspace, if it is inside."""
+    try:
+        return str(Path(path).relative_to(cwd))
+    except ValueError:
+        return path
