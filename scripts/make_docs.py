@@ -1,4 +1,4 @@
-"""Writes the pages that repeat what the code says or does: settings, commands, errors, tools, hostile models.
+"""Generates the pages that follow from the code: settings, commands, errors, tools, hostile models.
 
 python -m scripts.make_docs          write them into docs/
 python -m scripts.make_docs --check  fail if one of them is stale
@@ -32,7 +32,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def explanations() -> dict[str, str]:
-    """The sentence beneath each field, by class and field."""
+    """The description below each field, by class and field."""
     found: dict[str, str] = {}
     for node in ast.parse(inspect.getsource(settings_module)).body:
         if isinstance(node, ast.ClassDef):
@@ -76,9 +76,9 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "In `retinue.toml` of the project, then in the user's own file, then as an environment variable;",
-        "later wins, and flags win over all. `retinue config` shows each value in force and its origin. A",
-        "project's file may not set what is marked *user only*. camelCase (`maxFilesRead`) is accepted too.",
+        "Settings come from the project's `retinue.toml`, then from your own, then from environment variables,",
+        "then from flags; the later one wins. `retinue config` shows each effective value and its origin. A",
+        "project's file cannot contain settings marked *user only*. Keys may be in camelCase (`maxFilesRead`).",
     ]
     for key, row in setting_rows().items():
         sentence = sentences[f"{owner_of(key)}.{key.rpartition('.')[2]}"]
@@ -91,7 +91,7 @@ def settings_page() -> str:
 
 
 def commands_page() -> str:
-    lines = ["# Commands", "", "What `retinue COMMAND --help` prints."]
+    lines = ["# Commands", "", "The output of `retinue COMMAND --help`."]
 
     def describe(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
         context = click.Context(command, info_name=path.split()[-1], parent=parent, max_content_width=100)
@@ -114,10 +114,10 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "A tool that fails answers `isError` and as text the JSON",
-        '`{"error": {code, message, hint?, data?}}`,',
-        "which commands with `--json` print too. The same is its `structuredContent`, unless the tool's",
-        "output schema names fields of its own: clients hold errors to it too. The codes are stable.",
+        "If a tool fails, its answer has `isError`, and its text is the JSON",
+        '`{"error": {code, message, hint?, data?}}`.',
+        "Commands with `--json` print the same JSON. `structuredContent` contains it too, unless the tool has an",
+        "output schema of its own, because clients validate errors against that schema. The codes are stable.",
         "",
         "```text",
         str(errors.__doc__).split("\n\n")[1],
@@ -138,9 +138,9 @@ def tools_page() -> str:
         async with Client(server) as client:
             return list((await client.list_tools()).tools)
 
-    lines = ["# Tools", "", 'What a host sees when every group is switched on (`tools.groups = ["all"]`).']
+    lines = ["# Tools", "", 'The tools that a host gets if all groups are on (`tools.groups = ["all"]`).']
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
-    lines += ["", "# Tools of a run's own processes", "", "What `retinue child` serves, of that run alone."]
+    lines += ["", "# Tools of a run's own processes", "", "The tools of `retinue child`. They work on that one run."]
     child = build_child_server(service, RunId.new(), not_up, spawns=0, has_memory=True)
     lines += tool_sections(anyio.run(listed, child))
     return "\n".join(lines) + "\n"
