@@ -76,9 +76,10 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "Settings come from the project's `retinue.toml`, then from your own, then from environment variables,",
-        "then from flags; the later one wins. `retinue config` shows each effective value and its origin. A",
-        "project's file cannot contain settings marked *user only*. Keys may be in camelCase (`maxFilesRead`).",
+        "Settings come from the project's `retinue.toml`, then from your own, then from environment",
+        "variables, then from flags; the later one wins. `retinue config` shows each effective value and its",
+        "origin. A project's file cannot contain settings marked *user only*. Keys may be in camelCase",
+        "(`maxFilesRead`).",
     ]
     for key, row in setting_rows().items():
         sentence = sentences[f"{owner_of(key)}.{key.rpartition('.')[2]}"]
@@ -116,8 +117,8 @@ def errors_page() -> str:
         "",
         "If a tool fails, its answer has `isError`, and its text is the JSON",
         '`{"error": {code, message, hint?, data?}}`.',
-        "Commands with `--json` print the same JSON. `structuredContent` contains it too, unless the tool has an",
-        "output schema of its own, because clients validate errors against that schema. The codes are stable.",
+        "Commands with `--json` print the same JSON. `structuredContent` contains it too, unless the tool has",
+        "an output schema of its own: clients validate errors against that schema. The codes are stable.",
         "",
         "```text",
         str(errors.__doc__).split("\n\n")[1],
@@ -140,7 +141,7 @@ def tools_page() -> str:
 
     lines = ["# Tools", "", 'The tools that a host gets if all groups are on (`tools.groups = ["all"]`).']
     lines += tool_sections(anyio.run(listed, build_server(service, ("all",), not_up)))
-    lines += ["", "# Tools of a run's own processes", "", "The tools of `retinue child`. They work on that one run."]
+    lines += ["", "# Tools of a run's own processes", "", "The tools of `retinue child`, for one run."]
     child = build_child_server(service, RunId.new(), not_up, spawns=0, has_memory=True)
     lines += tool_sections(anyio.run(listed, child))
     return "\n".join(lines) + "\n"
