@@ -224,7 +224,7 @@ def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorRes
     """Return a result that says what was searched, where, and which similar names exist."""
     question, text = context.question, context.request.question
     wanted = code_names(question) or [
-        question.spoken.get(word, word) for word in required_words(question)[:8]
+        question.word_by_term.get(word, word) for word in required_words(question)[:8]
     ]
     shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(text, MAX_SHOWN_QUESTION_CHARS)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(context.scope.folders), 'root')}"
@@ -252,7 +252,7 @@ SIMILAR_NAMES_BOUNDS = Bounds(max_files=500, max_matches=2_000, max_matches_per_
 def _similar_names_note(
     context: RoleContext, wanted: Sequence[str], located: Located, stop: Stop
 ) -> str | None:
-    names = dict.fromkeys(name for missing in located.missing for name in missing.near)
+    names = dict.fromkeys(name for missing in located.missing for name in missing.similar_names)
     if not names:
         with soft_deadline(stop) as soft:
             names = dict.fromkeys(find_similar_names(context, wanted, soft.stop))

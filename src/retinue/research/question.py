@@ -58,10 +58,10 @@ def parse_follow_up(text: str, earlier_question: str) -> ParsedQuestion:
     """Parse a question together with the earlier question that it follows up."""
     new, wanted = remove_narrowing(text), frozenset[str](Narrowing.parse(text).wanted)
     if not parse_question(new).terms:
-        return replace(parse_question(earlier_question), wanted=wanted)
+        return replace(parse_question(earlier_question), wanted_categories=wanted)
     # The words of the earlier question weigh half, like the body of a bug report, but it is not a report.
     both = parse_question(f"{new}\n{earlier_question}")
-    return replace(both, is_report="\n" in new, wanted=wanted)
+    return replace(both, is_report="\n" in new, wanted_categories=wanted)
 
 
 def wants_examples(text: str) -> bool:
@@ -95,9 +95,9 @@ def required_words(question: ParsedQuestion) -> tuple[str, ...]:
 
 def keywords(question: ParsedQuestion) -> tuple[str, ...]:
     """Return the words that are searched for, heaviest first, for the report."""
-    names, spoken = question.names, question.spoken
+    names, words = question.names, question.word_by_term
     in_order = (*sorted(names, key=lambda name: (-names[name], name)), *required_words(question))
-    return tuple(dict.fromkeys(spoken.get(word, word) for word in in_order))[:8]
+    return tuple(dict.fromkeys(words.get(word, word) for word in in_order))[:8]
 
 
 KNOWN_FILE, WANTED_KIND, NAMED_AREA = 1.3, 1.6, 2.0
