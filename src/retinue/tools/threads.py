@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 async def run_in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
-    """Run `work` in a worker thread for at most so many seconds.
+    """Run `work` in a worker thread, for at most `seconds`.
 
-    A cancel of the caller reaches the work through its `Stop`. The caller then waits until the work has
-    ended, so that no thread goes on for nobody.
+    If the caller is cancelled, the `Stop` tells the work to end, and the caller waits until it has ended. So
+    no thread outlives its caller.
     """
     stop = Stop(seconds)
     thread = asyncio.ensure_future(anyio.to_thread.run_sync(work, stop))
@@ -26,7 +26,9 @@ async def run_in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
         return await asyncio.shield(thread)
     except asyncio.CancelledError:
         stop.cancel()
-        with anyio.CancelScope(shield=True):  # an anyio scope of a caller would cancel this wait too
+        with anyio.CancelScope(
+            shield=True
+        ):  # otherwise an anyio scope of the caller would cancel this wait too
             await asyncio.wait((thread,))
-        thread.exception()  # marks it as retrieved: the cancel matters more than why the work ended
+        thread.exception()  # marks the error as retrieved; the cancellation is what the caller must see
         raise
