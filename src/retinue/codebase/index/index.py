@@ -58,7 +58,7 @@ class Index:
 
     @contextmanager
     def reading(self) -> Generator[None]:
-        """Read one state of the index from beginning to end."""
+        """Open a read transaction: everything in the block reads the same state of the index."""
         self._db.execute("BEGIN")
         try:
             yield

@@ -30,7 +30,7 @@ _EXAMPLE_FOLDERS = frozenset(
 _EXAMPLE_ENDS = ("Example", "Examples", "Sample", "Samples", "Benchmark", "Benchmarks")
 """Ends of folder names in camel case: `MyAppSamples`."""
 _BUNDLED_FILE = re.compile(r".*(?:\.min\..*|-\d{1,4}(?:\.\d{1,4}){1,3}\.(?:js|css))")
-"""`jquery.min.js`, `jquery-3.6.0.js`."""
+"""Matches third-party files such as `jquery.min.js` and `jquery-3.6.0.js`."""
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _DOC_FILE = re.compile(

@@ -286,7 +286,7 @@ def weighted_sum(
 def _shortlist(scores: SignalValues, paths: Sequence[str], question: ParsedQuestion) -> list[int]:
     """Return the best files, with their category taken into account.
 
-    Determines the category of the most promising files only: for thousands of files that would be slow.
+    Determines the category of the most promising files only, because that is slow for thousands of files.
     """
     front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST_FILES * 5]
     weighted = {file: scores[file] * _category_factor(paths[file], question) for file in front}
