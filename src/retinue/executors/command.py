@@ -1,4 +1,7 @@
-"""The `command` executor: any program performs the task, started without a shell. Knows no particular CLI."""
+"""The `command` executor: performs a task with any program, started without a shell.
+
+Knows no particular CLI.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class CommandConfig:
 
     template: CommandTemplate
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """The program's own variables; `${NAME}` is replaced by the server's variable of that name."""
+    """Variables to set for the program. `${NAME}` is replaced by the server's variable of that name."""
     grace: float = 1.0
     """Seconds from SIGTERM to SIGKILL."""
     max_output_bytes: int = MAX_OUTPUT_BYTES
@@ -41,12 +44,12 @@ class CommandExecutor:
     isolation = "none"
 
     def __init__(
-        self, command: CommandConfig, environment: Mapping[str, str], sandboxed: WrapProgram | None = None
+        self, command: CommandConfig, environment: Mapping[str, str], wrap_program: WrapProgram | None = None
     ) -> None:
-        """`environment` is the server's own, of which the program gets only the allowed variables."""
+        """`environment` is the server's own; the program gets only the allowed variables of it."""
         self._command = command
         self._environment = environment
-        self._sandboxed = sandboxed
+        self._wrap_program = wrap_program
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         prompt = task.prompt.encode("utf-8", "replace")  # a lone surrogate cannot be encoded
@@ -73,13 +76,13 @@ class CommandExecutor:
         yield self.program(prompt, ctx), None
 
     def program(self, prompt: str, ctx: RunContext) -> Program:
-        """Return the program that performs this prompt, and register its secrets for redaction."""
+        """Return the program to start for a prompt, and register its secrets for redaction."""
         command = self._command
         environment = child_environment(self._environment, run_id=ctx.run_id, explicit=command.env)
         ctx.hide(collect_secrets(self._environment, command.env.values()))
         argv = command.template.fill({"prompt": prompt, "run_id": ctx.run_id, "cwd": str(ctx.cwd)})
         program = Program(argv, {**environment, **ctx.env}, ctx.cwd, command.grace)
-        return program if self._sandboxed is None else self._sandboxed(program)
+        return program if self._wrap_program is None else self._wrap_program(program)
 
 
 def _exit_error(name: str, exit_code: int | None) -> ProgramFailed | None:

@@ -1,7 +1,7 @@
 """Shows what a run of an agent would start, without starting it. Serves `retinue agents show`.
 
-The command line is made by the same code as for a run. Values that only a run has (its id, folder, socket
-and token) appear as names in braces. The preview contains the names of variables, not their values (P6).
+The same code builds the command line as for a run. Values that only a run has (its id, folder, socket and
+token) appear as names in braces. The preview contains the names of variables, not their values (P6).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LaunchPreview:
     """The working directory."""
     isolation: str = "none"
     model: str | None = None
-    """The model that is asked for; None if the program chooses."""
+    """The requested model; None if the program chooses."""
     task: str = "on stdin"
     """How the program gets the task."""
     secret_files: int = 0
@@ -65,6 +65,7 @@ def preview_context(
 
 
 def preview_command(executor: CommandExecutor | CommandInContainer, ctx: RunContext) -> LaunchPreview:
+    """Return the preview of an agent that runs its own command."""
     with executor.preview_program(PROMPT, ctx) as (program, folder):
         task = "as an argument" if PROMPT in "".join(program.argv) else "on stdin"
         preview = _describe(program, ctx, {} if folder is None else {str(folder): RUN_FOLDER})
@@ -74,6 +75,7 @@ def preview_command(executor: CommandExecutor | CommandInContainer, ctx: RunCont
 def preview_cli(
     launcher: CliLauncher, cli: CodingCli, agent: Agent, ctx: RunContext, task: str
 ) -> LaunchPreview:
+    """Return the preview of an agent that runs a coding CLI. `task` says how the CLI gets the task."""
     with launcher.prepare(cli, agent, ctx) as prepared:
         job = prepared.job
         preview = _describe(prepared.program, ctx, {str(job.folder): RUN_FOLDER})

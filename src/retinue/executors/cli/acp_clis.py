@@ -1,4 +1,4 @@
-"""Gemini, opencode, and any other program that speaks ACP: what to start for a job.
+"""Builds the command lines and settings of gemini, opencode and any other program that speaks ACP.
 
 Each is configured to ask before it changes or runs anything, so that the agent's rules decide, and to ignore
 the settings of the project.
@@ -33,7 +33,7 @@ RULE_TOOLS = {
     "search": "Grep",
     "fetch": "WebFetch",
 }
-"""The tool names of permission rules for ACP's kinds of tool calls."""
+"""Maps ACP's kinds of tool calls to the tool names of permission rules."""
 GEMINI_TOOLS = {
     "Bash": "run_shell_command",
     "Read": "read_file",
@@ -45,7 +45,7 @@ GEMINI_TOOLS = {
     "WebSearch": "google_web_search",
     "Task": "invoke_agent",
 }
-"""Gemini's tool names for those of permission rules."""
+"""Maps the tool names of permission rules to gemini's tool names."""
 READING_TOOLS = ("read", "glob", "grep", "list", "todowrite", "todoread", "lsp")
 """Opencode's tools that change nothing."""
 
@@ -117,7 +117,7 @@ class GeminiCli(AcpProgram):
         return _with_output_schema(job, prompt)
 
     def _write_settings(self, job: CliJob, path: Path) -> None:
-        """Write gemini's settings file, safe from what earlier runs of the agent did to its folder."""
+        """Write gemini's settings file, even if an earlier run of the agent tampered with its folder."""
         if path.parent.is_symlink():
             path.parent.unlink()  # an earlier run planted it, so that we would write elsewhere
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -213,14 +213,14 @@ class OpencodeCli(AcpProgram):
 
     def _config(self, job: CliJob) -> dict[str, Any]:
         agent = job.agent
-        given: dict[str, Any] = json.loads(job.env.get("OPENCODE_CONFIG_CONTENT", "{}"))
+        configured: dict[str, Any] = json.loads(job.env.get("OPENCODE_CONFIG_CONTENT", "{}"))
         ours: dict[str, Any] = {"mode": "primary", "permission": self._permissions(job)}
         if agent.prompt and agent.prompt_mode == "replace":
             ours["prompt"] = agent.prompt
         if agent.budget.steps is not None:
             ours["steps"] = agent.budget.steps
         config = {
-            **given,
+            **configured,
             "autoupdate": False,
             "share": "disabled",
             "agent": {"retinue": ours},
@@ -229,7 +229,7 @@ class OpencodeCli(AcpProgram):
         return config | ({"model": job.model} if job.model else {})
 
     def _permissions(self, job: CliJob) -> dict[str, str]:
-        """Opencode does without asking what no permission covers. Reading is limited by the workspace."""
+        """Return opencode's permissions. Opencode does what none of them covers without asking."""
         agent = job.agent
         if agent.tools is None:
             rules = {"*": "ask", **dict.fromkeys(READING_TOOLS, "allow")}
@@ -244,7 +244,7 @@ class OpencodeCli(AcpProgram):
 
 
 def _denied_tools(job: CliJob) -> list[str]:
-    """Return the tools that are denied entirely. Rules that deny some uses are applied when a CLI asks."""
+    """Return the tools that are denied entirely. Rules for some uses of a tool apply when a CLI asks."""
     agent = job.agent
     rules = map(PermissionRule.parse, (*agent.permissions.deny, *agent.denied_tools))
     return [rule.tool for rule in rules if rule.subject is None]
@@ -269,7 +269,7 @@ def _mcp_tool(job: CliJob, title: str) -> str | None:
 
 
 def _edited_path(call: JsonObject) -> str:
-    """Return the file of an edit, from its locations or from the difference that it shows."""
+    """Return the file that a call edits, from its locations or from its diff."""
     candidates = (*as_object_list(call.get("locations")), *as_object_list(call.get("content")))
     return next((as_text(each.get("path")) for each in candidates if each.get("path")), "")
 

@@ -1,4 +1,4 @@
-"""Runs an agent's own program in a container, as its file asks. Knows no particular engine.
+"""Runs an agent's own program in the container that its file names. Knows no particular engine.
 
 In the container, `retinue child` connects to the server that started the run (`fifo_bridge.py`), as it does
 outside.
