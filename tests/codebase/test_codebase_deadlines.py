@@ -40,7 +40,9 @@ def test_no_file_is_examined_after_the_deadline(tmp_path: Path) -> None:
         looks.append(clock.time_is_up)
         clock.time_is_up = len(looks) >= 10
 
-    codebase = Codebase([create_root(tmp_path, files(50))], directory_at=watched_directory(on_look).at)
+    codebase = Codebase(
+        [create_root(tmp_path, files(50))], open_directory=watched_directory(on_look).from_path
+    )
     with pytest.raises(DeadlineExceeded):
         Locator(codebase, ripgrep=lambda: None).locate(QUESTION, 5, clock)
     assert len(looks) == 10

@@ -20,8 +20,8 @@ Open = Callable[[Path], Directory]
 ROUNDS = 150
 
 
-@pytest.fixture(params=[DescriptorDirectory.at, PathDirectory.at], ids=["held", "named"])
-def directory_at(request: pytest.FixtureRequest) -> Open:
+@pytest.fixture(params=[DescriptorDirectory.from_path, PathDirectory.from_path], ids=["held", "named"])
+def open_directory(request: pytest.FixtureRequest) -> Open:
     return request.param
 
 
@@ -40,8 +40,8 @@ def root(tmp_path: Path, outside: Path) -> Root:
 
 
 @pytest.fixture
-def codebase(root: Root, directory_at: Open) -> Codebase:
-    return Codebase([root], directory_at=directory_at)
+def codebase(root: Root, open_directory: Open) -> Codebase:
+    return Codebase([root], open_directory=open_directory)
 
 
 def refused(codebase: Codebase, path: str, *kinds: type[RetinueError]) -> None:
@@ -181,12 +181,12 @@ def test_a_hard_link_made_after_the_first_check_is_hidden_too(codebase: Codebase
 
 
 def test_a_hard_link_to_another_roots_hidden_file_is_hidden(
-    tmp_path: Path, root: Root, directory_at: Open
+    tmp_path: Path, root: Root, open_directory: Open
 ) -> None:
     other = create_root(tmp_path / "other", {"b.py": ""})
     os.link(root.path / ".env", other.path / "notes.txt")
     with pytest.raises(PathDenied):
-        Codebase([other, root], directory_at=directory_at).read("notes.txt", bounded_stop())
+        Codebase([other, root], open_directory=open_directory).read("notes.txt", bounded_stop())
 
 
 def test_a_hard_link_is_refused_if_a_folder_cannot_be_read(codebase: Codebase, root: Root) -> None:
@@ -207,13 +207,13 @@ def test_a_root_replaced_by_a_link_is_not_followed(codebase: Codebase, root: Roo
     assert files.omitted.unreadable
 
 
-def test_a_link_put_above_the_root_is_not_followed(tmp_path: Path, directory_at: Open) -> None:
+def test_a_link_put_above_the_root_is_not_followed(tmp_path: Path, open_directory: Open) -> None:
     root = create_root(tmp_path / "home" / "root", {"a.txt": "inside"})
     create_root(tmp_path / "away" / "root", {"a.txt": SECRET})
     (tmp_path / "home").rename(tmp_path / "moved")
     (tmp_path / "home").symlink_to(tmp_path / "away", target_is_directory=True)
     with pytest.raises(RetinueError):
-        Codebase([root], directory_at=directory_at).read("a.txt", bounded_stop())
+        Codebase([root], open_directory=open_directory).read("a.txt", bounded_stop())
 
 
 class Swapped:
@@ -278,7 +278,7 @@ def test_a_link_swapped_in_at_any_step_between_check_and_open_is_not_followed(
 ) -> None:
     """Swaps after the first access to the disk, then after the second, and so on through the whole read."""
     looks = 0
-    codebase = Codebase([Root.at(swapped.place.parent)], directory_at=kind.at)
+    codebase = Codebase([Root.at(swapped.place.parent)], open_directory=kind.from_path)
 
     def swap_in_time() -> None:
         nonlocal looks
@@ -298,9 +298,9 @@ def test_a_link_swapped_in_at_any_step_between_check_and_open_is_not_followed(
 
 
 def test_a_link_swapped_in_by_another_thread_is_not_followed(
-    swapped: Swapped, swapped_path: str, directory_at: Open
+    swapped: Swapped, swapped_path: str, open_directory: Open
 ) -> None:
-    codebase = Codebase([Root.at(swapped.place.parent)], directory_at=directory_at)
+    codebase = Codebase([Root.at(swapped.place.parent)], open_directory=open_directory)
     turns = threading.Semaphore(0)
 
     def keep_swapping() -> None:

@@ -74,10 +74,12 @@ def lay_link(top: Path, place: str, target: str, kind: str) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.lists(inside, max_size=5), links=links, asked=asked)
-@pytest.mark.parametrize("directory_at", [DescriptorDirectory.at, PathDirectory.at], ids=["held", "named"])
+@pytest.mark.parametrize(
+    "open_directory", [DescriptorDirectory.from_path, PathDirectory.from_path], ids=["held", "named"]
+)
 def test_no_links_and_no_path_read_what_is_outside_or_hidden(
     tmp_path: Path,
-    directory_at: Callable[[Path], Directory],
+    open_directory: Callable[[Path], Directory],
     files: list[str],
     links: list[tuple[str, str, str]],
     asked: list[str],
@@ -99,7 +101,7 @@ def test_no_links_and_no_path_read_what_is_outside_or_hidden(
     for place, target, kind in links:
         lay_link(tmp_path, place, target, kind)
 
-    codebase = Codebase([root], directory_at=directory_at)
+    codebase = Codebase([root], open_directory=open_directory)
     shown = [entry.path for entry in codebase.files(bounded_stop()).entries]
     assert not [path for path in shown if UNGUESSED in path]
     assert not codebase.grep(SearchPattern(SECRET), bounded_stop()).matches

@@ -47,7 +47,7 @@ def test_a_pipe_that_replaces_a_file_after_the_check_is_refused(root: Root) -> N
                 os.mkfifo(root.path / "a.txt")
             return found
 
-    codebase = Codebase([root], directory_at=Swapping.at)
+    codebase = Codebase([root], open_directory=Swapping.from_path)
     with codebase.opener(bounded_stop()) as opener, pytest.raises(PathDenied):
         opener.read_text(FileEntry(root, "a.txt"))
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from retinue.codebase import Codebase, Located, Locator, file_category, file_kind
 from retinue.codebase.index import FileDetail
-from retinue.codebase.rank.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, confidence_of, similar_names
+from retinue.codebase.rank.confidence import HIGH_LEAD, HIGH_SCORE, MED_LEAD, judge_confidence, similar_names
 from retinue.codebase.rank.ranking import RankedFile, Ranking, weighted_sum
 from retinue.core import Canceled, InvalidInput, Root, Stop
 
@@ -161,7 +161,7 @@ def test_similar_names_are_the_most_similar_of_all(name: str, defined: list[str]
 def test_a_name_that_does_not_exist_is_reported_with_similar_names_and_low_confidence(project: Path) -> None:
     """P8: the answer invents nothing."""
     located = ask(project, "where is `RetryPolici_factory` or `RetryPolice` defined?")
-    near = {one.name: one.near for one in located.missing}
+    near = {one.name: one.similar_names for one in located.missing}
     assert near.keys() == {"RetryPolici_factory", "RetryPolice"}
     assert near["RetryPolice"] == ("RetryPolicy",)
     assert located.confidence.level == "low"
@@ -296,7 +296,7 @@ def level_of(first: float, second: float) -> str:
         counts={},
         companions={},
     )
-    return confidence_of(ranking, ()).level
+    return judge_confidence(ranking, ()).level
 
 
 def test_neighbouring_words_are_found_inside_a_longer_name(tmp_path: Path) -> None:

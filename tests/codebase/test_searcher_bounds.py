@@ -118,7 +118,7 @@ def test_a_deadline_while_hard_links_are_looked_up_keeps_what_was_found(tmp_path
             stop.time_is_up = stop.time_is_up or name == "."  # called only when hard links are looked up
             return super().lstat(name)
 
-    found = Codebase([root], directory_at=Slow.at).grep(SearchPattern("foo"), stop)
+    found = Codebase([root], open_directory=Slow.from_path).grep(SearchPattern("foo"), stop)
     assert as_lines(found) == ["a.txt:1:1:foo"]
     assert found.omitted == Omitted(limits=("time",))
 

@@ -90,4 +90,4 @@ def test_names_paths_modules_and_frames_are_found_in_a_report() -> None:
 @given(st.text(max_size=300))
 def test_any_text_can_be_parsed(text: str) -> None:
     question = parse_question(text)
-    assert question.terms.keys() == question.spoken.keys()
+    assert question.terms.keys() == question.word_by_term.keys()

@@ -319,7 +319,7 @@ def test_a_walk_leaves_no_folder_open(tmp_path: Path) -> None:
 def test_a_walk_can_leave_out_files_over_the_size_limit(tmp_path: Path) -> None:
     """P8"""
     root = create_root(tmp_path, {"small": "x", "large": "x" * 1_048_577, "limit": "x" * 1_048_576})
-    files = Codebase([root]).files(bounded_stop(), sized=True)
+    files = Codebase([root]).files(bounded_stop(), skip_large=True)
     assert [entry.path for entry in files.entries] == ["limit", "small"]
     assert files.omitted == Omitted(too_large=1)
 

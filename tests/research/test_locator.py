@@ -118,7 +118,7 @@ async def test_question_without_words_is_quoted(service: Service, question: str)
 async def test_mistyped_name_gets_similar_names(service: Service, question: str, similar: str) -> None:
     answer: dict[str, Any] = await locate_in_codebase(service, ResearchRequest(question=question))
     assert answer["references"] == []
-    assert f"Near names: {similar}" in answer["summary"]
+    assert f"Similar names: {similar}" in answer["summary"]
 
 
 @pytest.mark.anyio
@@ -145,13 +145,13 @@ async def test_unique_name_gets_no_similar_names(service: Service) -> None:
         service, ResearchRequest(question="where is quuxinator_zyzzy?")
     )
     assert "Not found" in answer["summary"]
-    assert "Near names" not in str(answer)
+    assert "Similar names" not in str(answer)
 
 
 def test_one_missing_name_among_others_gets_similar_names_too(context_for: ContextFor) -> None:
     result = locate(context_for("how do with_retry and charge_crad work together?"), 5, Stop())
     assert result.notes is not None
-    assert "Not found: charge_crad. Near names: charge_card." in result.notes
+    assert "Not found: charge_crad. Similar names: charge_card." in result.notes
 
 
 @pytest.mark.parametrize("name", ["a" * 5_000, "(((", "\\w+", "naïveté_größe", "ab"])

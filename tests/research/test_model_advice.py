@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from retinue.core import ModelFailed
-from retinue.research.model_advice import MAX_SENTENCE_CHARS, MAX_SHOWN, Advice, ask_for_advice
+from retinue.research.model_advice import MAX_CANDIDATES, MAX_SENTENCE_CHARS, Advice, ask_for_advice
 from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine, says
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def test_candidates_that_the_model_picks_come_first_and_the_others_keep_th
 
 @pytest.mark.parametrize("order", [[2, 9, -1, 0, 2, "1", True, 1.5, None], [2]])
 async def test_invalid_numbers_are_ignored(order: object) -> None:
-    assert (await advice(said(order))).first == (1,)
+    assert (await advice(said(order))).preferred == (1,)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ async def test_unusable_reply_fails(reply: ScriptLine) -> None:
     "wrapped", ["<think>hm, [1]</think>{}", "```json\n{}\n```", "<think>a\nb</think>\n```\n{}\n```"]
 )
 async def test_thoughts_and_fences_around_the_answer_are_removed(wrapped: str) -> None:
-    assert (await advice(wrapped.replace("{}", said([2])))).first == (1,)
+    assert (await advice(wrapped.replace("{}", said([2])))).preferred == (1,)
 
 
 async def test_an_answer_in_the_reasoning_field_is_read() -> None:
-    assert (await advice(says("", reasoning=said([3])))).first == (2,)
+    assert (await advice(says("", reasoning=said([3])))).preferred == (2,)
 
 
 async def test_long_sentences_are_cut() -> None:
@@ -114,7 +114,7 @@ async def test_the_prompt_stays_within_a_share_of_the_loaded_context_P2() -> Non
     await ask_for_advice(small, QUESTION, candidates)
     await ask_for_advice(large, QUESTION, candidates)
     few, many = (len(model.prompts[0].turns[1].text.splitlines()) - 3 for model in (small, large))
-    assert 2 <= few < many == MAX_SHOWN
+    assert 2 <= few < many == MAX_CANDIDATES
 
 
 async def test_context_too_small_for_the_question_fails() -> None:

@@ -82,7 +82,7 @@ async def test_place_with_high_confidence_stays_first(project: Path) -> None:
     ("line", "why"),
     [
         (says("I would look in the settings."), "did not answer with the JSON"),
-        (says(advice([77])), "named no place"),
+        (says(advice([77])), "chose none of"),
         (ContextOverflow("the prompt is too long"), "Without the model"),
     ],
 )

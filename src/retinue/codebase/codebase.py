@@ -52,8 +52,8 @@ class Files:
     omitted: Omitted
 
 
-class FolderView(NamedTuple):
-    """What a walk of a folder found, as root-relative paths."""
+class FolderSnapshot(NamedTuple):
+    """What one walk of a folder found, as root-relative paths."""
 
     files: Sequence[str]
     watched: Sequence[str]
@@ -63,61 +63,69 @@ class FolderView(NamedTuple):
 
 
 class Codebase:
-    """The files of some roots, as far as the policy shows them."""
+    """The files of some roots that the policy allows to be read."""
 
     def __init__(
         self,
         roots: Sequence[Root],
         policy: Policy | None = None,
         *,
-        directory_at: Callable[[Path], Directory] = open_directory,
+        open_directory: Callable[[Path], Directory] = open_directory,
         ripgrep: Callable[[], Ripgrep | None] = find_ripgrep,
     ) -> None:
-        """`ripgrep` is called at the first search. Without ripgrep, searches are slower but not different."""
+        """`ripgrep` is called at the first search. Without ripgrep, searches are slower but find the same."""
         if not roots:
             raise ConfigInvalid("no root to read from", hint="name at least one directory")
         self.roots = tuple(dict.fromkeys(roots))
         self.policy = policy or Policy()
-        self._directory_at = directory_at
+        self._open_directory = open_directory
         self._ripgrep = functools.cache(ripgrep)
         self._rules = {root: self.policy.rules_for(root) for root in self.roots}
-        self._hard_links = HiddenHardLinks(self._rules, directory_at)
+        self._hard_links = HiddenHardLinks(self._rules, open_directory)
 
     def opener(self, stop: Stop) -> Opener:
-        """Return an opener for many files:
+        """Return an opener that reads many files.
 
-        `with codebase.opener(stop) as opener: opener.read_text(entry)`.
+        Use it as a context manager: `with codebase.opener(stop) as opener: opener.read_text(entry)`.
         """
-        return Opener(self._rules, self._hard_links, self._directory_at, stop)
+        return Opener(self._rules, self._hard_links, self._open_directory, stop)
 
     def files(
-        self, stop: Stop, *, below: Sequence[str] = (), sized: bool = False, max_files: int = MAX_FILES
+        self, stop: Stop, *, below: Sequence[str] = (), skip_large: bool = False, max_files: int = MAX_FILES
     ) -> Files:
         """Return the files that may be read and are not ignored, below some paths or in all roots.
 
-        A file named in `below` is returned even if it is ignored. No file is opened. `sized` leaves out files
-        over the size limit, which costs a system call for each file.
+        A file named in `below` is returned even if it is ignored. No file is opened. `skip_large` leaves out
+        files over the size limit, which costs a system call for each file.
         """
         tally = OmissionTally()
         with self.opener(stop) as opener:
-            entries = tuple(self._walk(opener, below, tally, stop, max_files, sized))
+            entries = tuple(self._walk(opener, below, tally, stop, max_files, skip_large))
             return Files(entries, tally.omitted())
 
-    def walk_folder(self, folder: FileEntry, known: Container[str], stop: Stop) -> FolderView:
-        """Walk one folder, without the folders below it that are `known`. Raises what `stop` raises."""
+    def walk_folder(self, folder: FileEntry, skip_folders: Container[str], stop: Stop) -> FolderSnapshot:
+        """Walk one folder, but not the folders below it that are in `skip_folders`.
+
+        Raises what `stop` raises.
+        """
         as_of_ns = time.time_ns()
         walker = FileWalker(
-            self._rules[folder.root], OmissionTally(), stop, MAX_FILES, sized=False, known=known
+            self._rules[folder.root],
+            OmissionTally(),
+            stop,
+            MAX_FILES,
+            skip_large=False,
+            skip_folders=skip_folders,
         )
         with self.opener(stop) as opener:
             try:
                 ignores = ignore_rules_above(opener, folder.root, folder.path)
                 walker.walk(opener.folder(folder.root, folder.path), folder.path, ignores)
             except OSError:
-                return FolderView((), (folder.path,), as_of_ns)
-        stop.check()  # a walk that the deadline cut short must not pass for a complete one
+                return FolderSnapshot((), (folder.path,), as_of_ns)
+        stop.check()  # a walk that the deadline cut short is incomplete
         files = self._without_inner_roots(folder.root, walker.found)
-        return FolderView(files, (*walker.folders, *walker.ignore_files), as_of_ns)
+        return FolderSnapshot(files, (*walker.folders, *walker.ignore_files), as_of_ns)
 
     def glob(self, globs: Sequence[str], stop: Stop, *, bounds: Bounds | None = None) -> Files:
         """Return the files that match a glob and no `!glob`.
@@ -125,7 +133,7 @@ class Codebase:
         A glob without `/` matches names at any depth.
         """
         if not globs:
-            raise InvalidInput("no glob was given", hint="for example *.py or src/**/*.ts")
+            raise InvalidInput("there is no glob to search for", hint="for example *.py or src/**/*.ts")
         limit = (bounds or Bounds()).max_entries
         matches = path_filter(globs)
         tally = OmissionTally()
@@ -137,7 +145,10 @@ class Codebase:
         return Files(tuple(found[:limit]), tally.omitted())
 
     def list(self, path: str, stop: Stop, *, depth: int = 1, bounds: Bounds | None = None) -> FolderListing:
-        """List a folder. Raises PathDenied, PathMissing or InvalidInput."""
+        """List a folder and the folders below it, down to `depth` levels.
+
+        Raises PathDenied, PathMissing or InvalidInput.
+        """
         if not 1 <= depth <= MAX_LISTING_DEPTH:
             raise InvalidInput(f"the depth must be between 1 and {MAX_LISTING_DEPTH}, not {depth}")
         tally = OmissionTally()
@@ -158,7 +169,10 @@ class Codebase:
         bounds: Bounds | None = None,
         on_read: OnRead = charge_nothing,
     ) -> Excerpt:
-        """Return some lines of one file. Raises PathDenied, PathMissing, LimitExceeded or InvalidInput."""
+        """Return `lines` lines of one file, from line `start` on.
+
+        Raises PathDenied, PathMissing, LimitExceeded or InvalidInput.
+        """
         with self.opener(stop) as opener:
             entry, _ = self._resolve(path, opener)
             excerpt = make_excerpt(entry, opener.read_text(entry), start, lines, bounds or Bounds())
@@ -178,7 +192,7 @@ class Codebase:
     ) -> SearchResult:
         """Return the matching lines, with `context` lines around each.
 
-        Searches the files below some paths that match some globs, or all files.
+        `below` and `globs` limit the search to the files below these paths that match these globs.
         """
         if not 0 <= context <= MAX_CONTEXT:
             raise InvalidInput(f"the context must be between 0 and {MAX_CONTEXT} lines, not {context}")
@@ -193,7 +207,7 @@ class Codebase:
     def _files_to_search(
         self, opener: Opener, below: Sequence[str], tally: OmissionTally, stop: Stop
     ) -> Sequence[FileEntry]:
-        return self._walk(opener, below, tally, stop, MAX_FILES, sized=True)
+        return self._walk(opener, below, tally, stop, MAX_FILES, skip_large=True)
 
     def _walk(
         self,
@@ -202,9 +216,9 @@ class Codebase:
         tally: OmissionTally,
         stop: Stop,
         max_files: int,
-        sized: bool = False,
+        skip_large: bool = False,
     ) -> Sequence[FileEntry]:
-        """Walk below some paths, or all roots."""
+        """Return the files below some paths, or those of all roots if `below` is empty."""
         starts = [self._resolve(path, opener) for path in below] or [
             (FileEntry(root, ""), True) for root in self.roots
         ]
@@ -214,7 +228,7 @@ class Codebase:
                 found[start.root].add(start.path)
                 continue
             remaining = max_files - sum(map(len, found.values()))
-            walker = FileWalker(self._rules[start.root], tally, stop, remaining, sized=sized)
+            walker = FileWalker(self._rules[start.root], tally, stop, remaining, skip_large=skip_large)
             try:
                 ignores = ignore_rules_above(opener, start.root, start.path)
                 walker.walk(opener.folder(start.root, start.path), start.path, ignores)
@@ -224,13 +238,13 @@ class Codebase:
         return [FileEntry(root, path) for root in self.roots for path in sorted(found[root])]
 
     def _without_inner_roots(self, root: Root, paths: Sequence[str]) -> Sequence[str]:
-        """Leave out files of another root inside this one, which are found in that root."""
+        """Leave out the files of other roots inside this one: they belong to those roots."""
         inner = [one.path.relative_to(root.path) for one in self.roots if root.path in one.path.parents]
         prefixes = tuple(f"{path.as_posix()}/" for path in inner)
         return [path for path in paths if not path.startswith(prefixes)] if prefixes else paths
 
     def _resolve(self, path: str, opener: Opener) -> tuple[FileEntry, bool]:
-        """Return the one entry that a path means, and whether it is a folder."""
+        """Return the entry that a path names, and whether it is a folder."""
         candidates = candidate_entries(self.roots, path)
         if len(candidates) == 1:
             return opener.resolve(candidates[0])
@@ -265,16 +279,16 @@ class CodebaseView(Codebase):
         self._lock = threading.Lock()
 
     def files(
-        self, stop: Stop, *, below: Sequence[str] = (), sized: bool = False, max_files: int = MAX_FILES
+        self, stop: Stop, *, below: Sequence[str] = (), skip_large: bool = False, max_files: int = MAX_FILES
     ) -> Files:
         if below or max_files != MAX_FILES:
-            return super().files(stop, below=below or self._below, sized=sized, max_files=max_files)
+            return super().files(stop, below=below or self._below, skip_large=skip_large, max_files=max_files)
         with self._lock:
-            walked = self._walked.get(sized)
+            walked = self._walked.get(skip_large)
             if walked is None:
-                walked = super().files(stop, below=self._below, sized=sized)
+                walked = super().files(stop, below=self._below, skip_large=skip_large)
                 if "time" not in walked.omitted.limits:
-                    self._walked[sized] = walked
+                    self._walked[skip_large] = walked
             return walked
 
     def _files_to_search(
@@ -282,4 +296,4 @@ class CodebaseView(Codebase):
     ) -> Sequence[FileEntry]:
         if below:
             return super()._files_to_search(opener, below, tally, stop)
-        return self.files(stop, sized=True).entries
+        return self.files(stop, skip_large=True).entries

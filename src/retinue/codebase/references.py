@@ -1,4 +1,4 @@
-"""Checks references (P3): opens each file again and looks for what is claimed to be there."""
+"""Checks references (P3): opens each file again and looks for the claimed line and words."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Claim:
     entry: FileEntry
     line: int | None = None
     """Counted from 1; None for the whole file."""
-    says: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     """At least one of these must occur, regardless of case. If empty, the line only has to exist."""
-    reach: int = 1
+    line_count: int = 1
     """Number of lines to search, from `line` on."""
 
 
@@ -28,7 +28,7 @@ class CheckedClaims:
     """The result of `check_claims`."""
 
     held: tuple[Claim, ...]
-    """Claims that hold, in the order given."""
+    """Claims that hold, in the original order."""
     failed: tuple[Claim, ...]
     """Claims that do not hold: the file cannot be read, or the line or the words are missing."""
     unchecked: tuple[Claim, ...]
@@ -38,9 +38,9 @@ class CheckedClaims:
 def check_claims(
     codebase: Codebase, claims: Iterable[Claim], stop: Stop, charge: Callable[[FileEntry, int], None]
 ) -> CheckedClaims:
-    """Check claims.
+    """Open the files again and sort the claims by whether they hold.
 
-    `charge` gets the file and the bytes needed for each claim, and may raise LimitExceeded.
+    `charge` is called with the file and the bytes that each claim needs. It may raise LimitExceeded.
     """
     held: list[Claim] = []
     failed: list[Claim] = []
@@ -93,8 +93,8 @@ def _read_lines(opener: Opener, entry: FileEntry) -> list[str] | None:
 def _supporting_line(lines: list[str], claim: Claim) -> str | None:
     """Return the line that supports the claim, or None if it does not hold."""
     if claim.line is not None:
-        lines = lines[claim.line - 1 : claim.line - 1 + claim.reach] if claim.line >= 1 else []
-    if not claim.says:
+        lines = lines[claim.line - 1 : claim.line - 1 + claim.line_count] if claim.line >= 1 else []
+    if not claim.words:
         return (lines[0] if claim.line is not None else "") if lines else None
-    words = [word.casefold() for word in claim.says]
+    words = [word.casefold() for word in claim.words]
     return next((line for line in lines if any(word in line.casefold() for word in words)), None)

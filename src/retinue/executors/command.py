@@ -68,7 +68,7 @@ class CommandConfig:
 
     template: CommandTemplate
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """The program's own variables; `${NAME}` is replaced by the server's variable of that name."""
+    """Variables to set for the program. `${NAME}` is replaced by the server's variable of that name."""
     grace: float = 1.0
     """Seconds from SIGTERM to SIGKILL."""
     max_output_bytes: int = MAX_OUTPUT_BYTES
@@ -87,7 +87,7 @@ class CommandExecutor:
         sandboxed: WrapProgram | None = None,
         clean_up: CleanUp | None = None,
     ) -> None:
-        """`environment` is the server's own, of which the program gets only the allowed variables."""
+        """`environment` is the server's own; the program gets only the allowed variables of it."""
         self._command = command
         self._environment = environment
         self._sandboxed = sandboxed
@@ -120,7 +120,7 @@ class CommandExecutor:
         yield self.program(prompt, ctx), None
 
     def program(self, prompt: str, ctx: RunContext) -> Program:
-        """Return the program that performs this prompt, and register its secrets for redaction."""
+        """Return the program to start for a prompt, and register its secrets for redaction."""
         command = self._command
         environment = child_environment(self._environment, run_id=ctx.run_id, explicit=command.env)
         ctx.hide(collect_secrets(self._environment, command.env.values()))

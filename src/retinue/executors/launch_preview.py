@@ -1,7 +1,7 @@
 """Describes the program that a run would start, without starting it. Serves `retinue agents show`.
 
-The command line is made by the same code as for a run. Values that only a run has (its id, folder, socket
-and token) appear as names in braces. The preview contains the names of variables, not their values (P6).
+The same code builds the command line as for a run. Values that only a run has (its id, folder, socket and
+token) appear as names in braces. The preview contains the names of variables, not their values (P6).
 """
 
 from __future__ import annotations

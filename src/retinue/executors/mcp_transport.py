@@ -1,8 +1,8 @@
 """Connects to an agent's MCP servers: starts their programs or opens HTTP connections.
 
-A program is started like any other program of a run: with an allowlisted environment, the run id, and a
-reaper that ends it with everything it started. The MCP SDK's own stdio transport ends only the program's
-process group. The SDK works with anyio streams, so this module does too. Knows nothing of the messages.
+A program starts like any other program of a run: with allowed variables only, the run id, and a reaper that
+ends it with everything it started. The MCP SDK's own stdio transport would end only the program's process
+group. The SDK works with anyio streams, so this module does too. Does not interpret the messages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_MESSAGE_BYTES = 8 << 20
 """A server that sends a longer message is disconnected."""
 HTTP_SECONDS = 30.0
 READ_SECONDS = 300.0
-"""A server may keep a stream open for a long time without sending anything."""
+"""How long to wait for data: a server may keep a stream open for a long time without sending anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,12 @@ class McpConnector:
     cwd: Path
     emit: Emit
     environment: Mapping[str, str] = field(repr=False)
-    """The Retinue server's own environment, of which a program gets only the allowed variables."""
+    """The Retinue server's own environment; a program gets only the allowed variables of it."""
     grace: float = 1.0
 
     @asynccontextmanager
     async def connect(self, server: McpServer) -> AsyncGenerator[TransportStreams]:
+        """Yield the streams of a connection to a server. The end of the block closes it."""
         if server.url is not None:
             async with self._connect_http(server, server.url) as streams:
                 yield streams
@@ -77,7 +78,10 @@ class McpConnector:
     @asynccontextmanager
     async def _start_program(self, server: McpServer) -> AsyncGenerator[TransportStreams]:
         if not server.argv:
-            raise Unavailable(f"the MCP server {server.name} has neither a program nor an address")
+            raise Unavailable(
+                f"the MCP server {server.name} has neither a program nor an address",
+                hint="set `command` or `url` in the agent's file",
+            )
         env = child_environment(self.environment, run_id=self.run_id, explicit=server.env)
         process = await spawn_process(Program(server.argv, env, self.cwd, self.grace))
         try:

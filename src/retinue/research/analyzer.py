@@ -22,13 +22,13 @@ MAX_COMPONENTS = 2
 MAX_SOURCES = 6
 """How many files are searched for components."""
 MAX_CALLERS, MAX_CALLEES, MAX_CONSTANTS, MAX_TESTS = 3, 3, 3, 1
-"""How many findings of each sort one component gets."""
-FINDING_RANKS = ("definition", "path", "use", "call", "constant")
-"""The sorts of findings, most important first."""
+"""How many findings of each kind one component gets."""
+FINDING_KINDS = ("definition", "path", "use", "call", "constant")
+"""The kinds of findings, most important first."""
 CALLER_FILES, PATH_FILES = 8, 3
 """How many files are read to find the users of a component, and the users of one of its callers."""
 MAX_PATH_LINKS = 3
-"""How many callers a call path has."""
+"""How many callers a call path shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,16 @@ class Component:
 
 @dataclass(slots=True)
 class Trace:
-    """Collects the findings, ordered by how much they matter, and the sentences of the summary."""
+    """Collects findings by kind, and sentences for the summary."""
 
     context: RoleContext
-    ranked: tuple[list[Finding], ...] = field(default_factory=lambda: tuple([] for _ in FINDING_RANKS))
+    ranked: tuple[list[Finding], ...] = field(default_factory=lambda: tuple([] for _ in FINDING_KINDS))
     sentences: list[str] = field(default_factory=list[str])
 
-    def add(self, rank: str, text: str, *claims: Claim) -> None:
-        """Add a finding. `{0}`, `{1}` and so on in the text stand for the places of the claims."""
+    def add(self, kind: str, text: str, *claims: Claim) -> None:
+        """Add a finding. `{0}`, `{1}` and so on in the text are replaced by the places of the claims."""
         places = [self.context.reference(claim.entry, claim.line) for claim in claims]
-        self.ranked[FINDING_RANKS.index(rank)].append(Finding(text.format(*places), claims))
+        self.ranked[FINDING_KINDS.index(kind)].append(Finding(text.format(*places), claims))
 
     @property
     def findings(self) -> list[Finding]:
@@ -69,13 +69,13 @@ def analyze(
     context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
 ) -> RoleResult:
     """Trace the components that the question names, or else the most relevant ones at these places."""
-    context = context.paid_by(spending)
+    context = context.with_spending(spending)
     components = _find_components(context, places, stop)
     trace = Trace(context)
     with soft_deadline(stop) as soft:
-        near = [place.entry for place in places]
+        read_first = [place.entry for place in places]
         for component in components:
-            _trace_component(trace, component, near, soft.stop)
+            _trace_component(trace, component, read_first, soft.stop)
         if not components:
             _quote_relevant_lines(trace, places, soft.stop)
     verified = verify_findings(context, trace.findings, stop)
@@ -89,7 +89,11 @@ def analyze(
 
 
 def _find_components(context: RoleContext, places: Sequence[Place], stop: Stop) -> list[Component]:
-    """Return what the question names as `Owner.name`, else what it names, else what is most relevant."""
+    """Return the definitions to trace.
+
+    These are the ones that the question names as `Owner.name`, else those that it names, else the most
+    relevant ones.
+    """
     question = context.question
     names, terms = code_names(question), heaviest_terms(question)
     dotted = {tuple(re.split(r"\W+", name)[-2:]) for name in question.dotted}
@@ -121,7 +125,8 @@ def _drop_overloads(components: Sequence[Component]) -> list[Component]:
     return list(longest.values())
 
 
-def _trace_component(trace: Trace, component: Component, near: Sequence[FileEntry], stop: Stop) -> None:
+def _trace_component(trace: Trace, component: Component, read_first: Sequence[FileEntry], stop: Stop) -> None:
+    """Add what is found about one component, and a sentence about it."""
     source, definition, name = component.source, component.definition, component.name
     here = Claim(source.entry, definition.line, (definition.name,))
     trace.add(
@@ -129,11 +134,11 @@ def _trace_component(trace: Trace, component: Component, near: Sequence[FileEntr
     )
     sentence = [f"`{name}` is defined at {trace.context.reference(source.entry, definition.line)}"]
     try:
-        uses = find_uses(trace.context, definition, source.entry, near, CALLER_FILES, stop)
+        uses = find_uses(trace.context, definition, source.entry, read_first, CALLER_FILES, stop)
         if uses.callers:
             sentence.append(f"named in {counted(uses.files, 'file')}")
         _add_uses(trace, component, uses)
-        _add_call_path(trace, component, uses.callers, near, stop)
+        _add_call_path(trace, component, uses.callers, read_first, stop)
         if source.is_type(definition):
             sentence += _list_names("holds", _add_members(trace, component))
         else:
@@ -177,9 +182,9 @@ def _list_names(verb: str, names: Sequence[str]) -> list[str]:
 
 
 def _add_call_path(
-    trace: Trace, component: Component, callers: Sequence[Use], near: Sequence[FileEntry], stop: Stop
+    trace: Trace, component: Component, callers: Sequence[Use], read_first: Sequence[FileEntry], stop: Stop
 ) -> None:
-    """Add the path of callers that leads to the component, from as far up as it can be followed."""
+    """Add the chain of callers that leads to the component, as far up as it can be followed."""
     links: list[tuple[str, Claim]] = []
     below = component.definition
     seen = {below.name}
@@ -192,14 +197,14 @@ def _add_call_path(
         seen.add(below.name)
         if use.is_entry_point or below.name.startswith("__"):
             break
-        callers = find_uses(trace.context, below, use.entry, near, PATH_FILES, stop).callers
+        callers = find_uses(trace.context, below, use.entry, read_first, PATH_FILES, stop).callers
     if len(links) > 1:
         shown = " -> ".join(f"`{name}` ({{{number}}})" for number, (name, _) in enumerate(links))
         trace.add("path", f"Call path: {shown} -> `{component.name}`", *(claim for _, claim in links))
 
 
 def _add_callees(trace: Trace, component: Component, stop: Stop) -> list[str]:
-    """Add what the component calls, if it is defined in the code. Return the names."""
+    """Add the functions that the component calls and whose definition was found. Return their names."""
     source, user = component.source, component.name
     calls = find_callees(source, component.definition)
     receivers = {name: call.receiver for name, call in calls.items()}
@@ -229,7 +234,7 @@ def _add_constants(trace: Trace, component: Component, stop: Stop) -> list[str]:
 
 
 def _order_by_question(context: RoleContext, component: Component, names: list[str]) -> list[str]:
-    """Put names first that contain terms of the question, apart from those in the component's own name."""
+    """Sort names: those with terms of the question first. Terms in the component's own name do not count."""
     own = component.name.casefold()
     further = {term: weight for term, weight in heaviest_terms(context.question).items() if term not in own}
 
@@ -246,7 +251,7 @@ def _confidence(context: RoleContext, components: Sequence[Component]) -> Confid
 
 
 def _quote_relevant_lines(trace: Trace, places: Sequence[Place], stop: Stop) -> None:
-    """Quote the best line of each place. For prose and configuration, which have no components."""
+    """Quote the best line of each place, for prose and configuration, which have no components."""
     required = required_words(trace.context.question)
     words = [word.casefold() for word in required]
     for place in places[:MAX_SOURCES]:
@@ -259,4 +264,4 @@ def _quote_relevant_lines(trace: Trace, places: Sequence[Place], stop: Stop) -> 
             claim = Claim(place.entry, best + 1, required)
             trace.add("definition", f"{{0}}: {_format_code(source.quote(best + 1))}", claim)
     lines = len(trace.findings)
-    trace.sentences.append(f"{counted(lines, 'line')} that speak of it." if lines else "Nothing to trace.")
+    trace.sentences.append(f"{counted(lines, 'relevant line')}." if lines else "Nothing to trace.")

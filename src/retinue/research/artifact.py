@@ -1,6 +1,6 @@
-"""Writes Markdown artifacts: a report as a memo, and any other text under a name made from its title.
+"""Writes Markdown artifacts: a report as a memo, or any other text, in a file named after its title.
 
-A file is complete or does not exist, and never replaces another one. The texts must be redacted already.
+A file is written completely or not at all, and never replaces another one. Callers redact the texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_SAME_NAMES = 10_000
 
 
 def write_memo(folder: Path, report: Report, constraints: Iterable[str]) -> Path:
-    """Write a report as a memo and return its path. `constraints` are lines of the section on budgets."""
+    """Write a report as a memo and return its path. `constraints` are the lines of its section on budgets."""
     return write_artifact(folder, report.question, format_memo(report, constraints))
 
 
@@ -69,7 +69,7 @@ def _failed_roles(report: Report) -> Iterator[str]:
 
 
 def quote_text(text: str) -> list[str]:
-    """Return the lines that show a text as it is. Text that looks like Markdown gets a fence around it."""
+    """Return Markdown lines that show a text unchanged. A text that looks like Markdown gets a fence."""
     if "\n" not in text and not text.lstrip().startswith(("#", "-", "*", ">", "`")):
         return [text]
     longest = max(map(len, re.findall("`+", text)), default=0)

@@ -1,7 +1,7 @@
-"""The handoff document: Markdown that tells whoever continues the work what they must know.
+"""Writes and reads handoff documents: Markdown with everything that a person or agent needs to continue.
 
-It has the headings of a memo and three more, and can be read back. Each reference carries the text of its
-line, so that `LineFinder` can find the line again after the code has changed.
+A handoff has the headings of a memo and three more, and can be parsed again. Each reference includes the text
+of its line, so that `LineFinder` can find the line again after the code has changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HANDOFF_LISTS = {
     "open": "Open",
     "notes": "Notes",
 }
-"""The name of each list, with its heading."""
+"""Maps the name of each list to its heading."""
 _ROOT = "root searched: "
 _NOTHING = "None."
 _REFERENCE = re.compile(
@@ -51,7 +51,7 @@ class HandoffReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffDocument:
-    """What a handoff document says."""
+    """The content of a handoff document."""
 
     question: str
     summary: str
@@ -109,7 +109,7 @@ def _code_span(text: str) -> str:
 
 
 def _split_sections(text: str) -> dict[str, list[str]]:
-    """Return the lines below each heading. A heading inside a fence is text."""
+    """Return the lines below each heading. A heading inside a fence counts as text."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     fence = ""
@@ -150,7 +150,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
 def find_handoff_file(folder: Path, name: str | None) -> Path:
-    """Return the handoff with this name, or the newest one.
+    """Return the handoff with this name, or the newest one if `name` is None.
 
     Finds only regular files directly in the folder, no links.
     """
@@ -175,13 +175,13 @@ def find_handoff_file(folder: Path, name: str | None) -> Path:
 LineState = Literal["unchanged", "moved", "gone", "present"]
 """`present`: the file or line exists, but its text was not stored, so it cannot be compared."""
 MIN_SEARCHED_CHARS = 12
-"""Shorter lines are not searched for in other files, because they occur anywhere."""
+"""Shorter lines are not searched for in other files, because they occur in too many."""
 OTHER_FILES_BOUNDS = Bounds(max_files=5, max_matches=20)
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedLine:
-    """A line with the text that it had."""
+    """A line and the text that it had when it was remembered."""
 
     entry: FileEntry
     line: int | None = None
@@ -191,7 +191,7 @@ class RememberedLine:
 
 @dataclass(frozen=True, slots=True)
 class LineStatus:
-    """What has become of a remembered line."""
+    """What happened to a remembered line."""
 
     state: LineState
     now: str | None = None

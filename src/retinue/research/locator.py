@@ -1,4 +1,4 @@
-"""The locator role: finds where the answer is, as places in rank order and grouped by kind.
+"""The locator role: finds the places that answer a question, ranked and grouped by kind.
 
 If a name does not exist, the locator suggests similar names that do.
 """
@@ -53,12 +53,12 @@ KIND_TITLES = {
     "docs": "docs",
 }
 EXPLAINED_FIRST, MAX_REASONS = 3, 2
-"""How many places are explained before the groups, and with how many reasons each. Other places are explained
+"""How many places are explained before the groups, and how many reasons each gets. Other places are explained
 after the groups if there is room."""
 FILES_PER_GROUP = 3
 """How many files each group lists."""
 CHECKED_AT_ONCE = 5
-"""How many places are checked before the deadline is looked at again."""
+"""How many places are checked before the deadline is checked again."""
 MAX_SHOWN_QUESTION_CHARS = 60
 DEFINITION_LINES = 100
 """How far below the name of a definition the words of the question may be."""
@@ -82,12 +82,12 @@ class CheckedPlaces:
     failed: int = 0
     unchecked: int = 0
     is_cut: bool = False
-    """Whether the deadline came before all places were checked."""
+    """Whether the deadline passed before all places were checked."""
 
 
 def locate(context: RoleContext, limit: int, stop: Stop, spending: Spending = UNMETERED) -> LocatorResult:
     """Find at most `limit` places that answer the question, and check each of them (P3)."""
-    context = context.paid_by(spending)
+    context = context.with_spending(spending)
     located, is_cut = _rank(context, limit, stop)
     places, narrowing = located.places[:limit], None
     if context.earlier is not None:
@@ -121,7 +121,7 @@ def locator_result(
 
 
 def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
-    """Search in most of the remaining time. Also return whether that time was too short."""
+    """Search and rank places, within most of the remaining time. Also return whether that was too short."""
     wanted = limit * FOLLOW_UP_FACTOR if context.earlier is not None else limit
     with soft_deadline(stop) as soft:
         located = context.scope.locator.locate(context.question, wanted, soft.stop)
@@ -130,7 +130,7 @@ def _rank(context: RoleContext, limit: int, stop: Stop) -> tuple[Located, bool]:
 
 
 def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> CheckedPlaces:
-    """Open the file of every place again, a few at a time. If the deadline comes, keep what was checked."""
+    """Open the file of every place again, a few at a time. At the deadline, keep what was checked."""
     checked = CheckedPlaces()
     for first in range(0, len(places), CHECKED_AT_ONCE):
         try:
@@ -155,7 +155,10 @@ def _check_some(checked: CheckedPlaces, context: RoleContext, places: Sequence[P
 def _keep_valid(
     context: RoleContext, places: Sequence[Place], seen: Mapping[FileEntry, Collection[str]], stop: Stop
 ) -> tuple[list[Place], CheckedClaims]:
-    """Return the places that hold. A place in a relevant file whose line is wrong loses its line."""
+    """Return the places that still hold, and the checked claims.
+
+    A place whose line is wrong keeps its file, if the file is relevant, and loses its line.
+    """
     words = (*code_names(context.question), *heaviest_terms(context.question))
     codebase, charge = context.scope.codebase, context.sources.charge
     claims = [Claim(place.entry, place.line, words, DEFINITION_LINES) for place in places]
@@ -174,7 +177,7 @@ def _keep_valid(
 
 
 def _confidence(context: RoleContext, located: Located) -> Confidence:
-    """Return the confidence of the search. It is calibrated for first questions, so a follow-up gets less."""
+    """Return the confidence of the search, lowered for a follow-up: it is calibrated for first questions."""
     level = located.confidence.level
     return "med" if level == "high" and context.earlier is not None else level
 
@@ -224,7 +227,7 @@ def _not_found(context: RoleContext, located: Located, stop: Stop) -> LocatorRes
     """Return a result that says what was searched, where, and which similar names exist."""
     question, text = context.question, context.request.question
     wanted = code_names(question) or [
-        question.spoken.get(word, word) for word in required_words(question)[:8]
+        question.word_by_term.get(word, word) for word in required_words(question)[:8]
     ]
     shown = ", ".join(dict.fromkeys(wanted)) or f"`{clip(text, MAX_SHOWN_QUESTION_CHARS)}`"
     where = f"{counted(located.files, 'file')} of {counted(len(context.scope.folders), 'root')}"
@@ -252,11 +255,11 @@ SIMILAR_NAMES_BOUNDS = Bounds(max_files=500, max_matches=2_000, max_matches_per_
 def _similar_names_note(
     context: RoleContext, wanted: Sequence[str], located: Located, stop: Stop
 ) -> str | None:
-    names = dict.fromkeys(name for missing in located.missing for name in missing.near)
+    names = dict.fromkeys(name for missing in located.missing for name in missing.similar_names)
     if not names:
         with soft_deadline(stop) as soft:
             names = dict.fromkeys(find_similar_names(context, wanted, soft.stop))
-    return f"Near names: {', '.join(names)}." if names else None
+    return f"Similar names: {', '.join(names)}." if names else None
 
 
 def find_similar_names(context: RoleContext, wanted: Iterable[str], stop: Stop) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Lets a model order and explain what a role found.
 
 The model answers with the numbers of the places that it was shown, so it cannot add a place. A sentence that
-names anything it was not shown is dropped (P3). What the search is sure of stays first. If the model gives no
-usable advice, the result stays as it was and says why (P8).
+names anything else is dropped (P3). If the search is sure of its first place, that place stays first. If the
+model gives no usable advice, the result stays unchanged and says why (P8).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from retinue.research.locator import LocatorResult, locator_result
 from retinue.research.role_context import RoleContext
 from retinue.runtime import Supervisor, Work
 
-MAX_SHOWN = 20
-"""How many candidates the model sees. In trials, they included nine of ten right files."""
+MAX_CANDIDATES = 20
+"""How many candidates the model sees. In trials, these included nine out of ten right files."""
 MAX_REPLY_TOKENS = 500
 MAX_PROMPT_TOKENS, CONTEXT_SHARE = 8_000, 0.3
 """The limit of a prompt, in tokens and as a share of the loaded context."""
@@ -86,14 +86,14 @@ REPLY_SCHEMA: Mapping[str, Json] = {
 _NAME = re.compile(
     r"`[^`]+`|\w{2,}(?:[./:\\]+\w+)+|\w*[a-z]_\w+|_\w+|\w+(?=\()|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*"
 )
-"""Matches what can only be a name: a path, a place, an identifier, anything in backticks."""
+"""Matches text that can only be a name: a path, a place, an identifier, anything in backticks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a model said about the candidates: the places or findings of a role."""
+    """A model's advice about the candidates, which are the places or findings of a role."""
 
-    first: tuple[int, ...]
+    preferred: tuple[int, ...]
     """Positions of the candidates that the model puts first, best first. The others keep their order."""
     explanation: tuple[str, ...]
     """Sentences that name only what the model was shown."""
@@ -104,7 +104,7 @@ class Advice:
 
     def order(self, count: int) -> list[int]:
         """Return the positions of `count` candidates in the model's order."""
-        return [*self.first, *(position for position in range(count) if position not in self.first)]
+        return [*self.preferred, *(position for position in range(count) if position not in self.preferred)]
 
 
 async def ask_for_advice(
@@ -116,13 +116,13 @@ async def ask_for_advice(
     answer = _parse_reply(reply.text)
     if answer is None:
         raise ModelFailed(f"{reply.model} did not answer with the JSON it was asked for")
-    first = _positions(answer.get("order"), len(shown))
-    given = _as_list(answer.get("explanation"))[:MAX_SENTENCES]
-    sentences = [_check_sentence(one, question, shown) for one in given]
+    preferred = _positions(answer.get("order"), len(shown))
+    explained = _as_list(answer.get("explanation"))[:MAX_SENTENCES]
+    sentences = [_check_sentence(one, question, shown) for one in explained]
     explanation = tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
-    if not first and not explanation:
-        raise ModelFailed(f"{reply.model} named no place of the {len(shown)} it was shown")
-    return Advice(first, explanation, sum(1 for sentence in sentences if not sentence), reply.model)
+    if not preferred and not explanation:
+        raise ModelFailed(f"{reply.model} chose none of the {len(shown)} places it was shown")
+    return Advice(preferred, explanation, sum(1 for sentence in sentences if not sentence), reply.model)
 
 
 async def _ask(model: Model, prompt: Prompt, spending: Spending) -> Reply:
@@ -143,7 +143,7 @@ def _select_candidates(facts: ModelFacts, question: str, candidates: Sequence[st
     room = min(MAX_PROMPT_TOKENS, round(facts.context * CONTEXT_SHARE))
     room -= estimate_tokens(_SYSTEM + question)
     shown: list[str] = []
-    for candidate in candidates[:MAX_SHOWN]:
+    for candidate in candidates[:MAX_CANDIDATES]:
         line = clip(" ".join(candidate.split()), MAX_CANDIDATE_CHARS)
         room -= estimate_tokens(line) + 3
         if room < 0:
@@ -180,15 +180,15 @@ def _as_list(value: object) -> list[object]:
     return cast(list[object], value) if isinstance(value, list) else []
 
 
-def _positions(given: object, count: int) -> tuple[int, ...]:
-    """Turn the numbers of existing candidates into positions, each once."""
-    numbers = [number for number in _as_list(given) if isinstance(number, int) and number is not True]
+def _positions(answer: object, count: int) -> tuple[int, ...]:
+    """Return the distinct positions of the candidates that a model's list of numbers names."""
+    numbers = [number for number in _as_list(answer) if isinstance(number, int) and number is not True]
     return tuple(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= count))
 
 
-def _check_sentence(given: object, question: str, shown: Sequence[str]) -> str | None:
+def _check_sentence(answer: object, question: str, shown: Sequence[str]) -> str | None:
     """Return the text of a sentence if it cites what was shown and names nothing else."""
-    sentence = cast(dict[str, object], given) if isinstance(given, dict) else {}
+    sentence = cast(dict[str, object], answer) if isinstance(answer, dict) else {}
     text = " ".join(str(sentence.get("text", "")).split())
     if not any(char.isalpha() for char in text) or not _positions(sentence.get("cites"), len(shown)):
         return None
@@ -199,8 +199,8 @@ def _check_sentence(given: object, question: str, shown: Sequence[str]) -> str |
 
 
 Advisor = Callable[[str, str, Sequence[str], float], Awaitable[Advice]]
-"""Asks a model about the candidates of a role. Gets the role, the question, the candidates and the seconds
-that the model may take. Raises `RetinueError` if there is no usable advice."""
+"""Asks a model about the candidates of a role. Takes the role, the question, the candidates and the seconds
+that the model has. Raises `RetinueError` if there is no usable advice."""
 
 ADVISED_ROLES = ("locator", "analyzer", "patterns")
 TIME_SHARE = 0.5
@@ -224,31 +224,31 @@ async def advise_locator(
     if result.confidence == "high":
         order = [0, *(position for position in order if position)]
     places = [result.places[position] for position in order]
-    notes = join_notes(result.notes, _credit(advice, "Ordered and explained"))
+    notes = join_notes(result.notes, _credit_note(advice, "Ordered and explained"))
     ordered = locator_result(context, places, result.confidence, notes)
-    return replace(ordered, summary=_explain(advice, ordered.summary))
+    return replace(ordered, summary=_explained_summary(advice, ordered.summary))
 
 
 async def advise_role(
     advisor: Advisor, role: str, context: RoleContext, result: RoleResult, seconds: float
 ) -> RoleResult:
-    """Return a later role's result, explained by the model. Examples are in the model's order too."""
+    """Return another role's result, explained by the model. Examples are also put into the model's order."""
     advice = await _get_advice(advisor, role, context, result.key_findings, seconds)
     if not isinstance(advice, Advice):
         return replace(result, notes=_notes_without_advice(result, advice))
     order = advice.order(len(result.key_findings)) if role == "patterns" else range(len(result.key_findings))
     return replace(
         result,
-        summary=_explain(advice, result.summary),
+        summary=_explained_summary(advice, result.summary),
         key_findings=(*advice.explanation[1:], *(result.key_findings[position] for position in order)),
-        notes=join_notes(result.notes, _credit(advice, "Explained")),
+        notes=join_notes(result.notes, _credit_note(advice, "Explained")),
     )
 
 
 async def _get_advice(
     advisor: Advisor, role: str, context: RoleContext, candidates: Sequence[str], seconds: float
 ) -> Advice | RetinueError | None:
-    """Return the advice, or why there is none; None if there is nothing to ask."""
+    """Return the advice, the error if there is none, or None if there are too few candidates to ask about."""
     if len(candidates) < MIN_CANDIDATES:
         return None
     try:
@@ -263,24 +263,24 @@ def _notes_without_advice(result: RoleResult, error: RetinueError | None) -> str
     return join_notes(result.notes, f"Without the model: {clip(error.message, 160)}.")
 
 
-def _explain(advice: Advice, summary: str) -> str:
+def _explained_summary(advice: Advice, summary: str) -> str:
     return join_notes(*advice.explanation[:1], summary) or ""
 
 
-def _credit(advice: Advice, done: str) -> str:
+def _credit_note(advice: Advice, done: str) -> str:
     dropped = f"; {advice.dropped} of its sentences left out" if advice.dropped else ""
     return f"{done} by {advice.model}{dropped}."
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAdvisor:
-    """Asks a model in a run of its own, which waits for its turn at the model's endpoint."""
+    """Asks a model in a separate run, which waits for a free slot at the model's endpoint."""
 
     supervisor: Supervisor
     parent: RunId
     cwd: Path
     model: Callable[[], Model]
-    """Returns the model, or raises what is wrong with it."""
+    """Returns the model, or raises an error if it cannot be used."""
 
     async def __call__(self, role: str, question: str, candidates: Sequence[str], seconds: float) -> Advice:
         deadline = time.monotonic() + seconds
@@ -310,7 +310,7 @@ class ModelAdvisor:
             case {"message": str() as message} if performed.run.status is RunStatus.ERROR:
                 raise ModelFailed(message)
             case _:
-                raise Canceled("it was not asked to the end")
+                raise Canceled("the request to the model was canceled")
 
 
 def _too_late(seconds: float) -> DeadlineExceeded:

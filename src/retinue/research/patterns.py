@@ -17,7 +17,7 @@ from retinue.research.tracing import find_uses
 MIN_EXAMPLES, MAX_EXAMPLES = 2, 6
 SNIPPET_LINES = 12
 MAX_SOURCE_FILES = 8
-"""How many files examples are taken from."""
+"""How many files provide examples."""
 EXAMPLES_PER_FILE = 2
 MIN_EXAMPLE_LINES = 3
 """A constant or a one-line wrapper shows no pattern."""
@@ -61,7 +61,7 @@ def find_examples(
     context: RoleContext, places: Sequence[Place], stop: Stop, spending: Spending = UNMETERED
 ) -> RoleResult:
     """Find distinct examples of what the question asks for, and tests of them."""
-    context = context.paid_by(spending)
+    context = context.with_spending(spending)
     examples: list[Example] = []
     with soft_deadline(stop) as soft:
         _collect_distinct(examples, _candidates(context, places, soft.stop))
@@ -82,10 +82,10 @@ def find_examples(
 
 def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> Iterator[Example]:
     """Yield uses of what the question names, then the most relevant definitions, file by file in turn."""
-    near = [place.entry for place in places]
+    entries = [place.entry for place in places]
     for name in code_names(context.question)[:2]:
         named = SourceDefinition(name, 0, 0)
-        uses = find_uses(context, named, near[0], near, MAX_SOURCE_FILES, stop).callers
+        uses = find_uses(context, named, entries[0], entries, MAX_SOURCE_FILES, stop).callers
         seen = Counter[FileEntry]()
         for use in sorted(uses, key=lambda use: _count_in_file(seen, use.entry)):
             source = context.sources.open(use.entry, stop)
@@ -105,20 +105,20 @@ def _candidates(context: RoleContext, places: Sequence[Place], stop: Stop) -> It
 
 
 def _count_in_file(seen: Counter[FileEntry], entry: FileEntry) -> int:
-    """Count the uses of each file, so that the first use in every file sorts before the second in any."""
+    """Count the uses in a file. As a sort key, this puts the first use in each file before second uses."""
     seen[entry] += 1
     return seen[entry]
 
 
 def _example_around(source: SourceFile, line: int, definition: SourceDefinition | None) -> Example:
-    """Return the lines from the start of the definition if it is near, else those around the line."""
+    """Return an example that starts with the definition, or around the line if the definition is long."""
     top, end = (definition.top, definition.end) if definition else (1, len(source.lines))
     first = top if line - top < SNIPPET_LINES - 2 else line - SNIPPET_LINES // 3
     return Example(source, first, min(end, first + SNIPPET_LINES - 1), line, definition)
 
 
 def _collect_distinct(kept: list[Example], candidates: Iterator[Example]) -> None:
-    """Keep the first of several candidates that are copies of each other or overlap."""
+    """Add candidates to `kept` that neither duplicate nor overlap one that is already there."""
     for one in candidates:
         if one.words and not any(_are_duplicates(one, other) for other in kept):
             kept.append(one)

@@ -74,7 +74,7 @@ LATER_ROLES = {
 
 @dataclass(slots=True, kw_only=True)
 class Investigation:
-    """One request at work: what is asked, where to look, and what its roles have found so far."""
+    """The state of one request: its question, where to look, and what its roles have found so far."""
 
     request: ResearchRequest
     question: ParsedQuestion
@@ -95,9 +95,9 @@ class Investigation:
     """Called when the roles have ended."""
     files_read: FilesRead = field(default_factory=FilesRead)
     outcomes: dict[str, RoleOutcome] = field(default_factory=dict[str, RoleOutcome])
-    """What each role ended with."""
+    """The outcome of each role that has ended."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
-    """The number of the report's root for each reference that a role made."""
+    """Maps each reference that a role made to the number of its root in the report."""
     started: float = field(default_factory=time.monotonic)
     """When the roles started, in seconds of the monotonic clock."""
 
@@ -118,7 +118,7 @@ class Investigation:
         return max(0.0, self.started + self.constraints.deadline_ms / 1000 - time.monotonic())
 
     def context(self, scope: SearchScope, before: SearchScope | None = None) -> RoleContext:
-        """Return what all roles that search this scope work with."""
+        """Return the context for all roles that search this scope."""
         sources = SourceFiles(scope.codebase, self.files_read, self.redactor.redact)
         return RoleContext(
             self.request, self.question, scope, sources, before, self.earlier, root_of=self.root_of
@@ -129,7 +129,7 @@ class Investigation:
 class ResearchRun:
     """The executor of a request's run.
 
-    Keeps its outcome or its error for the caller that waits in this process.
+    Stores its outcome or its error for a caller in the same process.
     """
 
     investigation: Investigation
@@ -193,15 +193,15 @@ async def investigate(
     code = investigation.context(investigation.scope)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(
-            _search(investigation, code, ("locator", *investigation.later_roles), perform, advisor)
+            _run_roles(investigation, code, ("locator", *investigation.later_roles), perform, advisor)
         )
         if investigation.thoughts is not None:
             thoughts = investigation.context(investigation.thoughts, before=investigation.scope)
             roles = ("thoughtsLocator", "thoughtsAnalyzer")
-            tasks.create_task(_search(investigation, thoughts, roles, perform, advisor))
+            tasks.create_task(_run_roles(investigation, thoughts, roles, perform, advisor))
 
 
-async def _search(
+async def _run_roles(
     investigation: Investigation,
     context: RoleContext,
     roles: Sequence[str],
@@ -285,9 +285,9 @@ def _roots_of_references(roles: Mapping[str, RoleOutcome], root_of: Mapping[str,
 
 
 def _store_report(investigation: Investigation, report: Report) -> Report:
-    """Write the memo if there should be one, and store the report.
+    """Write a memo if the request asks for one, and store the report.
 
-    A report that cannot be stored is still an answer, with a note.
+    A report that cannot be stored is returned with a note.
     """
     if investigation.request.artifact:
         path = write_memo(investigation.artifact_dir, report, investigation.constraints.memo_lines())
@@ -306,18 +306,18 @@ def show_report(report: Report, constraints: ResearchConstraints) -> dict[str, o
 
 
 def _role_answer(investigation: Investigation, role: str) -> Outcome:
-    """Return the result of one role, with what was searched."""
+    """Return the answer to a request for one role: its result, and the roots that were searched."""
     # If the locator found nothing, the role did not start, and the locator's result says why.
     outcome = investigation.outcomes.get(role, investigation.outcomes["locator"])
     investigation.outcomes = {role: outcome}
     report = replace(build_report(investigation), summary="", progress=None)
     fitted = fit_report(report, investigation.constraints.tokens, "Raise constraints.tokens to see all.")
     summary = outcome.value.summary if outcome.value else ""
-    return Outcome(summary, value=cast("Json", fitted.role_as_dict(role)), error=_error_of(outcome))
+    return Outcome(summary, value=cast("Json", fitted.role_as_dict(role)), error=_role_error(outcome))
 
 
-def _error_of(outcome: RoleOutcome) -> RetinueError | None:
-    """Return why a run fails whose only role ended with this outcome."""
+def _role_error(outcome: RoleOutcome) -> RetinueError | None:
+    """Return the error of a run whose only role ended with this outcome, or None if it succeeded."""
     if outcome.error is None:
         return None
     kinds: dict[RoleStatus, type[RetinueError]] = {"timeout": DeadlineExceeded, "canceled": Canceled}

@@ -58,19 +58,19 @@ def parse_follow_up(text: str, earlier_question: str) -> ParsedQuestion:
     """Parse a question together with the earlier question that it follows up."""
     new, wanted = remove_narrowing(text), frozenset[str](Narrowing.parse(text).wanted)
     if not parse_question(new).terms:
-        return replace(parse_question(earlier_question), wanted=wanted)
-    # The words of the earlier question weigh half, like the body of a bug report, but it is not a report.
+        return replace(parse_question(earlier_question), wanted_categories=wanted)
+    # The words of the earlier question get half the weight, like the body of a bug report.
     both = parse_question(f"{new}\n{earlier_question}")
-    return replace(both, is_report="\n" in new, wanted=wanted)
+    return replace(both, is_report="\n" in new, wanted_categories=wanted)
 
 
 def wants_examples(text: str) -> bool:
-    """Whether the question asks for examples or patterns."""
+    """Return whether the question asks for examples or patterns."""
     return _EXAMPLES.search(text) is not None
 
 
 def code_names(question: ParsedQuestion) -> tuple[str, ...]:
-    """Return the words that can only be names of code. If none exists, nothing answers the question."""
+    """Return the words that can only be names of code. If the code has none of them, there is no answer."""
     text = question.text
     return tuple(
         name
@@ -87,23 +87,23 @@ def heaviest_terms(question: ParsedQuestion) -> dict[str, float]:
 
 
 def required_words(question: ParsedQuestion) -> tuple[str, ...]:
-    """Return the words of which an answer must contain at least one."""
+    """Return words of the question; an answer must contain at least one of them."""
     heaviest = tuple(heaviest_terms(question))
     specific = tuple(term for term in heaviest if term not in _GENERIC)
     return code_names(question) or specific or heaviest
 
 
 def keywords(question: ParsedQuestion) -> tuple[str, ...]:
-    """Return the words that are searched for, heaviest first, for the report."""
-    names, spoken = question.names, question.spoken
+    """Return up to eight words that are searched for, heaviest first, for the report."""
+    names, words = question.names, question.word_by_term
     in_order = (*sorted(names, key=lambda name: (-names[name], name)), *required_words(question))
-    return tuple(dict.fromkeys(spoken.get(word, word) for word in in_order))[:8]
+    return tuple(dict.fromkeys(words.get(word, word) for word in in_order))[:8]
 
 
-KNOWN_FILE, WANTED_KIND, NAMED_AREA = 1.3, 1.6, 2.0
+KNOWN_FILE_FACTOR, WANTED_KIND_FACTOR, NAMED_AREA_FACTOR = 1.3, 1.6, 2.0
 """Factors for the score of a place: in a file of the earlier report, of a wanted kind, in a named area."""
-ONLY_KIND_WANTED = 20.0
-"""The factor for a wanted kind if the follow-up asks for nothing else: such places come first."""
+ONLY_KIND_FACTOR = 20.0
+"""The factor for a wanted kind if the follow-up asks for nothing else, so that such places come first."""
 FOLLOW_UP_FACTOR = 5
 """A follow-up ranks this many times more places than it returns, because narrowing drops some of them."""
 
@@ -131,9 +131,9 @@ class Narrowing:
     areas: tuple[str, ...]
     """Names of folders or files."""
     only: bool
-    """Whether the wanted kinds exclude all others."""
+    """Whether it says "only", so that the wanted kinds exclude all others."""
     alone: bool
-    """Whether the follow-up says nothing else."""
+    """Whether the follow-up contains nothing but the narrowing."""
 
     @classmethod
     def parse(cls, question: str) -> Narrowing:
@@ -157,7 +157,7 @@ def remove_narrowing(question: str) -> str:
 def narrow_places(
     places: Sequence[Place], question: str, earlier: Report, limit: int
 ) -> tuple[list[Place], str | None]:
-    """Return the places that a follow-up means, best first, and a note on how it was narrowed.
+    """Return the places that a follow-up means, best first, and a note on how they were narrowed down.
 
     A narrowing that would leave no place is ignored.
     """
@@ -168,7 +168,7 @@ def narrow_places(
         kept = of_kind
         notes += [f"only {kind}" for kind in sorted(narrowing.wanted)]
     for area in narrowing.areas:
-        if inside := [place for place in kept if _is_in(place, area)]:
+        if inside := [place for place in kept if _is_inside(place, area)]:
             kept = inside
             notes.append(f"in {area}")
     known = _absolute_paths(earlier)
@@ -186,25 +186,25 @@ def _absolute_paths(report: Report) -> frozenset[str]:
 def _rescore(place: Place, narrowing: Narrowing, known: frozenset[str]) -> Place:
     score, why = place.score, list(place.why)
     if place.kind in narrowing.wanted:
-        score *= ONLY_KIND_WANTED if narrowing.alone else WANTED_KIND
-    if any(_mentions(place, area) for area in narrowing.areas):
-        score *= NAMED_AREA
+        score *= ONLY_KIND_FACTOR if narrowing.alone else WANTED_KIND_FACTOR
+    if any(_path_mentions(place, area) for area in narrowing.areas):
+        score *= NAMED_AREA_FACTOR
     if os.path.normpath(place.entry.root.path / place.entry.path) in known:
-        score *= KNOWN_FILE
+        score *= KNOWN_FILE_FACTOR
         why.insert(0, "in the earlier report")
     return replace(place, score=score, why=tuple(why))
 
 
-def _is_in(place: Place, area: str) -> bool:
-    """Whether the file or one of its folders has this name."""
+def _is_inside(place: Place, area: str) -> bool:
+    """Return whether the file or one of its folders has this name."""
     wanted = area.strip("/").casefold().split("/")
     path = PurePosixPath(place.path.casefold())
     names = [*path.parts, path.stem]
     return any(names[at : at + len(wanted)] == wanted for at in range(len(names)))
 
 
-def _mentions(place: Place, area: str) -> bool:
-    """Whether a part of the path contains the area as a word."""
+def _path_mentions(place: Place, area: str) -> bool:
+    """Return whether the path contains the area as a word."""
     words = {stem(part) for name in PurePosixPath(place.path).parts for part in split_identifier(name)}
     return stem(area.casefold()) in words
 

@@ -1,4 +1,4 @@
-"""Puts the outcomes of roles into one report and cuts it to a token budget.
+"""Merges the outcomes of roles into one report and cuts it to a token budget.
 
 Merging removes duplicates and bounds every list. Cutting (P4) keeps what matters most and says what was cut:
 first direct answers with evidence, then entry points and call paths, then configuration and constants, then
@@ -37,7 +37,7 @@ MAX_NOTE_CHARS = 400
 
 
 def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome]:
-    """Return the outcomes with bounded texts; only the first role that has a reference keeps it."""
+    """Return the outcomes with bounded texts. If several roles have a reference, the first one keeps it."""
     seen: set[Reference] = set()
     merged: dict[str, RoleOutcome] = {}
     for role in RESEARCH_ROLES:
@@ -87,7 +87,7 @@ def summarize(roles: Mapping[str, RoleOutcome]) -> str:
 FILLED_SHARE = 0.92
 """The share of the token budget that is used, because the estimate of tokens is not exact."""
 MIN_TOKENS = 400
-"""The smallest budget: the frame of an empty report takes most of it."""
+"""The smallest budget that a caller may set. An empty report already takes most of it."""
 SHOWN_QUESTION_CHARS = 400
 
 _ELAPSED = re.compile(r'(?<="elapsedMs": )\d{1,5}\b')
@@ -129,28 +129,28 @@ class ReportItem:
 def estimate_report_tokens(report: Report) -> int:
     """Estimate the tokens of the report's JSON.
 
-    Counts every time and id like the longest one. Otherwise what is cut would depend on them, and the same
-    question would get different answers.
+    Counts each time and id as if it had the greatest length. Otherwise the cuts would depend on them, and the
+    same question would get different answers.
     """
     text = json.dumps(report.as_dict(), ensure_ascii=False, indent=2)
     return estimate_tokens(_ID.sub("9" * 15, _ELAPSED.sub("99999", text)))
 
 
-def fit_report(report: Report, tokens: int, rest: str) -> Report:
-    """Return the report within the budget. `rest` tells the reader how to get what was cut."""
+def fit_report(report: Report, tokens: int, how_to_see_all: str) -> Report:
+    """Return the report within the budget. `how_to_see_all` tells the reader how to get what was cut."""
     room = int(tokens * FILLED_SHARE)
     report = replace(report, question=clip(report.question, SHOWN_QUESTION_CHARS))
     if estimate_report_tokens(report) <= room:
         return report
     items = list(_items_by_priority(report))
-    frame = _shorten_texts(report, items, rest, room)
-    left = room - estimate_report_tokens(_fill(frame, (), items, rest))
+    frame = _shorten_texts(report, items, how_to_see_all, room)
+    left = room - estimate_report_tokens(_fill(frame, (), items, how_to_see_all))
     kept: list[ReportItem] = []
     for item in items:
         if item.tokens <= left and item.role in frame.roles:
             kept.append(item)
             left -= item.tokens
-    while estimate_report_tokens(fitted := _fill(frame, kept, items, rest)) > room and kept:
+    while estimate_report_tokens(fitted := _fill(frame, kept, items, how_to_see_all)) > room and kept:
         kept.pop()
     return fitted
 
@@ -162,7 +162,7 @@ def _items_by_priority(report: Report) -> Iterator[ReportItem]:
             yield from (ReportItem(role, name, one) for one in getattr(value, name)[part])
 
 
-def _shorten_texts(report: Report, items: Sequence[ReportItem], rest: str, room: int) -> Report:
+def _shorten_texts(report: Report, items: Sequence[ReportItem], how_to_see_all: str, room: int) -> Report:
     """Shorten the texts until they leave half of the room for the lists. Drop the last roles if needed."""
     frame = report
     for length in (400, 200, 100, 50):
@@ -174,9 +174,9 @@ def _shorten_texts(report: Report, items: Sequence[ReportItem], rest: str, room:
             roles={role: _shorten_outcome(outcome, length) for role, outcome in report.roles.items()},
             progress=report.progress if length >= 200 else None,
         )
-        if estimate_report_tokens(_fill(frame, (), items, rest)) <= room / 2:
+        if estimate_report_tokens(_fill(frame, (), items, how_to_see_all)) <= room / 2:
             return frame
-    while estimate_report_tokens(_fill(frame, (), items, rest)) > room and len(frame.roles) > 1:
+    while estimate_report_tokens(_fill(frame, (), items, how_to_see_all)) > room and len(frame.roles) > 1:
         *others, last = frame.roles
         frame = replace(
             frame,
@@ -198,14 +198,20 @@ def _shorten_outcome(outcome: RoleOutcome, length: int) -> RoleOutcome:
     )
 
 
-def _fill(frame: Report, kept: Sequence[ReportItem], items: Sequence[ReportItem], rest: str) -> Report:
+def _fill(
+    frame: Report, kept: Sequence[ReportItem], items: Sequence[ReportItem], how_to_see_all: str
+) -> Report:
     """Return the frame with the kept items, and a note about the others."""
     cut = set(items).difference(kept)
     nouns = (("references", "reference"), ("key_findings", "finding"))
     counts = [
         counted(number, noun) for name, noun in nouns if (number := sum(item.list == name for item in cut))
     ]
-    note = f"Cut to fit: {' and '.join(counts)}. {rest}" if counts else f"Texts cut to fit. {rest}"
+    note = (
+        f"Cut to fit: {' and '.join(counts)}. {how_to_see_all}"
+        if counts
+        else f"Texts cut to fit. {how_to_see_all}"
+    )
     shown = {str(item.value) for item in kept}
     return replace(
         frame,

@@ -1,4 +1,4 @@
-"""What a caller asks of research: the question, where to look, and at what cost."""
+"""Defines a research request: the question, where to look, and how much it may cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retinue.core import Budget, InvalidInput
 from retinue.research.report_builder import MIN_TOKENS
 
 MAX_TOKENS = 100_000
-_FIELD_OF = {
+_FIELD_BY_NAME = {
     "tokens": "tokens",
     "deadlineMs": "deadline_ms",
     "maxFilesRead": "max_files_read",
@@ -20,7 +20,7 @@ _FIELD_OF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRequest:
-    """One request, as its caller made it."""
+    """One request, as the caller sent it."""
 
     question: str
     roots: Sequence[str] = ()
@@ -28,7 +28,7 @@ class ResearchRequest:
     constraints: Mapping[str, int] = field(default_factory=dict[str, int])
     """Limits that the caller asks for, by the names of `ResearchConstraints`."""
     limit: int | None = None
-    """The maximum number of places; the default depends on what is asked for."""
+    """The maximum number of places; the default depends on the kind of request."""
     previous: str | None = None
     """The id of an earlier report to refine, or to show in full if the question is empty."""
     artifact: bool = False
@@ -37,7 +37,7 @@ class ResearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResearchConstraints:
-    """What one request may spend. Callers can ask for less than the settings allow, but not for more."""
+    """The limits of one request. Callers can lower the limits of the settings, but not raise them."""
 
     tokens: int = 2_000
     """Tokens of the answer."""
@@ -52,10 +52,10 @@ class ResearchConstraints:
         """Apply the limits that a caller asks for. Only `tokens` may exceed the settings."""
         chosen: dict[str, int] = {}
         for name, value in wanted.items():
-            field = _FIELD_OF.get(name) or (name if name in _FIELD_OF.values() else None)
+            field = _FIELD_BY_NAME.get(name) or (name if name in _FIELD_BY_NAME.values() else None)
             if field is None:
-                close = get_close_matches(name, _FIELD_OF, 1)
-                meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(_FIELD_OF)}"
+                close = get_close_matches(name, _FIELD_BY_NAME, 1)
+                meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(_FIELD_BY_NAME)}"
                 raise InvalidInput(f"no such constraint: {name}", hint=meant)
             least = MIN_TOKENS if field == "tokens" else 1
             if value < least:
@@ -70,7 +70,7 @@ class ResearchConstraints:
         return Budget(files=self.max_files_read, bytes=self.max_bytes_read)
 
     def memo_lines(self) -> list[str]:
-        """The constraints as lines of a memo."""
+        """Return the constraints as lines of a memo."""
         return [
             f"tokens: {self.tokens}",
             f"deadline: {self.deadline_ms} ms",

@@ -1,4 +1,4 @@
-"""What every role gets and shares: the context of a request, a soft deadline, and the check of evidence."""
+"""What all roles share: the context of a request, a soft deadline, and the check of evidence."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class RoleContext:
     earlier: Report | None = None
     """The report that the request follows up."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
-    """The number of the report's root for each reference that was made."""
+    """Maps each reference to the number of its root in the report."""
 
-    def paid_by(self, spending: Spending) -> RoleContext:
-        """Return the same context; this meter pays for what is read from now on."""
-        return replace(self, sources=self.sources.paid_by(spending))
+    def with_spending(self, spending: Spending) -> RoleContext:
+        """Return a copy of the context that charges further reading to `spending`."""
+        return replace(self, sources=self.sources.with_spending(spending))
 
     def reference(self, entry: FileEntry, line: int | None = None) -> Reference:
         """Return the reference under which the report names a file, and remember its root."""
@@ -44,7 +44,7 @@ class RoleContext:
 
 @dataclass(slots=True)
 class SoftDeadline:
-    """A stop that comes before the real one."""
+    """A stop with a deadline before the real one."""
 
     stop: Stop
     note: str | None = None
@@ -55,7 +55,7 @@ class SoftDeadline:
 def soft_deadline(stop: Stop) -> Generator[SoftDeadline]:
     """End the block quietly when most of the time is gone, so that findings can still be checked (P2).
 
-    A cancel and the real deadline still raise.
+    A cancellation and the real deadline are still raised.
     """
     left = stop.remaining()
     soft = SoftDeadline(Stop(None if left is None else left * SOFT_DEADLINE_SHARE))
@@ -78,11 +78,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFindings:
+    """The findings whose evidence still holds."""
+
     texts: tuple[str, ...]
     references: tuple[Reference, ...]
     """The references of all texts, in order and without duplicates."""
     note: str | None
-    """How many findings were dropped."""
+    """Says how many findings were dropped; None if none were."""
 
 
 def verify_findings(context: RoleContext, findings: Sequence[Finding], stop: Stop) -> VerifiedFindings:

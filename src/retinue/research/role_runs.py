@@ -1,8 +1,8 @@
 """Performs a role in a worker thread, inside a run or without one.
 
-A role is synchronous code that reads files. A run of a role takes no slot of the pool: the caller may be an
-agent that holds the last slot, and its question would wait forever. A limited number of worker threads bounds
-how many roles work at the same time in this process.
+A role is synchronous code that reads files. The run of a role takes no slot of the pool: the caller may be an
+agent that holds the last slot, and its question would wait forever. Instead, the number of worker threads
+limits how many roles work at the same time in this process.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ TOOLS = ("search", "list", "read")
 """The tools of a role; none of them writes."""
 
 RoleWork = Callable[[Stop, Spending], RoleResult]
-"""A role at work. It checks its stop often, and reserves what it reads."""
+"""Performs one role. Checks `Stop` often, and reserves what it reads in `Spending`."""
 
 
 class PerformRole(Protocol):
     """The port through which the pipeline runs roles."""
 
     async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
-        """Perform a role within this time. Raises only if the caller is canceled."""
+        """Perform a role within `seconds`. Raises only if the caller is canceled."""
         ...
 
 
@@ -67,7 +67,7 @@ class InThread:
     """Performs each role in a worker thread. If canceled, it stops the role and waits for its thread."""
 
     workers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(math.inf))
-    """How many roles may work at the same time; others wait until their deadline."""
+    """Limits how many roles work at the same time; the others wait, at most until their deadline."""
     spending: Spending = UNMETERED
 
     async def __call__(self, role: str, work: RoleWork, seconds: float) -> RoleOutcome:
@@ -131,7 +131,7 @@ def _status(error: RetinueError | None) -> RoleStatus:
 
 @dataclass(frozen=True, slots=True)
 class RoleRun:
-    """The executor of a role's own run. The log gets the findings, the record gets the whole result."""
+    """The executor of a role's own run. Logs the findings and returns the whole result."""
 
     work: RoleWork
     seconds: float

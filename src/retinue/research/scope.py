@@ -16,7 +16,7 @@ from retinue.core import InvalidInput, PathDenied, PathMissing, Reference, Root,
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """The folders that are searched, and the means to search them."""
+    """The folders that are searched, with their codebase and locator."""
 
     codebase: Codebase
     locator: Locator
@@ -37,7 +37,7 @@ class SearchScope:
         raise RootUnknown("a file outside the searched folders was found")
 
     def has_file(self, path: str, stop: Stop, first: int | None = None) -> bool:
-        """Whether a searched folder, or one of the `first` folders, has a readable file at this path."""
+        """Return whether a searched folder has a readable file at this path. `first` limits the folders."""
         with self.codebase.opener(stop) as opener:
             for folder in self.folders[:first]:
                 try:
@@ -51,7 +51,7 @@ class SearchScope:
 def search_scope(
     allowed: Sequence[Root], policy: Policy, wanted: Sequence[str], stop: Stop, index: Path | None = None
 ) -> SearchScope:
-    """Return the scope of the wanted folders: allowed roots or folders inside them, or all roots if empty.
+    """Return the scope for the `wanted` roots or folders inside them, or for all roots if it is empty.
 
     `index` is the folder with the indexes of whole roots; None searches without an index.
     """

@@ -41,7 +41,7 @@ MAX_LINE_CHARS = 2_000
 """Longer lines are generated code or data, and are not searched for calls."""
 MAX_QUOTE_CHARS = 120
 CLOSERS = (")", "]", "}", "{", "end", "else", "elif", "except", "finally", "catch")
-"""Beginnings of lines that continue a definition although they are not indented more than its first line."""
+"""A line that begins with one of these continues a definition even if it is not indented."""
 COMMENTS = ("//", "/*", "* ", "*/", "--", "# ", "#:", "#!", ";")
 PROSE_FILES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 REDACTED_LINE = "[redacted]"
@@ -152,7 +152,7 @@ class SourceFile:
         return last
 
     def is_type(self, definition: SourceDefinition) -> bool:
-        """Whether the definition is a class, a struct, a namespace or similar."""
+        """Return whether the definition is a class, a struct, a namespace or similar."""
         return _TYPE.search(self.lines[definition.line - 1]) is not None
 
     @cached_property
@@ -187,7 +187,7 @@ class SourceFile:
         return [one for one in self.definitions if definition.line < one.line <= definition.end]
 
     def code_lines(self, definition: SourceDefinition) -> Iterator[tuple[int, str]]:
-        """Yield the numbered lines of a body, without prose and without lines that name a definition."""
+        """Yield the lines of a body with their numbers, without prose and lines that begin a definition."""
         naming = {one.line for one in self.members_of(definition)} | {definition.line}
         for number in range(definition.line + 1, min(definition.end, definition.line + MAX_BODY_LINES) + 1):
             short = len(self.lines[number - 1]) <= MAX_LINE_CHARS
@@ -202,7 +202,7 @@ class SourceFile:
         scores: dict[SourceDefinition, float] = {}
         tops = [*(one.top for one in self.definitions[1:]), len(self.lines) + 1]
         for definition, next_top in zip(self.definitions, tops, strict=False):
-            # A nested definition counts by itself, not for the class that contains it.
+            # Nested definitions are scored separately, not as part of the class that contains them.
             own = "\n".join(self.lines[definition.top - 1 : min(definition.end, next_top - 1)]).casefold()
             name = definition.name.casefold()
             score = sum(weight * (3 * (term in name) + (term in own)) for term, weight in terms.items())
@@ -239,7 +239,7 @@ def indentation(line: str) -> int:
 
 
 class FilesRead:
-    """Counts the files and bytes that all roles of one request read. Safe from any thread.
+    """Counts the files and bytes that all roles of one request read. Thread-safe.
 
     A file counts once, however often it is read. `Spending` enforces the limits.
     """
@@ -286,7 +286,7 @@ class FilesRead:
 
 
 class ReadBudget:
-    """Enforces the limits of files and bytes for work that belongs to no run and so has no meter."""
+    """Limits files and bytes for work without a run, which therefore has no meter."""
 
     def __init__(self, max_files: int, max_bytes: int) -> None:
         self._limits = {BudgetKind.FILES: max_files, BudgetKind.BYTES: max_bytes}
@@ -318,7 +318,7 @@ class ReadBudget:
 
 @dataclass(slots=True)
 class ReadReservation:
-    """An amount that is set aside in a `ReadBudget`. Unless it is settled in its block, it goes back."""
+    """An amount set aside in a `ReadBudget`. The end of the `with` block returns it unless it was settled."""
 
     budget: ReadBudget
     kind: BudgetKind
@@ -326,7 +326,7 @@ class ReadReservation:
     is_settled: bool = False
 
     def settle(self, actual: int) -> None:
-        """Spend this amount and give back the rest. Only the first call counts."""
+        """Spend `actual` and return the rest to the budget. Only the first call counts."""
         if not self.is_settled:
             self.is_settled = True
             self.budget.give_back(self.kind, self.amount - actual)
@@ -348,12 +348,12 @@ class SourceFiles:
     files_read: FilesRead
     redact: Callable[[str], str]
     spending: Spending = UNMETERED
-    """Pays for what is read from now on."""
+    """The meter that is charged for reading."""
     _opened: dict[FileEntry, SourceFile | None] = field(default_factory=dict[FileEntry, "SourceFile | None"])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def paid_by(self, spending: Spending) -> SourceFiles:
-        """Return the same files; another meter pays for further reading."""
+    def with_spending(self, spending: Spending) -> SourceFiles:
+        """Return a copy that shares the opened files and charges further reading to `spending`."""
         return replace(self, spending=spending)
 
     def charge(self, entry: FileEntry, size: int) -> None:
@@ -361,7 +361,7 @@ class SourceFiles:
         self.files_read.charge(entry, size, self.spending)
 
     def open(self, entry: FileEntry, stop: Stop) -> SourceFile | None:
-        """Return a file; None if it cannot be read or the limits do not allow it."""
+        """Return a file, or None if it cannot be read or a limit does not allow it."""
         stop.check()
         with self._lock:
             if entry not in self._opened:

@@ -1,7 +1,6 @@
 """Finds the uses of a definition, and what the definition calls and reads, in any language.
 
-Works with regular expressions on lines that look like calls, settings and constants; parses nothing. Knows
-nothing of reports.
+Uses regular expressions that match calls, settings and constants; parses nothing. Knows nothing of reports.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Use:
     is_test: bool
     is_entry_point: bool
     is_sure: bool
-    """Whether it almost certainly means this definition, not another one with the same name."""
+    """Whether the line almost certainly means this definition, not another one with the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Uses:
     uses: tuple[Use, ...]
     """Uses in the files that were read. If some are sure, the others are left out."""
     files: int
-    """How many files use the name, whether they were read or not."""
+    """How many files use the name, including files that were not read."""
 
     @property
     def callers(self) -> tuple[Use, ...]:
@@ -98,12 +97,15 @@ def find_uses(
     context: RoleContext,
     definition: SourceDefinition,
     home: FileEntry,
-    near: Sequence[FileEntry],
+    read_first: Sequence[FileEntry],
     max_files: int,
     stop: Stop,
 ) -> Uses:
-    """Find where a definition of the file `home` is used. Reads `max_files` files, those in `near` first."""
-    # A method is called on something, so its bare name means something else.
+    """Find where a definition of the file `home` is used.
+
+    Reads at most `max_files` files: `home` and those of `read_first` before others.
+    """
+    # A method is called on an object, so its bare name means something else.
     name = re.escape(definition.name)
     pattern = rf"(?:\.|->|::){name}\b" if definition.owner else rf"\b{name}\b"
     found = context.scope.codebase.grep(
@@ -115,7 +117,7 @@ def find_uses(
         for match in found.matches
         if not _IMPORT.match(match.text) and (match.entry == home or not definition.is_local)
     ]
-    rank = {entry: number for number, entry in enumerate((home, *near))}
+    rank = {entry: number for number, entry in enumerate((home, *read_first))}
     using = sorted(
         dict.fromkeys(match.entry for match in lines),
         key=lambda entry: (_is_secondary(entry), rank.get(entry, len(rank)), entry.root.path, entry.path),
@@ -125,7 +127,7 @@ def find_uses(
         source = context.sources.open(entry, stop)
         if source is not None:
             here = [match for match in lines if match.entry == entry]
-            uses += _find_uses_in(source, definition, here, at_home=entry == home)
+            uses += _find_uses_in(source, definition, here, same_file=entry == home)
     only_defines = home in using and not any(use.entry == home for use in uses)
     sure = tuple(use for use in uses if use.is_sure)
     return Uses(sure or tuple(uses), len(using) - only_defines)
@@ -138,12 +140,12 @@ def _language_globs(path: str) -> list[str]:
 
 
 def _is_secondary(entry: FileEntry) -> bool:
-    """Whether a file only tests, copies or describes the code."""
+    """Return whether a file only tests, copies or describes the code."""
     return file_category(entry.path) not in ("own", "package")
 
 
 def _find_uses_in(
-    source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, at_home: bool
+    source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, same_file: bool
 ) -> Iterator[Use]:
     kind = file_kind(source.entry.path)
     for match in matches:
@@ -154,12 +156,12 @@ def _find_uses_in(
         within = source.definition_around(match.line)
         itself = within is not None and (within.name, within.owner) == (used.name, used.owner)
         if used.name in code and not itself:
-            sure = _is_reached(code, used, within if at_home else None)
+            sure = _is_reached(code, used, within if same_file else None)
             yield Use(source.entry, match.line, within, kind == "test", kind == "entry point", sure)
 
 
 def _is_reached(code: str, used: SourceDefinition, within: SourceDefinition | None) -> bool:
-    """Whether a line calls a method on something named like its type, or on `self` inside the type.
+    """Return whether a line calls a method on something named like its type, or on `self` inside the type.
 
     `within` is the definition around the line if it is in the method's file: another file may have another
     type with the same name.
@@ -167,12 +169,12 @@ def _is_reached(code: str, used: SourceDefinition, within: SourceDefinition | No
     if used.owner is None:
         return True
     receivers = re.findall(rf"(\w+)(?:\(\))?\)?(?:\.|->|::){re.escape(used.name)}\b", code)
-    at_home = within is not None and within.owner == used.owner
-    return any(at_home if one in _SELF else _is_named_like(one, used.owner) for one in receivers)
+    inside_owner = within is not None and within.owner == used.owner
+    return any(inside_owner if one in _SELF else _is_named_like(one, used.owner) for one in receivers)
 
 
 def _is_named_like(receiver: str, name: str) -> bool:
-    """Whether a variable is named like a type: `policy` or `old_retry_policy2` like `RetryPolicy`.
+    """Return whether a variable is named like a type: `policy` or `old_retry_policy2` like `RetryPolicy`.
 
     Go programs often use the first letter of the type.
     """
@@ -188,7 +190,7 @@ class Call:
     line: int
     """The first line with the call."""
     receiver: str
-    """What the call is made on; empty for a plain call and for `self`."""
+    """The object that the call is made on; empty for a plain call and for `self`."""
 
 
 def find_callees(source: SourceFile, definition: SourceDefinition) -> dict[str, Call]:
@@ -214,17 +216,17 @@ def find_constants(source: SourceFile, definition: SourceDefinition) -> dict[str
 
 
 def find_definitions(
-    context: RoleContext, names: Mapping[str, str], near: SourceFile, stop: Stop
+    context: RoleContext, names: Mapping[str, str], home: SourceFile, stop: Stop
 ) -> dict[str, tuple[FileEntry, int]]:
-    """Find where names are defined: in the file `near` if possible, else in a file of the same language.
+    """Find where names are defined: in the file `home` if possible, else in a file of the same language.
 
-    `names` maps each name to what it is called on: `log.warning` is not just any `warning`.
+    `names` maps each name to the object it is called on, because `log.warning` is not just any `warning`.
     """
     found: dict[str, tuple[FileEntry, int]] = {}
     for name, receiver in names.items():
-        here = near.find_definition(name)
-        if here is not None and (not receiver or _is_named_like(receiver, here.owner or near.entry.path)):
-            found[name] = (near.entry, here.line)
+        here = home.find_definition(name)
+        if here is not None and (not receiver or _is_named_like(receiver, here.owner or home.entry.path)):
+            found[name] = (home.entry, here.line)
     others = [name for name in names if name not in found and name.isidentifier()][:MAX_SEARCHED_NAMES]
     if not others:
         return found
@@ -234,7 +236,7 @@ def find_definitions(
     matches = context.scope.codebase.grep(
         SearchPattern(f"{definition_line}|{assignment_line}"),
         stop,
-        globs=_language_globs(near.entry.path),
+        globs=_language_globs(home.entry.path),
         bounds=DEFINITION_BOUNDS,
     ).matches
     stop.check()

@@ -1,4 +1,4 @@
-"""The tools that an agent loop may call. Each call is checked, limited in size and redacted.
+"""The tools that the loop of a local agent may call. Every call is checked; every answer is cut and redacted.
 
 Knows nothing of models or runs.
 """

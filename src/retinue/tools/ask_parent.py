@@ -1,4 +1,7 @@
-"""The tool with which an agent asks the one who started it. Knows nothing of how questions are delivered."""
+"""The `ask_parent` tool: asks the run or person that started the agent.
+
+Knows nothing of how questions are delivered.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from retinue.core import ASK_PARENT, NO_ANSWER, AskParent, ToolSpec
 from retinue.tools.toolbox import Arguments, Tool, cut_to_tokens, parameters
 
 ANSWER_TIMEOUT_S = 600.0
-"""An agent continues without an answer after this time (P7)."""
+"""After this time, an agent continues without an answer (P7)."""
 
 
 async def wait_for_answer(ask: AskParent, question: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str:
-    """Return the parent's answer, or a sentence that says that none came in time."""
+    """Return the parent's answer, or a sentence saying that none came in time."""
     return (await ask(question, timeout_s)).answer or NO_ANSWER
 
 

@@ -1,6 +1,6 @@
-"""Tools that read the user's files: as the policy allows, within the run's budget, and without secrets.
+"""Tools that read the user's files, within the policy and the run's budget, and without secrets.
 
-Knows nothing of agents. Every answer says what it leaves out.
+Every answer says what it leaves out. Knows nothing of agents.
 """
 
 from __future__ import annotations
@@ -216,7 +216,10 @@ class FileTools:
         return await self._in_thread(outline)
 
     def _charge(self, shown: Sequence[Sequence[str]]) -> None:
-        """Book the files and bytes that are about to be shown: both or none (P2). Takes each file's lines."""
+        """Charge the files and bytes that are about to be shown, both or neither (P2).
+
+        `shown` has the lines of each file.
+        """
         files = [lines for lines in shown if lines]
         size = sum(len(line.encode()) + 1 for lines in files for line in lines)
         with (
@@ -231,12 +234,13 @@ class FileTools:
             return await run_in_thread(work, self.seconds)
         except DeadlineExceeded:
             raise Unavailable(
-                f"it took longer than {counted(self.seconds, 'second')}", hint="narrow it down"
+                f"the call took longer than {counted(self.seconds, 'second')}",
+                hint="name a folder, a glob or a more specific pattern",
             ) from None
 
 
 class RedactedLines:
-    """The lines of files without secrets. Lives for one call and reads each file once."""
+    """Returns lines of files without secrets. Serves one call and reads each file once."""
 
     def __init__(self, opener: Opener, redactor: Redactor) -> None:
         self._opener = opener
@@ -244,21 +248,21 @@ class RedactedLines:
         self._files: dict[FileEntry, list[str]] = {}
 
     def between(self, entry: FileEntry, first: int, last: int) -> Sequence[str]:
-        """Return lines `first` to `last`, or as many of them as there are.
+        """Return the redacted lines `first` to `last`, or as many of them as exist.
 
-        A single line of a private key looks harmless, so redaction begins further up, where any secret that
-        contains the first line must begin.
+        A single line of a private key looks harmless, so redaction starts further up: no secret that includes
+        the first line can begin before that.
         """
         above = max(0, first - 1 - MAX_SECRET_LINES)
         redact = self._redactor.lines()
         return [redact(line) for line in self.unredacted(entry)[above:last]][first - 1 - above :]
 
     def line(self, entry: FileEntry, number: int) -> str:
-        """Return one line; empty if the file has become shorter."""
+        """Return one redacted line, or an empty string if the file has become shorter."""
         return "".join(self.between(entry, number, number))
 
     def unredacted(self, entry: FileEntry) -> list[str]:
-        """Return all lines with their secrets, for counting and parsing. Never show them."""
+        """Return all lines with their secrets, for counting and parsing. They must not be shown."""
         if entry not in self._files:
             self._files[entry] = split_lines(self._opener.read_text(entry).utf8.decode())
         return self._files[entry]
@@ -267,7 +271,7 @@ class RedactedLines:
 def _search_pattern(text: str) -> tuple[SearchPattern, str]:
     """Return the pattern to search for, and a note if the text is not a regular expression.
 
-    Case is ignored unless the text has capitals.
+    Ignores case unless the text has capital letters.
     """
     ignore_case = text == text.lower()
     pattern = SearchPattern(text, ignore_case=ignore_case)
@@ -280,9 +284,10 @@ def _search_pattern(text: str) -> tuple[SearchPattern, str]:
 
 
 def _matching_line(match: LineMatch, redacted: RedactedLines) -> str:
+    """Return a match as `path:line: text`, redacted."""
     original = "".join(redacted.unredacted(match.entry)[match.line - 1 : match.line])
     clean = redacted.line(match.entry, match.line)
-    # The search has cut a long line around its match, but knows nothing of secrets.
+    # `match.text` is cut around the match but not redacted, so it is shown only if there is no secret.
     text = match.text if clean == original else clip(clean, MAX_LINE_CHARS)
     return f"{match.entry.path}:{match.line}: {text.strip()}"
 

@@ -1,7 +1,6 @@
-"""The tools of an agent's own MCP servers. Knows nothing of how a server is started or reached.
+"""Offers the tools of an agent's own MCP servers. Knows nothing of how a server is started or reached.
 
-A server is somebody else's program. If it fails, the agent loses the tools of that server, and the run goes
-on.
+If a server fails, the agent loses the tools of that server, and the run continues.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool as OfferedTool
 
 START_TIMEOUT_S = 30.0
-"""For a server to start and to list its tools."""
+"""Time for a server to start and to list its tools."""
 CALL_TIMEOUT_S = 60.0
 MAX_TOOLS = 32
-"""Of one server. A small model cannot choose between more."""
+"""Limit for one server. A small model cannot choose between more tools."""
 MAX_PAGES = 10
 MAX_DESCRIPTION_CHARS = 240
 MAX_NAME_CHARS = 64
 
 T = TypeVar("T")
 Connect = Callable[[McpServer], "Transport"]
-"""Starts or reaches a server. Leaving the transport ends the server with everything that it started."""
+"""Starts a server or connects to it. Closing the transport ends the server with everything it started."""
 
 
 class McpTools:
@@ -71,7 +70,7 @@ class McpTools:
         await self._scope.aclose()  # without the error, which the task group would wrap
 
     async def tools(self) -> tuple[Tool, ...]:
-        """Return what the servers offer. `problems` names those that do not answer."""
+        """Return the tools of all servers. `problems` then names the servers that failed."""
         for connection in self._connections:
             connection.start(self._tasks)
         for connection in self._connections:
@@ -80,12 +79,14 @@ class McpTools:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One sentence for each thing that is not as the agent's file says."""
+        """One sentence for each server or tool that the agent's file names but that is not available."""
         return tuple(problem for connection in self._connections for problem in connection.problems)
 
 
 @dataclass(slots=True)
 class _Connection:
+    """The connection to one server, with the tools that it offers."""
+
     server: McpServer
     connect: Connect
     call_timeout_s: float
@@ -101,9 +102,9 @@ class _Connection:
             tasks.start_soon(self._run)
 
     async def _run(self) -> None:
-        """Keep the connection open in a task of its own, so that a failure affects nobody else."""
+        """Keep the connection open in its own task, so that a failure affects no other server."""
         try:
-            await _guarded(self._stay_connected, f"the MCP server {self.server.name}")
+            await _convert_errors(self._stay_connected, f"the MCP server {self.server.name}")
         except RetinueError as error:
             self.problems.append(error.message)
         finally:
@@ -129,30 +130,30 @@ class _Connection:
         if len(chosen) > MAX_TOOLS:
             total = counted(len(chosen), "tool")
             self.problems.append(f"the MCP server {name} offers {total}: only the first {MAX_TOOLS} are used")
-        self.tools = [self._tool(client, tool) for tool in chosen[:MAX_TOOLS]]
+        self.tools = [self._make_tool(client, tool) for tool in chosen[:MAX_TOOLS]]
 
-    def _tool(self, client: Client, offered: OfferedTool) -> Tool:
+    def _make_tool(self, client: Client, offered: OfferedTool) -> Tool:
         description = " ".join((offered.description or offered.title or offered.name).split())
         spec = ToolSpec(
             tool_name(self.server.name, offered.name),
             clip(description, MAX_DESCRIPTION_CHARS),
             offered.input_schema,
         )
-        return Tool(spec, self._action(client, offered.name))
+        return Tool(spec, self._make_action(client, offered.name))
 
-    def _action(self, client: Client, name: str) -> ToolAction:
+    def _make_action(self, client: Client, name: str) -> ToolAction:
         async def act(arguments: Arguments, tokens: int) -> str:
             async def call() -> CallToolResult:
                 with anyio.fail_after(self.call_timeout_s):
-                    return await client.call_tool(name, dict(arguments.given))
+                    return await client.call_tool(name, dict(arguments.values))
 
-            return _result_text(await _guarded(call, f"{name} of the MCP server {self.server.name}"))
+            return _result_text(await _convert_errors(call, f"{name} of the MCP server {self.server.name}"))
 
         return act
 
 
 def tool_name(server: str, tool: str) -> str:
-    """Return the name that Claude Code would use, with only characters that every model server accepts."""
+    """Return the name that Claude Code uses for a tool, with only characters that model servers accept."""
     plain = "".join(
         letter if letter.isascii() and letter.isalnum() else "_" for letter in f"{server}__{tool}"
     )
@@ -184,8 +185,8 @@ def _result_text(result: CallToolResult) -> str:
     return text
 
 
-async def _guarded(work: Callable[[], Awaitable[T]], name: str) -> T:
-    """Turn whatever a server or the SDK raises into `Unavailable`. `name` says whose failure it is."""
+async def _convert_errors(work: Callable[[], Awaitable[T]], name: str) -> T:
+    """Turn whatever a server or the SDK raises into `Unavailable`. `name` is the part that failed."""
     try:
         return await work()
     except RetinueError:
@@ -193,11 +194,11 @@ async def _guarded(work: Callable[[], Awaitable[T]], name: str) -> T:
     except TimeoutError:
         raise Unavailable(f"{name} did not answer in time") from None
     except Exception as error:
-        raise Unavailable(f"{name} failed: {_reason(error)}") from error
+        raise Unavailable(f"{name} failed: {_error_text(error)}") from error
 
 
-def _reason(error: BaseException) -> str:
-    """Return the message of the first error in a group, without a stack."""
+def _error_text(error: BaseException) -> str:
+    """Return the message of an error, or of the first error in a group."""
     inner = error
     while isinstance(inner, BaseExceptionGroup):
         inner = cast("BaseExceptionGroup[BaseException]", inner).exceptions[0]

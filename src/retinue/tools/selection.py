@@ -7,31 +7,31 @@ from dataclasses import dataclass
 
 from retinue.core import FOREIGN_TOOLS, MCP_PREFIX, TOOL_SYNONYMS
 
-FALLBACK = "read_file"
-"""The tool of an agent that would otherwise have none."""
+FALLBACK_TOOL = "read_file"
+"""The tool that an agent gets if it would otherwise have none."""
 
 Allows = Callable[[str], bool]
-"""Whether a tool may be called, by our name for it."""
+"""Returns whether a tool may be called. Takes Retinue's name of the tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithheldTool:
-    """A tool that an agent asked for and does not get."""
+    """A tool that an agent requests but does not get."""
 
     name: str
-    """As the agent's file names it."""
+    """The name in the agent's file."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSelection:
-    """The tools that an agent gets, and those that it asked for and does not get (P8)."""
+    """The tools that an agent gets, and those that it requests but does not get (P8)."""
 
     names: tuple[str, ...]
     withheld: tuple[WithheldTool, ...] = ()
 
     def describe_withheld(self) -> str:
-        """Return one sentence for people; empty if the agent gets everything."""
+        """Return a sentence with the withheld tools and the reasons; empty if none was withheld."""
         return "; ".join(f"no {tool.name}: {tool.reason}" for tool in self.withheld)
 
 
@@ -43,7 +43,7 @@ def allow_all(name: str) -> bool:
 def select_tools(
     requested: Iterable[str] | None, existing: Collection[str], allows: Allows = allow_all
 ) -> ToolSelection:
-    """Select the requested tools that exist and are allowed. None requests all that exist.
+    """Select the requested tools that exist and are allowed. If `requested` is None, that is all tools.
 
     An agent without any tool could only guess, so it gets `read_file`, unless that is not allowed.
     """
@@ -55,16 +55,16 @@ def select_tools(
             withheld.append(WithheldTool(name, reason))
         else:
             names[canonical] = None
-    if not names and FALLBACK in existing and allows(FALLBACK):
-        names[FALLBACK] = None
+    if not names and FALLBACK_TOOL in existing and allows(FALLBACK_TOOL):
+        names[FALLBACK_TOOL] = None
     return ToolSelection(tuple(names), tuple(withheld))
 
 
 def add_server_tools(requested: Sequence[str] | None, offered: Sequence[str]) -> Sequence[str] | None:
-    """Add what an agent's own MCP servers offer to the tools that it requests.
+    """Add the tools of an agent's own MCP servers to the tools that it requests.
 
-    All offered tools are added, unless the agent's list already names MCP tools. Then only those are kept,
-    and the name of a server stands for all its tools.
+    Adds all offered tools, unless the agent's list already names MCP tools. Then it uses only those, and the
+    name of a server stands for all its tools.
     """
     if requested is None:
         return None
@@ -78,7 +78,7 @@ def add_server_tools(requested: Sequence[str] | None, offered: Sequence[str]) ->
 
 
 def canonical_name(name: str) -> str:
-    """Return our name for a tool, whatever an agent or a model calls it."""
+    """Return Retinue's name of a tool that an agent or a model may call by another name."""
     name = name.strip()
     return name if name.startswith(MCP_PREFIX) else TOOL_SYNONYMS.get(name.lower(), name.lower())
 

@@ -26,20 +26,20 @@ from retinue.core import (
 from retinue.tools.selection import Allows, allow_all, canonical_name
 
 NOTE_TOKENS = 40
-"""Reserved for the note that says what was cut."""
+"""Tokens reserved for the note that says what was cut."""
 CHARS_PER_TOKEN = 3
-"""A careful estimate, for cutting a single line that is too long."""
+"""A low estimate, for cutting a single line that is too long."""
 
 
 class Arguments:
-    """The arguments of a call, read leniently: a number may come as text, a name as a common synonym."""
+    """The arguments of a call, read leniently: numbers may be texts, and names may be common synonyms."""
 
-    def __init__(self, tool: str, given: Mapping[str, Json]) -> None:
+    def __init__(self, tool: str, values: Mapping[str, Json]) -> None:
         self._tool = tool
-        self.given = given
+        self.values = values
 
     def text(self, *names: str, default: str | None = None) -> str:
-        """Return the first of these arguments that was given. The tool is documented with the first name."""
+        """Return the first of these arguments that the call has. Error messages use the first name."""
         value = self._value(names)
         if value is None or (default is not None and value == ""):
             if default is None:
@@ -52,7 +52,7 @@ class Arguments:
         return str(value)
 
     def number(self, *names: str, default: int) -> int:
-        """Return the first of these arguments that was given, as a whole number."""
+        """Return the first of these arguments that the call has, as a whole number."""
         value = self._value(names)
         if value is None or value == "":
             return default
@@ -64,11 +64,11 @@ class Arguments:
         raise InvalidInput(f"{self._tool}: `{names[0]}` must be a whole number, not {value!r}"[:120])
 
     def _value(self, names: tuple[str, ...]) -> Json:
-        return next((self.given[name] for name in names if self.given.get(name) is not None), None)
+        return next((self.values[name] for name in names if self.values.get(name) is not None), None)
 
 
 ToolAction = Callable[[Arguments, int], Awaitable[str]]
-"""Takes the arguments and the number of tokens that the answer may have. The model sees our errors."""
+"""Performs a call. Takes the arguments and the token limit of the answer. The model sees a `RetinueError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Tool:
     """Something that a model can call."""
 
     spec: ToolSpec
-    """What the model is told about the tool."""
+    """The name, description and parameters that the model sees."""
     act: ToolAction
-    """What a call does."""
+    """Performs a call and returns the answer."""
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class Tool:
 
 
 def parameters(required: tuple[str, ...] = (), **properties: tuple[str, str]) -> Mapping[str, Json]:
-    """Return a schema for arguments given as `name=(type, description)`. Small models need flat schemas."""
+    """Return a flat JSON Schema for arguments written as `name=(type, description)`."""
     described = {name: {"type": kind, "description": text} for name, (kind, text) in properties.items()}
     return cast("Mapping[str, Json]", {"type": "object", "properties": described, "required": list(required)})
 
@@ -105,7 +105,7 @@ class Toolbox:
     """The tools that an agent may call."""
 
     def __init__(self, tools: Iterable[Tool], redactor: Redactor, allows: Allows = allow_all) -> None:
-        """`allows` is asked again at every call."""
+        """`allows` is checked at every call."""
         self._tools = {tool.name: tool for tool in tools}
         self._redactor = redactor
         self._allows = allows
@@ -119,15 +119,15 @@ class Toolbox:
         return tuple(self._tools)
 
     def knows(self, name: str) -> bool:
-        """Whether there is a tool of this name, or of a name that it is a synonym for."""
+        """Return whether a tool has this name, or a name for which this is a synonym."""
         return self._resolve(name) in self._tools
 
     async def call(self, name: str, arguments: Mapping[str, Json], tokens: int) -> ToolAnswer:
-        """Call a tool. `tokens` limits the answer. Raises only `Stopped`; other failures are answers."""
+        """Call a tool. `tokens` limits the answer. Raises only `Stopped`; any other failure is an answer."""
         resolved = self._resolve(name)
         tool = self._tools.get(resolved)
         if tool is None:
-            return ToolAnswer(f"error: {self._unknown(name)}", failed=True)
+            return ToolAnswer(f"error: {self._unknown_tool_message(name)}", failed=True)
         if not self._allows(resolved):
             return ToolAnswer(f"error: {resolved} is not allowed", failed=True)
         try:
@@ -137,20 +137,22 @@ class Toolbox:
         except RetinueError as error:
             message = f"error: {error.message}" + (f"; {error.hint}" if error.hint else "")
             budget = error if isinstance(error, BudgetExceeded) else None
-            return ToolAnswer(self._clean(" ".join(message.split()), tokens), failed=True, budget=budget)
-        return ToolAnswer(self._clean(text, tokens))
+            return ToolAnswer(
+                self._redact_and_cut(" ".join(message.split()), tokens), failed=True, budget=budget
+            )
+        return ToolAnswer(self._redact_and_cut(text, tokens))
 
     def _resolve(self, name: str) -> str:
-        """Return our name for a tool, which may be given without the prefix of its MCP server."""
+        """Return Retinue's name of a tool. The prefix of an MCP server may be missing."""
         if name in self._tools:
             return name
         matches = [known for known in self._tools if known.endswith(f"__{name}")]
         return matches[0] if len(matches) == 1 else canonical_name(name)
 
-    def _clean(self, text: str, tokens: int) -> str:
+    def _redact_and_cut(self, text: str, tokens: int) -> str:
         return cut_to_tokens(self._redactor.redact(text), tokens)
 
-    def _unknown(self, name: str) -> str:
+    def _unknown_tool_message(self, name: str) -> str:
         if not self._tools:
             return "there are no tools: answer with what you know"
         similar = difflib.get_close_matches(name, self._tools, 1, 0.5)
@@ -159,7 +161,7 @@ class Toolbox:
 
 
 def count_lines_that_fit(lines: Sequence[str], tokens: int) -> int:
-    """Return how many lines, from the first on, fit. Leaves room for a note if some do not."""
+    """Return how many of the first lines fit into `tokens`. Leaves room for a note if not all do."""
     total = 0
     fitting = 0
     for number, line in enumerate(lines, 1):

@@ -1,6 +1,6 @@
-"""Directories that are entered one name at a time, and never through a link.
+"""Enters directories one name at a time, and never through a link.
 
-An open directory stays the same when somebody renames it or puts a link in its place. So a path that is
+An open directory stays the same directory even if it is renamed or replaced by a link. So a path that is
 walked this way cannot be redirected between a check and an open. Knows nothing of roots and policies.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 MAX_DEPTH = 100
-"""Each level keeps a folder open, and the number of descriptors of a process is limited."""
+"""Deepest level of folders that is entered. Each level keeps a descriptor open, and those are limited."""
 
 POSIX = sys.platform != "win32"
 
@@ -31,18 +31,18 @@ class Directory(Protocol):
     """An open directory."""
 
     def enter(self, name: str) -> Directory:
-        """Open the directory of that name. OSError if there is none, or if it is a link."""
+        """Open the directory with this name. Raises OSError if there is none, or if it is a link."""
         ...
 
     def open(self, name: str) -> tuple[int, os.stat_result]:
-        """Open the regular file of that name.
+        """Open the regular file with this name and return its descriptor and status.
 
-        Return its descriptor and status. OSError if it is anything else.
+        Raises OSError if it is anything else.
         """
         ...
 
     def lstat(self, name: str) -> os.stat_result:
-        """Return the status of that name, without following a link."""
+        """Return the status of the file with this name, without following a link."""
         ...
 
     def scan(self) -> list[os.DirEntry[str]]: ...
@@ -63,8 +63,7 @@ def require_regular(status: os.stat_result) -> None:
 
 
 def is_link(status: os.stat_result) -> bool:
-    """Return whether it is a symbolic link, or a junction on Windows."""
-    # 0xA0000003 is a junction, another kind of link on Windows.
+    """Return whether this is the status of a symbolic link or of a Windows junction (0xA0000003)."""
     return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == 0xA0000003
 
 
@@ -77,8 +76,8 @@ class DescriptorDirectory:
         self._fd = fd
 
     @classmethod
-    def at(cls, path: Path) -> Self:
-        """Open a directory from the top, so that no folder above it can be swapped for a link either."""
+    def from_path(cls, path: Path) -> Self:
+        """Open a directory, starting at `/`, so that no folder above it can be swapped for a link either."""
         # O_PATH also opens folders that may be entered but not listed, as those above a root often are.
         cross = OPEN_FOLDER_FLAGS | getattr(os, "O_PATH", 0)
         fd = os.open(path.anchor, cross)
@@ -119,8 +118,8 @@ class DescriptorDirectory:
 class PathDirectory:
     """A directory known by its path, for Windows, which cannot open files relative to a descriptor.
 
-    Each step is checked by name. A name may be swapped in the meantime, so in the end the path of the open
-    file itself is compared.
+    Each step is checked by name. Because a name may be swapped in the meantime, the path of the opened file
+    is compared with the expected one at the end.
     """
 
     __slots__ = ("_path",)
@@ -129,7 +128,7 @@ class PathDirectory:
         self._path = path
 
     @classmethod
-    def at(cls, path: Path) -> Self:
+    def from_path(cls, path: Path) -> Self:
         top = os.path.realpath(path)
         if top != str(path):
             raise OSError(errno.ELOOP, "a link")
@@ -172,11 +171,15 @@ class PathDirectory:
 
 def open_directory(path: Path) -> Directory:
     """Open a directory in the safest way that the system supports."""
-    return DescriptorDirectory.at(path) if os.open in os.supports_dir_fd else PathDirectory.at(path)
+    return (
+        DescriptorDirectory.from_path(path)
+        if os.open in os.supports_dir_fd
+        else PathDirectory.from_path(path)
+    )
 
 
 def read_fully(fd: int, size: int) -> bytes:
-    """Read `size` bytes, or fewer if the file ends before."""
+    """Read `size` bytes, or fewer if the file is shorter."""
     data = os.read(fd, size) if size else b""
     while data and len(data) < size:
         more = os.read(fd, size - len(data))
@@ -186,7 +189,7 @@ def read_fully(fd: int, size: int) -> bytes:
     return data
 
 
-# `path_of_open_file` asks the system for the path of an open file. A name may have been swapped since.
+# `path_of_open_file` returns the current path of an open file, whatever path it was opened by.
 if sys.platform == "win32":
     import ctypes
     import msvcrt
@@ -217,4 +220,4 @@ elif sys.platform == "darwin":
 else:
 
     def path_of_open_file(fd: int) -> str:
-        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - a Path cannot show a deleted file's mark
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - returns str

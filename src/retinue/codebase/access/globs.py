@@ -1,7 +1,7 @@
 """Matches paths against globs: `?`, `*`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\\` as an escape.
 
-Ignore files, policies and callers all use these rules. They are those of ripgrep, or of git where the two
-differ: only `**` as a whole component matches a `/`, and an unclosed `[` is an ordinary character.
+Ignore files, policies and callers all use these rules, which are ripgrep's, or git's where the two differ:
+only `**` as a whole component matches a `/`, and an unclosed `[` is an ordinary character.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def glob_matcher(*globs: str) -> Callable[[str], bool]:
             f"not a valid glob: {', '.join(globs)}", hint="use ?, *, **, [a-z], {a,b}"
         ) from None
     head, tail = _literal_ends(globs[0]) if len(globs) == 1 else ("", "")
-    # Walks check every path, and comparing its ends costs a twentieth of a match.
+    # Walks check every path, and comparing its ends first takes a twentieth of the time of a match.
     return lambda path: (
         path.startswith(head)
         and path.endswith(tail)
@@ -48,7 +48,8 @@ def path_filter(globs: Sequence[str]) -> Callable[[str], bool]:
     """Return a function that tells whether a path matches one of the globs and none of the `!globs`.
 
     As with ripgrep's `--glob`, a glob without `/` matches names at any depth, and one with `/` matches the
-    path from the root. Without globs, or with `!globs` only, all other paths match.
+    path from the root. If there are only `!globs`, all other paths match. If there are no globs, all paths
+    match.
     """
     wanted = glob_matcher(*(_at_any_depth(glob) for glob in globs if not glob.startswith("!")))
     unwanted = glob_matcher(*(_at_any_depth(glob[1:]) for glob in globs if glob.startswith("!")))
@@ -72,31 +73,31 @@ def _literal_ends(glob: str) -> tuple[str, str]:
 class _GlobTranslator:
     """Translates a glob to a regular expression in one pass.
 
-    `branches` has one list of pieces for each open alternative.
+    `branches` has one list of pieces for each open alternative of `{a,b}`.
     """
 
     def __init__(self, glob: str) -> None:
         self.glob = glob
-        self.at = 0
+        self.position = 0
         self.branches: list[list[str]] = [[]]
         self.opened: list[int] = []
         self.classes_close = True
 
     def translate(self) -> str:
-        while self.at < len(self.glob):
-            char = self.glob[self.at]
-            self.at += 1
+        while self.position < len(self.glob):
+            char = self.glob[self.position]
+            self.position += 1
             if char == "*":
-                self.star()
+                self.translate_star()
             elif char == "?":
                 self.push("[^/]")
             elif char == "[" and self.classes_close:
-                self.character_class()
+                self.translate_class()
             elif char == "\\":
-                if self.at == len(self.glob):
-                    raise self.invalid("nothing follows the last \\")
-                self.push(re.escape(self.glob[self.at]))
-                self.at += 1
+                if self.position == len(self.glob):
+                    raise self.error("nothing follows the last \\")
+                self.push(re.escape(self.glob[self.position]))
+                self.position += 1
             elif char == "{":
                 self.opened.append(len(self.branches))
                 self.branches.append([])
@@ -107,40 +108,40 @@ class _GlobTranslator:
             else:
                 self.push(re.escape(char))
         if self.opened:
-            raise self.invalid("a { is not closed")
+            raise self.error("a { is not closed")
         return ".*" if self.branches[0] == [_ANY_PREFIX] else "".join(self.branches[0])
 
     def push(self, piece: str) -> None:
         self.branches[-1].append(piece)
 
     def peek(self) -> str:
-        return self.glob[self.at : self.at + 1]
+        return self.glob[self.position : self.position + 1]
 
-    def invalid(self, reason: str) -> InvalidInput:
+    def error(self, reason: str) -> InvalidInput:
         return InvalidInput(f"not a valid glob: {self.glob!r}: {reason}")
 
-    def star(self) -> None:
+    def translate_star(self) -> None:
         """Translate `*`, or `**` if it is a whole component."""
-        before = self.glob[self.at - 2 : self.at - 1]
+        before = self.glob[self.position - 2 : self.position - 1]
         if self.peek() != "*":
             self.push(_ANY_NAME)
             return
-        self.at += 1
+        self.position += 1
         following, branch = self.peek(), self.branches[-1]
         ends = following == "" or (bool(self.opened) and following in ",}")
         if not branch and following in ("", "/"):
             self.push(_ANY_PREFIX)
-            self.at += len(following)
+            self.position += len(following)
         elif not branch or before != "/" or not (ends or following == "/"):
             self.push(_ANY_NAME)
         else:
-            self.at += following == "/"
+            self.position += following == "/"
             last = branch.pop()
             self.push(last if last in (_ANY_PREFIX, _ANY_SUFFIX) else _ANY_SUFFIX if ends else _ANY_MIDDLE)
 
-    def character_class(self) -> None:
-        """Translate `[...]`. An unclosed `[` is an ordinary character, and so are all later ones."""
-        start = self.at
+    def translate_class(self) -> None:
+        """Translate `[...]`. An unclosed `[` is an ordinary character, and so is every later `[`."""
+        start = self.position
         negated = self.peek() in ("!", "^")
         start += negated
         end = self.glob.find("]", start + 1)
@@ -155,19 +156,19 @@ class _GlobTranslator:
                 high = body[index + 2]
                 index += 2
             if high < low:
-                raise self.invalid(f"the range {low}-{high} is reversed")
+                raise self.error(f"the range {low}-{high} is reversed")
             pieces += _class_range(ord(low), ord(high))
             index += 1
         if negated:
             self.push(f"[^/{pieces}]")
         else:
             self.push(f"[{pieces}]" if pieces else _NOTHING)
-        self.at = end + 1
+        self.position = end + 1
 
     def close_alternatives(self) -> None:
         """Translate the end of `{a,b}`."""
         if not self.opened:
-            raise self.invalid("a } has no matching {")
+            raise self.error("a } has no matching {")
         start = self.opened.pop()
         choices = ["".join(branch) for branch in self.branches[start:]]
         del self.branches[start:]
@@ -177,7 +178,7 @@ class _GlobTranslator:
 
 
 def _class_range(low: int, high: int) -> str:
-    """Return a range of a character class without `/`, which no class matches."""
+    """Return the regex of a range in a character class, without `/`, which no class matches."""
     slash = ord("/")
     parts = ((low, min(high, slash - 1)), (max(low, slash + 1), high))
     if not low <= slash <= high:

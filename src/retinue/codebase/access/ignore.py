@@ -1,8 +1,8 @@
-"""Ignore files: what a project excludes from searches, with the rules of git and ripgrep.
+"""Applies ignore files, which exclude files from searches, with the rules of git and ripgrep.
 
-The nearest file with a rule for a path decides, and within the file the last rule that matches. `.rgignore`
-outranks `.ignore`, which outranks `.gitignore`, then `.git/info/exclude`, then a few folders that no project
-wants to be searched. Knows nothing of the file system.
+The nearest ignore file with a rule for a path decides; within a file, the last matching rule does.
+`.rgignore` outranks `.ignore`, which outranks `.gitignore`, then `.git/info/exclude`, then a few folders that
+no project wants to search. Knows nothing of the file system.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ DEFAULT_IGNORES = "\n".join(
 
 
 class IgnoreRules:
-    """The ignore files that apply in one folder, by rank, and within a rank from the nearest one up."""
+    """The ignore files that apply in one folder: by rank, and within a rank the nearest one first."""
 
     __slots__ = ("_in_order", "_ranks")
 
     def __init__(self, ranks: tuple[tuple[tuple[int, IgnoreFile], ...], ...]) -> None:
-        """`ranks` has the files of each rank. The number is the length of the folder's path to cut off."""
+        """`ranks` has the files of each rank, each with the length of its folder's path, to cut that off."""
         self._ranks = ranks
         self._in_order = tuple(scoped for rank in ranks for scoped in rank if scoped[1])
 
@@ -50,7 +50,7 @@ class IgnoreRules:
             ranks[rank] = ((skip, IgnoreFile(text)), *ranks[rank])
         return IgnoreRules(tuple(ranks))
 
-    def ignore(self, path: str, name: str, is_folder: bool) -> bool:
+    def is_ignored(self, path: str, name: str, is_folder: bool) -> bool:
         """Return whether a path is ignored. `name` is its last component."""
         for skip, file in self._in_order:
             verdict = file.verdict(path[skip:], name, is_folder)
@@ -60,12 +60,11 @@ class IgnoreRules:
 
 
 _GlobRules = list[tuple[int, bool, Callable[[str], bool]]]
-"""For each rule: its number, whether it applies to folders only, and its matcher. The last rule comes first.
-"""
+"""Number, folders only, and matcher of each rule. The last rule comes first."""
 
 
 class _LastRules(dict[str, tuple[int, int]]):
-    """For a literal name, the last rule that applies to it as a file, and as a folder; -1 if none does."""
+    """Maps a literal name to the last rule for a file and for a folder of that name; -1 if there is none."""
 
     def add(self, name: str, rule: int, folders_only: bool) -> None:
         for_files, _ = self.get(name, (-1, -1))
@@ -73,7 +72,7 @@ class _LastRules(dict[str, tuple[int, int]]):
 
 
 class IgnoreFile:
-    """The rules of one ignore file. Literal names and `*.extension`, which are most rules, are looked up."""
+    """The rules of one ignore file. Most are literal names or `*.extension`, which dictionaries look up."""
 
     def __init__(self, text: str) -> None:
         self._ignores: list[bool] = []

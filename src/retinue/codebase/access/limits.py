@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, fields
 from retinue.core import DeadlineExceeded, InvalidInput, LimitExceeded, RetinueError, Stop
 
 OnRead = Callable[[int, int], None]
-"""Called with (files, bytes) just before text is returned; may raise LimitExceeded to refuse it.
+"""Called with (files, bytes) just before text is returned. May raise LimitExceeded to refuse it.
 
-This is how a budget over several calls is enforced. Only text that is returned is charged, not what a search
-scans or an index reads.
+This enforces a budget over several calls. Only returned text is charged, not what a search scans or an index
+reads.
 """
 
 
 def charge_nothing(files: int, size: int) -> None:
-    """The `OnRead` of a call without a budget."""
+    """Accept any read: the `OnRead` of a call without a budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Bounds:
     max_entries: int = 1_000
     """Names in one listing or glob."""
     max_line_chars: int = 500
-    """Longer lines are cut around the relevant part, with a mark at each cut."""
+    """Characters of one line. Longer lines are cut around the relevant part, with a mark at each cut."""
 
     def __post_init__(self) -> None:
         for bound in fields(self):
@@ -62,9 +62,9 @@ class Omitted:
     too_large: int = 0
     """Files over the policy's size limit."""
     unreadable: int = 0
-    """Files and folders that are not permitted, have disappeared, or whose name does not fit on one line."""
+    """Files and folders without read permission, that disappeared, or whose names do not fit on one line."""
     over_limit: int = 0
-    """Files, lines or matches known to lie past a limit; there may be more."""
+    """Files, lines or matches beyond a limit, as far as they were counted."""
     limits: tuple[str, ...] = ()
     """Which limits were reached: files, bytes, lines, line length, matches, entries, depth, time ..."""
 
@@ -72,7 +72,7 @@ class Omitted:
         return self != Omitted()
 
     def sentence(self) -> str:
-        """Return a sentence for people that says what is missing, or an empty string."""
+        """Return a sentence that says what is missing, or an empty string if nothing is."""
         counted = {
             "hidden by the policy": self.denied,
             "ignored by the project": self.ignored,
@@ -106,7 +106,7 @@ class OmissionTally:
     def out_of_time(self, stop: Stop) -> bool:
         """Return whether the deadline has passed, so that the loop must end with what it has.
 
-        A cancellation is raised instead, because nobody waits for the result.
+        Raises if the work was cancelled, because then no caller needs the result.
         """
         try:
             stop.check()

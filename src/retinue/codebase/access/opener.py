@@ -35,7 +35,7 @@ LINK_ERRNOS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 
 
 class FileStamp(NamedTuple):
-    """Differs whenever a file has changed."""
+    """Size, times and inode of a file. A changed file has a different stamp."""
 
     size: int
     mtime_ns: int
@@ -44,7 +44,7 @@ class FileStamp(NamedTuple):
 
 
 class Opener:
-    """Opens files for one thread and one piece of work. `with` closes the folders that it keeps open."""
+    """Opens files, for use in one thread. A context manager that closes the folders it keeps open."""
 
     def __init__(
         self,
@@ -91,7 +91,10 @@ class Opener:
         return decode_text(data)
 
     def stamp(self, entry: FileEntry) -> FileStamp:
-        """Return what tells whether a file changed. Raises PathDenied, also for a link, or PathMissing."""
+        """Return the stamp of a file without opening it.
+
+        Raises PathMissing or PathDenied, also for a link.
+        """
         if self._rules_of(entry).hides(entry.path):
             raise _hidden_error(entry.path)
         try:
@@ -120,7 +123,7 @@ class Opener:
         return FileEntry(entry.root, path), is_folder
 
     def open(self, entry: FileEntry) -> tuple[int, os.stat_result]:
-        """Return a descriptor, which the caller must close, and its status."""
+        """Open a file and return its descriptor, which the caller must close, and its status."""
         rules = self._rules_of(entry)
         if rules.hides(entry.path):
             raise _hidden_error(entry.path)
@@ -203,7 +206,7 @@ class Opener:
     def _real_path(self, entry: FileEntry) -> str:
         """Follow the links of a path and return the target, which may be hidden.
 
-        It must be in the same root.
+        Raises PathDenied if the target is outside the root.
         """
         root = entry.root.path
         real = Path(os.path.realpath(root / entry.path))
@@ -220,7 +223,7 @@ class Opener:
             raise
 
     def _close_folders(self, *, keep: int) -> None:
-        """Close all open folders except the first `keep`, of which the first one is the root."""
+        """Close all open folders except the first `keep`. The very first is the root."""
         while len(self._folders) > keep:
             self._folders.pop().close()
         del self._names[max(0, keep - 1) :]
@@ -241,14 +244,14 @@ def _hidden_error(path: str) -> PathDenied:
 
 
 def error_from_os(error: OSError, path: str) -> PathDenied | PathMissing:
-    """Convert an error of the system. Drops its text, which may contain the absolute path."""
+    """Convert an OSError. Drops its text, which may contain the absolute path."""
     if error.errno in (errno.EACCES, errno.EPERM):
         return PathDenied(f"no permission to read {path!r}", reason="unreadable")
     return PathMissing(f"nothing readable at {path!r}", hint="list the folder to see what is there")
 
 
 CLOCK_SLACK_NS = 2_000_000_000
-"""File systems store times as coarsely as this, and network file systems use another machine's clock."""
+"""Some file systems round times to two seconds, and network file systems use another machine's clock."""
 
 Inode = tuple[int, int]
 """Device and inode number."""
@@ -312,7 +315,10 @@ class HiddenHardLinks:
 def _collect_hidden(
     here: Directory, path: str, rules: PolicyRules | None, found: set[Inode], stop: Stop
 ) -> None:
-    """Add the hidden files below `here`, or all files if `rules` is None. OSError if one may be missing."""
+    """Add the inodes of the hidden files below `here`, or of all files if `rules` is None.
+
+    Raises OSError if a hidden file may have been missed.
+    """
     stop.check()
     device = here.lstat(".").st_dev
     for entry in here.scan():

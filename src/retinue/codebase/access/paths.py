@@ -1,7 +1,6 @@
-"""Turns a path that somebody wrote into a root and a path below it. Checks the spelling, not the files.
+"""Turns a path from a caller into a root and a path below it. Checks the spelling, not the files.
 
-The disk is consulted only for an absolute path that leads through a link above the root, as `/tmp` does on
-macOS.
+Reads the disk only for an absolute path that leads through a link above the root, as `/tmp` does on macOS.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from retinue.core import InvalidInput, PathDenied, Root
 
 
 class FileEntry(NamedTuple):
-    """A file or folder inside a root, known by its name. It may no longer exist.
+    """The path of a file or folder inside a root. It may no longer exist.
 
     A named tuple instead of a dataclass, because a walk creates tens of thousands of them.
     """
@@ -26,23 +25,23 @@ class FileEntry(NamedTuple):
     """Relative to the root, `/`-separated, spelled as on disk. `""` is the root itself."""
 
 
-def candidate_entries(roots: Sequence[Root], given: str) -> list[FileEntry]:
+def candidate_entries(roots: Sequence[Root], path: str) -> list[FileEntry]:
     """Return every entry that a path can mean: one if it is absolute, one in each root if it is relative."""
-    if "\0" in given:
+    if "\0" in path:
         raise InvalidInput("a path cannot contain a zero byte")
     try:
-        given.encode()
+        path.encode()
     except UnicodeEncodeError:
         raise InvalidInput("a path must be valid UTF-8 text") from None
-    pure = PurePosixPath(given) if POSIX else PureWindowsPath(given)
+    pure = PurePosixPath(path) if POSIX else PureWindowsPath(path)
     if ".." in pure.parts:
         raise PathDenied("a path cannot contain '..'", hint="name the path from its root", reason="denied")
     if pure.is_absolute():
         return [_entry_of_absolute(roots, Path(pure))]
     if pure.drive or pure.root:
         raise PathDenied("a path cannot name a drive without its root", reason="denied")
-    path = "" if str(pure) == "." else pure.as_posix()
-    return [FileEntry(root, path) for root in roots]
+    relative = "" if str(pure) == "." else pure.as_posix()
+    return [FileEntry(root, relative) for root in roots]
 
 
 def _entry_of_absolute(roots: Sequence[Root], absolute: Path) -> FileEntry:

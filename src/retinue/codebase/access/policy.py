@@ -31,8 +31,7 @@ class Policy:
     """The user's rules. `deny` wins over `allow`, and `allow` wins over the built-in list of secrets."""
 
     deny: tuple[str, ...] = ()
-    """Globs of further files to hide: a name at any depth (`*.sql`), or a path from the root
-    (`data/private`)."""
+    """Globs of more files to hide: a name at any depth (`*.sql`) or a path from the root (`data/private`)."""
     allow: tuple[str, ...] = ()
     """Globs of built-in secrets that may be read. Allowing a folder allows everything in it."""
     max_file_bytes: int = 1_048_576
@@ -107,9 +106,9 @@ class PolicyRules:
         self._allow = _FoldedGlobs((*policy.allow, *EXAMPLE_ENV_FILES))
         self._secret = _FoldedGlobs(SECRET_NAMES)
         self._secret_file = _FoldedGlobs(FILE_ONLY_SECRETS)
-        # Names repeat (every package has an __init__.py), and rules apply to few: check each name once.
+        # Names repeat (every package has an __init__.py) and few rules apply, so each name is checked once.
         self.may_apply_to = functools.lru_cache(maxsize=65_536)(self._may_apply_to)
-        """Return whether a rule may apply to a path that contains this name. Cheap, for walks."""
+        """Return whether a rule may apply to a path that contains this name. Cheaper than `hides`."""
 
     def hides(self, path: str, *, folder: bool = False) -> bool:
         """Return whether a root-relative path, or a folder above it, is hidden."""
@@ -139,7 +138,7 @@ class PolicyRules:
 class _FoldedGlobs:
     """Globs over folded paths.
 
-    One without `/` matches a name at any depth, the others a path from the root.
+    A glob without `/` matches a name at any depth; any other glob matches a path from the root.
     """
 
     def __init__(self, globs: Iterable[str]) -> None:
@@ -156,7 +155,7 @@ class _FoldedGlobs:
 
 
 def fold_name(name: str) -> str:
-    """Return the spelling by which the most lenient file systems know a name."""
+    """Return the same spelling for all names that the most lenient file systems treat as equal."""
     if name.isascii():
         folded = name.lower()
     else:

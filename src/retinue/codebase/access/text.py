@@ -1,6 +1,6 @@
-"""Decodes files to text, and takes excerpts by line numbers. Opens nothing.
+"""Decodes files to text and takes excerpts by line numbers. Opens nothing.
 
-The encoding is that of the byte-order mark if there is one, otherwise strict UTF-8, otherwise Latin-1.
+A byte-order mark decides the encoding. A file without one is UTF-8 or, if it is not valid UTF-8, Latin-1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DecodedText(NamedTuple):
 def is_binary(data: bytes) -> bool:
     """Return whether there is a zero byte near the start, but no byte-order mark that explains it.
 
-    The first `BINARY_CHECK_BYTES` of a file are enough.
+    Looks only at the first `BINARY_CHECK_BYTES`.
     """
     return b"\0" in data[:BINARY_CHECK_BYTES] and not data.startswith(
         tuple(mark for mark, _ in BYTE_ORDER_MARKS)
@@ -66,7 +66,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def split_lines(text: str) -> list[str]:
-    """Split a text as editors number its lines: only `\\n` ends a line, and the last line may lack it."""
+    """Split a text into lines as editors count them: only `\\n` ends a line, and the last may lack it."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -106,7 +106,10 @@ class Excerpt:
 def make_excerpt(
     entry: FileEntry, text: DecodedText, start: int, lines: int | None, bounds: Bounds
 ) -> Excerpt:
-    """Return `lines` lines from `start` on, or all to the end; fewer if the file or the bounds end before."""
+    """Return `lines` lines from `start` on, or all lines to the end if `lines` is None.
+
+    Returns fewer lines if the file ends or a limit of `bounds` is reached.
+    """
     if start < 1:
         raise InvalidInput(f"lines are numbered from 1, not {start}")
     if lines is not None and lines < 1:

@@ -1,8 +1,8 @@
 """Walks and lists the folders of a root, without what the policy or the project's ignore files hide.
 
-Opens no files but ignore files. Folders stay open while they are walked, so a folder that is swapped for a
-link reveals nothing from elsewhere. Links are not followed: their targets are found at their real place, or
-not at all.
+Opens no files except ignore files. Folders stay open while they are walked, so a folder that is swapped for
+a link reveals nothing from elsewhere. Links are not followed: a target inside the root is found at its real
+path.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from retinue.core import Root, Stop
 MAX_FILES = 200_000
 """A walk ends here: a larger root is a disk, not a project."""
 MAX_IGNORE_BYTES = 131_072
-"""Ignore files are cut here: no hand-written one is larger, and every rule costs time for every file."""
+"""Larger ignore files are cut: no hand-written one is larger, and each rule costs time for every file."""
 
 _UNPRINTABLE_CATEGORIES = frozenset(["Cc", "Cs", "Zl", "Zp"])
 """Unicode categories: control characters, surrogates (undecodable bytes), line and paragraph separators."""
 
 
 class VisibleEntry(NamedTuple):
-    """Something in a folder that may be shown."""
+    """An entry of a folder that may be shown."""
 
     path: str
     entry: os.DirEntry[str]
     is_folder: bool
     is_file: bool
-    """Whether it is a regular file. If it is no folder either, it is a link, a pipe, a device or a socket."""
+    """Whether it is a regular file. If it is neither, it is a link, a pipe, a device or a socket."""
 
 
 class FolderReader:
-    """Reads folders of one root, and counts what must not be shown."""
+    """Reads folders of one root and counts the entries that must not be shown."""
 
     def __init__(self, rules: PolicyRules, tally: OmissionTally, stop: Stop) -> None:
         self._rules = rules
@@ -79,16 +79,16 @@ class FolderReader:
             if not name.isprintable() and not _fits_one_line(name):
                 counts["unreadable"] += 1
             elif may_apply_to(name) and hides(below, folder=is_folder):
-                # Nobody considers `.git` a part of the project, so it does not count as left out.
+                # `.git` is not a part of the project, so it does not count as left out.
                 counts["denied"] += name not in VERSION_CONTROL_FOLDERS
-            elif ignores.ignore(below, name, is_folder):
+            elif ignores.is_ignored(below, name, is_folder):
                 counts["ignored"] += 1
             else:
                 visible.append(VisibleEntry(below, entry, is_folder, is_file))
         return visible, ignores
 
     def enter(self, here: Directory, name: str) -> Directory | None:
-        """Open a folder; None, and count it, if that fails."""
+        """Open a folder inside `here`. Returns None, and counts the folder as unreadable, if that fails."""
         try:
             return here.enter(name)
         except OSError:
@@ -106,18 +106,18 @@ class FileWalker(FolderReader):
         stop: Stop,
         max_files: int,
         *,
-        sized: bool,
-        known: Container[str] = frozenset(),
+        skip_large: bool,
+        skip_folders: Container[str] = frozenset(),
     ) -> None:
-        """`sized` leaves out files over the size limit. Folders in `known` are skipped."""
+        """`skip_large` leaves out files over the size limit. The walk does not enter `skip_folders`."""
         super().__init__(rules, tally, stop)
         self.found: list[str] = []
         """Root-relative paths. Incomplete if the tally names a limit."""
         self.folders: list[str] = []
-        """Every folder that was read, or could not be. A new file always appears in one of them."""
+        """Every folder that was read or could not be read. A new file always appears in one of them."""
         self._max_files = max_files
-        self._max_bytes = rules.max_file_bytes if sized else None
-        self._known = known
+        self._max_bytes = rules.max_file_bytes if skip_large else None
+        self._skip_folders = skip_folders
 
     def walk(self, here: Directory, path: str, ignores: IgnoreRules, depth: int = 1) -> None:
         """Add all files below `here` to `found`. `ignores` are the rules of the folders above."""
@@ -132,7 +132,7 @@ class FileWalker(FolderReader):
             self._tally.add_limit("files")
             del self.found[self._max_files :]
         for one in visible:
-            if not one.is_folder or one.path in self._known:
+            if not one.is_folder or one.path in self._skip_folders:
                 continue
             if depth == MAX_DEPTH:
                 self._tally.counts["over_limit"] += 1
@@ -191,7 +191,7 @@ def list_folder(
     tally: OmissionTally,
     stop: Stop,
 ) -> FolderListing:
-    """List names, kinds and sizes to a depth. Breadth first, so that a limit cuts off the deepest levels."""
+    """List names, kinds and sizes below a folder, breadth first, so that a limit cuts the deepest levels."""
     items: list[FolderItem] = []
     try:
         waiting = deque([(folder.path, ignore_rules_above(opener, folder.root, folder.path), 1)])
@@ -228,7 +228,7 @@ def _folder_item(one: VisibleEntry) -> FolderItem:
 
 
 def ignore_rules_above(opener: Opener, root: Root, path: str) -> IgnoreRules:
-    """Return the ignore rules that the folders above `path` define for it."""
+    """Return the ignore rules that apply in the folder `path` because of the folders above it."""
     ignores = IgnoreRules.for_root(_read_exclude_file(opener.folder(root, "")))
     names = path.split("/") if path else []
     for depth in range(len(names)):
@@ -256,7 +256,7 @@ def _read_ignore_files(here: Directory, names: Iterable[str]) -> dict[str, str]:
 
 
 def _read_ignore_file(here: Directory, name: str) -> str:
-    """Return the text of an ignore file; empty if it is missing or no regular file."""
+    """Return the text of an ignore file, or an empty string if it is missing or not a regular file."""
     try:
         fd, status = here.open(name)
     except OSError:
@@ -272,6 +272,6 @@ def _read_ignore_file(here: Directory, name: str) -> str:
 def _fits_one_line(name: str) -> bool:
     """Return whether a name can be printed on one line.
 
-    Spaces of all kinds can, control characters cannot.
+    Any kind of space is allowed; control characters are not.
     """
     return not any(unicodedata.category(char) in _UNPRINTABLE_CATEGORIES for char in name)

@@ -26,7 +26,7 @@ CREATE INDEX IF NOT EXISTS commits_without_files ON commits (root) WHERE paths I
 """
 
 _COMMIT_BATCH = 1_000
-"""Git is asked for the files of this many commits at once."""
+"""Commits whose files one call of git lists."""
 
 
 class CommitIndex:
@@ -36,7 +36,7 @@ class CommitIndex:
         self._db = database
         self._root = root
         self._segment = -1 - root
-        """The segment of the postings. Segments of files have positive numbers."""
+        """The number of this root's segment of postings. Segments of files have positive numbers."""
         self._history = history
 
     def is_complete(self) -> bool:
@@ -80,7 +80,7 @@ class CommitIndex:
         self._db.execute("REPLACE INTO history VALUES (?, ?, ?)", (self._root, state, len(messages)))
 
     def update_changed_files(self) -> None:
-        """Ask git for the files of the commits whose files are not known yet."""
+        """Store the changed files of all commits whose files are not known yet."""
         query = "SELECT name FROM commits WHERE root = ? AND paths IS NULL"
         unknown = [name for (name,) in self._db.execute(query, (self._root,))]
         for first in range(0, len(unknown), _COMMIT_BATCH):

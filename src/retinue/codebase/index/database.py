@@ -52,7 +52,7 @@ def open_database(file: Path, tables: str) -> sqlite3.Connection:
 
 @contextmanager
 def corrupt_row_errors() -> Generator[None]:
-    """Raise sqlite3.DatabaseError if unpacking a row fails, as SQLite does for a damaged page."""
+    """Turn errors of unpacking a row into sqlite3.DatabaseError, which SQLite raises for a damaged page."""
     try:
         yield
     except (ValueError, LookupError, TypeError) as error:

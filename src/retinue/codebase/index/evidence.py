@@ -1,7 +1,7 @@
-"""What is known about the files of the roots for one question, and how a scan of the files finds it.
+"""Defines the evidence that files give for one question, and collects it by scanning the files.
 
-There are two sources of evidence: `ScanEvidence` reads the files for one question, and `IndexEvidence` reads
-the index. Both must agree to the last number, because the ranker cannot tell them apart.
+There are two sources of evidence: `ScanEvidence` reads the files, and `IndexEvidence` reads the index. Both
+must give exactly the same numbers, because the ranker cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from retinue.core import LimitExceeded, PathDenied, PathMissing, Stop
 
 @dataclass(frozen=True, slots=True)
 class FileDetail:
-    """The chunks of one file, as parallel columns: a question needs few fields of few chunks."""
+    """The chunks of one file, as parallel columns, because a question needs few fields of few chunks."""
 
     starts: Sequence[int]
     """The first byte of each chunk, followed by the end of the last one."""
@@ -46,7 +46,7 @@ class FileDetail:
 
 
 class Evidence(Protocol):
-    """What the ranker asks about the files. Files are known by their position in `paths`."""
+    """What the ranker needs to know about the files. A file is identified by its position in `paths`."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -70,14 +70,14 @@ class Evidence(Protocol):
         ...
 
     def details(self, files: Sequence[int], terms: Collection[str]) -> dict[int, FileDetail]:
-        """Return the chunks of some files, with hits for at least the given terms."""
+        """Return the chunks of some files, with hits for at least these terms."""
         ...
 
 
 class ScanEvidence:
     """Evidence without an index: reads the files for one question.
 
-    If ripgrep is installed, it tells which files can contain a term, and the others are not opened.
+    If ripgrep is installed, it finds the files that may contain a term; the others are not opened.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ScanEvidence:
             for file in files:
                 self._stop.check()
                 entry = self._entries[file]
-                found[file] = detail_of_text(entry.path, searchable_text(opener, entry) or b"", self._query)
+                found[file] = parse_detail(entry.path, searchable_text(opener, entry) or b"", self._query)
         return found
 
 
@@ -163,7 +163,7 @@ def count_terms(data: bytes, query: QueryTerms) -> dict[str, int]:
     return counts
 
 
-def detail_of_text(path: str, data: bytes, query: QueryTerms) -> FileDetail:
+def parse_detail(path: str, data: bytes, query: QueryTerms) -> FileDetail:
     """Split a text into chunks and count the terms of the question in each."""
     chunks, imports = outline_text(path, data)
     words = separate_words(data)

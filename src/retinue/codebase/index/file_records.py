@@ -1,6 +1,6 @@
-"""The record of one indexed file: its outline, and its words by chunk.
+"""Packs and unpacks the stored record of one file: its outline, and its words by chunk.
 
-Packs and unpacks rows; reads no file.
+Reads no files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = "places, names, name_terms, imports, words"
 FileRow = tuple[bytes, str, str, str, str]
 
 _LINE_END = "\n"
-"""Ends a line of words. The first line has the words of the path, each further line those of a chunk."""
+"""Ends a line of words. The first line has the words of the path, each other line those of a chunk."""
 _CHUNK_MARK = b"\xff"
 """Separates two chunks while their words are looked up. This byte does not occur in UTF-8."""
 
@@ -55,7 +55,7 @@ def new_vocabulary() -> Vocabulary:
 
 
 def pack_files(files: Sequence[tuple[str, bytes]], vocabulary: Vocabulary) -> list[PackedFile]:
-    """Pack paths with their texts. Each step runs for all files before the next one; see `BATCH_FILES`."""
+    """Pack paths with their texts. Each step runs for all files before the next (see `index.BATCH_FILES`)."""
     outlines = [chunk_columns(path, data) for path, data in files]
     positions = [_pack_positions(outline, data) for outline, (_, data) in zip(outlines, files, strict=True)]
     names = ["\n".join(outline.names) for outline in outlines]
@@ -114,7 +114,7 @@ def unpack_detail(row: FileRow, counts: Mapping[str, int]) -> FileDetail:
 
 
 def _count_by_chunk(words: str, ends: Sequence[int], term: str, count: int) -> dict[int, int]:
-    """Return in which chunks a term occurs, and how often. Stops at the last of `count` occurrences."""
+    """Return the count of a term in each chunk that contains it. Stops after `count` occurrences."""
     counts: dict[int, int] = {}
     wanted = f" {term} "
     step = len(wanted) - 1

@@ -1,7 +1,7 @@
-"""The commit history of a root as evidence: commits whose messages match the question, with their files.
+"""Finds commits whose messages match the question, with the files they changed, as evidence.
 
 Reads a limited number of ancestors of HEAD with git, if the root itself is a repository. Runs no hook, pager,
-external diff or signature check, and fetches nothing. Without git there is no history and no error.
+external diff or signature check, and fetches nothing. Without git, the history is empty; that is no error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from retinue.codebase.parse import QueryTerms, Vocabulary, separate_words
 from retinue.core import Stop
 
 MAX_COMMITS = 5_000
-"""Commits whose messages are read. Older ones did not improve answers on the development sets."""
+"""Commits whose messages are read. Older commits did not improve answers in our measurements."""
 MAX_NEAREST_COMMITS = 40
 """Commits whose files are evidence."""
 MAX_COMMIT_FILES = 30
@@ -41,7 +41,7 @@ class RelatedCommit:
 
     terms: frozenset[str]
     words: int
-    """Distinct words of its message. A long message matches by chance."""
+    """Number of distinct words in its message. Long messages match by chance."""
     paths: tuple[str, ...]
 
 
@@ -52,7 +52,7 @@ class CommitEvidence:
     commits: int = 0
     """How many commits were considered."""
     frequency: dict[str, int] = field(default_factory=dict[str, int])
-    """For each term, how many commits have it."""
+    """For each term, the number of commits whose messages contain it."""
     related: Sequence[RelatedCommit] = ()
     """Best first."""
 
@@ -88,9 +88,9 @@ def read_commit_evidence(history: GitHistory, weights: Mapping[str, float]) -> C
 def nearest_commits(
     commits_by_term: Mapping[str, Sequence[int]], commits: int, weights: Mapping[str, float]
 ) -> tuple[list[tuple[int, frozenset[str]]], dict[str, int]]:
-    """Return the commits that match the question best with the terms of each, and the frequency of each term.
+    """Return the commits that match the question best, each with its terms, and the frequency of each term.
 
-    `commits_by_term` has the numbers of the commits with a term; the newest commit is 0.
+    `commits_by_term` has the numbers of the commits that contain a term; the newest commit is 0.
     """
     frequency = {term: len(numbers) for term, numbers in commits_by_term.items() if numbers}
     rare = {term: weights[term] * math.log(1 + commits / (1 + count)) for term, count in frequency.items()}
@@ -125,7 +125,7 @@ class CommitMessage(NamedTuple):
 
 
 class GitHistory:
-    """Runs git in one root. Every method returns nothing if the root is no repository or git fails."""
+    """Runs git in one root. Every method returns an empty value if the root is no repository or git fails."""
 
     def __init__(self, root: Path, stop: Stop) -> None:
         self._root = root
@@ -135,7 +135,7 @@ class GitHistory:
         """Whether git was stopped or took too long, so that its output must not be taken as complete."""
 
     def state(self) -> str:
-        """Return a text that changes whenever HEAD names another commit. Usually starts no process."""
+        """Return a text that changes whenever HEAD points to another commit. Usually starts no process."""
         if self._git is None:
             return ""
         return read_head_commit(self._root / ".git") or self._run("rev-parse", "HEAD").decode(
@@ -203,7 +203,7 @@ class GitHistory:
 
 
 def _git_environment(root: Path) -> dict[str, str]:
-    """Pass on only what git needs, and let it find no repository above the root."""
+    """Return only the variables that git needs, and keep it from using a repository above the root."""
     passed = {name: os.environ[name] for name in ("SYSTEMROOT", "PATH", "HOME") if name in os.environ}
     return passed | {
         "GIT_CEILING_DIRECTORIES": str(root.parent),
@@ -216,13 +216,14 @@ def _git_environment(root: Path) -> dict[str, str]:
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MAX_REFERENCE_DEPTH = 5
-"""A reference may name another one."""
+"""How many references are followed; one may point to another."""
 
 
 def read_head_commit(git_folder: Path) -> str:
-    """Return the commit that HEAD names, from git's own files: starting git would cost as much as an answer.
+    """Return the commit that HEAD points to, read from git's own files.
 
-    Returns an empty string for an unborn branch or an unknown way of storing references.
+    Starting git would take as long as a whole answer. Returns an empty string for a branch without commits or
+    an unknown way of storing references.
     """
     try:
         if git_folder.is_file():  # a worktree or a submodule

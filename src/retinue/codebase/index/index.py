@@ -1,9 +1,9 @@
-"""An index of some roots in one SQLite file of the data folder. It saves work and never changes an answer.
+"""Builds, updates and reads the index of some roots: one SQLite file in the data folder.
 
-A question only reads the index. Files that changed since the last update are read from disk, and a later
-update indexes them once there are enough. Several processes may use the index at once: writers take turns,
-and each reader sees one state from beginning to end. If anything is wrong with the index, a scan of the
-files answers instead.
+The index makes answers faster but never different. A question only reads it. Files that changed since the
+last update are read from disk; once there are enough of them, an update indexes them. Several processes may
+use the index at once: writers take turns, and each reader sees one state from beginning to end. If anything
+is wrong with the index, a scan of the files answers instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from retinue.codebase.parse import Vocabulary
 from retinue.core import Root, Stop
 
 MAX_UNINDEXED_FILES, MAX_UNINDEXED_BYTES = 16, 64_000
-"""Changes up to this size are read again for every question. Larger ones are worth an update."""
+"""Up to this size, changed files are read again for every question. Beyond it, an update pays off."""
 BATCH_FILES, BATCH_BYTES = 100, 1_000_000
 """Limits of one batch of files. The whole batch goes through each step of indexing before the next step
 starts: the step's code and tables stay in the processor's cache, which saves a sixth of a build. The texts of
@@ -58,7 +58,7 @@ class Index:
 
     @contextmanager
     def reading(self) -> Generator[None]:
-        """Read one state of the index from beginning to end."""
+        """Open a read transaction: everything in the block reads the same state of the index."""
         self._db.execute("BEGIN")
         try:
             yield
@@ -73,7 +73,7 @@ class Index:
         ]
 
     def check_manifests(self, stop: Stop) -> list[ManifestCheck] | None:
-        """Compare each root's manifest with the files on disk. None if nothing is indexed yet."""
+        """Compare each root's manifest with the files on disk. Returns None if nothing is indexed yet."""
         if not (rows := self._manifest_rows()):
             return None
         manifests = manifest.load_manifests_cached(self._roots, rows)
@@ -92,7 +92,7 @@ class Index:
         )
 
     def update_files(self, stop: Stop) -> None:
-        """Index new and changed files. Another process may have done so in the meantime."""
+        """Index new and changed files, unless another process has just done so."""
         with self._writing():
             rows = self._manifest_rows()
             known = (
@@ -133,7 +133,7 @@ class Index:
         return tuple(self._db.execute(query).fetchall())
 
     def _is_worth_update(self, checks: Sequence[ManifestCheck]) -> bool:
-        """Return whether enough changed to index it, instead of reading it for every question."""
+        """Return whether so much changed that an update costs less than reading it for every question."""
         changed = [(root, position) for root, check in enumerate(checks) for position in check.changed]
         sizes = (
             _size_on_disk(self._roots[root].path / checks[root].manifest.paths[position])

@@ -21,7 +21,7 @@ from retinue.codebase.index.database import corrupt_row_errors
 from retinue.codebase.index.evidence import (
     FileDetail,
     count_terms,
-    detail_of_text,
+    parse_detail,
     searchable_text,
     size_or_zero,
 )
@@ -33,7 +33,7 @@ from retinue.core import Stop
 MAX_CACHED_NUMBERS = 100_000
 """Size of a `TermCountCache`: about 4 MB."""
 _NUMBERS_PER_TERM = 10
-"""What a term adds to the size of the cache besides its counts."""
+"""Size that each term adds to the cache besides its counts."""
 
 
 class IndexEvidence:
@@ -60,7 +60,7 @@ class IndexEvidence:
             for position in check.changed
         ]
         self._segments = postings.segment_ids(database)
-        self.counts = {term: self._counts_of(term) for term in terms}
+        self.counts = {term: self._counts_in_files(term) for term in terms}
         self._changed_texts: dict[int, bytes] = {}
         with codebase.opener(stop) as opener:
             for file in self._changed:
@@ -75,7 +75,7 @@ class IndexEvidence:
 
     def path_terms(self) -> PathTerms:
         found = {
-            mark: {term: set(self._counts_of(mark + term)) for term in self.counts}
+            mark: {term: set(self._counts_in_files(mark + term)) for term in self.counts}
             for mark in (NAME_MARK, FOLDER_MARK)
         }
         if changed := self._changed:
@@ -90,14 +90,14 @@ class IndexEvidence:
 
     def _detail(self, file: int, terms: Collection[str]) -> FileDetail:
         if file in self._changed_texts:
-            return detail_of_text(self.paths[file], self._changed_texts[file], self._query)
+            return parse_detail(self.paths[file], self._changed_texts[file], self._query)
         query = f"SELECT {file_records.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
         row = self._db.execute(query, (self._snapshot.ids[file],)).fetchone()
         counts = {term: count for term in terms if (count := self.counts[term].get(file))}
         with corrupt_row_errors():
             return file_records.unpack_detail(row, counts)
 
-    def _counts_of(self, term: str) -> dict[int, int]:
+    def _counts_in_files(self, term: str) -> dict[int, int]:
         """Return the count of a term in each indexed file, without the changed files."""
         counts = self._snapshot.counts.get(term)
         if counts is None:
@@ -112,20 +112,20 @@ class IndexEvidence:
     def _read_counts(self, term: str) -> dict[int, int]:
         counts: dict[int, int] = {}
         numbers = self._snapshot.numbers
-        for codes in postings.term_postings(self._db, self._segments, term):
-            for code in codes:
+        for segment in self._segments:
+            for code in postings.read_postings(self._db, segment, term):
                 if (number := numbers.get(code >> COUNT_BITS)) is not None:
                     counts[number] = counts.get(number, 0) + (code & COUNT_MASK)
         return counts
 
     @cached_property
     def _query(self) -> QueryTerms:
-        """The query for reading changed files. Created when first needed, because usually no file changed."""
+        """The query for changed files. Created when first needed, because usually no file has changed."""
         return QueryTerms(self._terms)
 
 
 class IndexSnapshot:
-    """The files of all roots, numbered as questions know them.
+    """The files of all roots, numbered in the order that questions use.
 
     All questions to one state of the index share it, so callers must not modify it.
     """
@@ -137,7 +137,7 @@ class IndexSnapshot:
         self.sizes = array("Q", chain.from_iterable(one.sizes for one in manifests))
         self.ids = array("I", chain.from_iterable(one.ids for one in manifests))
         self.numbers = {file: number for number, file in enumerate(self.ids) if file}
-        """For the id under which a file's words are stored, the number of the file."""
+        """Maps the id under which a file's words are stored to the number of the file."""
         self.counts = TermCountCache()
 
 
@@ -163,7 +163,7 @@ class TermCountCache:
 
 @lru_cache(maxsize=2)
 def index_snapshot(_index: Path, manifests: tuple[RootManifest, ...]) -> IndexSnapshot:
-    """Return the cached snapshot of an index. Two states are cached, of the same or of two indexes.
+    """Return the snapshot of an index. The two latest snapshots are cached.
 
     Manifests compare by identity, and `load_manifests_cached` returns the same objects for the same state.
     `_index` is part of the key because two indexes may store different words for the same files.

@@ -1,6 +1,6 @@
-"""The manifest of one root: its indexed files, with stamps that tell whether they changed.
+"""The manifest of one root lists its indexed files, with stamps that show whether they changed.
 
-The manifest also watches every folder and ignore file that the walk read. As long as none of them and none of
+The manifest also lists every folder and ignore file that the walk read. As long as none of them and none of
 the files changed, no file was added, removed, renamed or edited, so the walk need not be repeated.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from retinue.codebase.access import IGNORE_FILES, FileEntry
-from retinue.codebase.codebase import Codebase, FolderView
+from retinue.codebase.codebase import Codebase, FolderSnapshot
 from retinue.codebase.index.database import corrupt_row_errors
 from retinue.codebase.parse import has_searchable_text
 from retinue.core import Root, Stop
@@ -34,8 +34,8 @@ _ARRAY_TYPES = ("I", "Q", "q", "q")
 MISSING_STAMP = 0
 """Stamp of a file that does not exist."""
 UNSTABLE_STAMP = -1
-"""Stamp of a file that changed so recently that a further edit might leave the same times. Equals no stamp
-of a file on disk."""
+"""Stamp of a file that changed so recently that another edit might leave the same times. No file on disk
+has this stamp."""
 _STABLE_AFTER_NS = 100_000_000
 """File systems update their clocks every few milliseconds."""
 _COARSE_STABLE_AFTER_NS = 2_100_000_000
@@ -47,7 +47,7 @@ ManifestRow = tuple[bytes, ...]
 
 @dataclass(frozen=True, eq=False)
 class RootManifest:
-    """What the index knows of one root's files. The columns are parallel: position n is one file."""
+    """What the index knows about one root's files. The columns are parallel: position n is one file."""
 
     root: Root
     paths: Sequence[str]
@@ -58,7 +58,7 @@ class RootManifest:
     """Bytes on disk."""
     stamps: array[int]
     watched: Sequence[str]
-    """Folders and ignore files. While none of them changes, no file is added or removed."""
+    """The folders and ignore files that the walk read."""
     watch_stamps: array[int]
 
     @classmethod
@@ -107,9 +107,7 @@ def load_manifests(roots: Sequence[Root], rows: Sequence[ManifestRow]) -> tuple[
 
 
 load_manifests_cached = lru_cache(maxsize=2)(load_manifests)
-"""`load_manifests` for questions, which do not change the manifests: equal rows give the same objects.
-
-Caches the two codebases that were asked about last."""
+"""`load_manifests` for questions, which do not change the manifests. Equal rows give the same objects."""
 
 
 class ManifestCheck(NamedTuple):
@@ -124,7 +122,7 @@ class ManifestCheck(NamedTuple):
 
 
 def check_manifest(known: RootManifest, codebase: Codebase, stop: Stop) -> ManifestCheck:
-    """Compare stamps with the disk, and walk only the folders that changed."""
+    """Compare a manifest with the files on disk. Walks only the folders that changed."""
     changed_watched = changed_positions(known.absolute_watched, known.watch_stamps)
     if changed_watched:
         known = _walk_changed_folders(
@@ -141,25 +139,25 @@ def _walk_changed_folders(
     root = known.root
     if not any(map(_is_ignore_file, changed_watched)):
         watched = frozenset(known.watched)
-        views = [
+        snapshots = [
             codebase.walk_folder(FileEntry(root, folder), watched, stop) for folder in sorted(changed_watched)
         ]
-        new = {path for view in views for path in view.watched} - watched
+        new = {path for snapshot in snapshots for path in snapshot.watched} - watched
         if not any(_is_ignore_file(path) and path.rpartition("/")[0] in watched for path in new):
-            return _merge_folder_views(known, changed_watched, views)
+            return _merge_snapshots(known, changed_watched, snapshots)
     # An ignore file changed, which may show or hide files anywhere below it: walk the whole root.
     whole = codebase.walk_folder(FileEntry(root, ""), (), stop)
-    return _merge_folder_views(known, set(known.watched), [whole])
+    return _merge_snapshots(known, set(known.watched), [whole])
 
 
 def _is_ignore_file(path: str) -> bool:
     return path == _EXCLUDE_FILE or path.rpartition("/")[2] in IGNORE_FILES
 
 
-def _merge_folder_views(
-    known: RootManifest, changed_watched: set[str], views: Sequence[FolderView]
+def _merge_snapshots(
+    known: RootManifest, changed_watched: set[str], snapshots: Sequence[FolderSnapshot]
 ) -> RootManifest:
-    """Replace what was known of the `changed_watched` folders by the new views.
+    """Replace what was known about the `changed_watched` folders by the new snapshots.
 
     The files of a removed folder disappear, because the removed folder is one of the `changed_watched` ones.
     """
@@ -168,13 +166,13 @@ def _merge_folder_views(
     for path in changed_watched:
         del watched[path]
     paths = {path for path in known.paths if path.rpartition("/")[0] not in changed_watched}
-    for view in views:
-        paths.update(filter(has_searchable_text, view.files))
+    for snapshot in snapshots:
+        paths.update(filter(has_searchable_text, snapshot.files))
         # What changed after the walk began gets no stable stamp, so the next check walks it again.
-        stamps = {path: stable_stamp_at(root.path / path, view.as_of_ns) for path in view.watched}
+        stamps = {path: stable_stamp_at(root.path / path, snapshot.as_of_ns) for path in snapshot.watched}
         watched |= {path: stamp for path, stamp in stamps.items() if stamp != MISSING_STAMP}
-        if "" in view.watched:
-            watched[_EXCLUDE_FILE] = stable_stamp_at(root.path / _EXCLUDE_FILE, view.as_of_ns)
+        if "" in snapshot.watched:
+            watched[_EXCLUDE_FILE] = stable_stamp_at(root.path / _EXCLUDE_FILE, snapshot.as_of_ns)
     order = sorted(paths)
     positions = {path: position for position, path in enumerate(known.paths)}
     before = [positions.get(path, -1) for path in order]

@@ -1,9 +1,8 @@
 """Postings: which files contain a term and how often, as lists of numbers in SQLite rows.
 
-The postings of files are kept in segments. An update writes its files as a small new segment, and small
-segments are merged. A removed file stays in its segment, unused, until the segment is rewritten. Each merge
-at least doubles the segment of every file in it, so a file moves only a few times, however often others
-change.
+The postings of files are stored in segments. An update writes its files as a small new segment, and small
+segments are merged later. A removed file stays in its segment, unused, until the segment is rewritten. Each
+merge at least doubles the size of a segment, so a file moves only a few times, however often others change.
 
 The terms of a segment are sorted and packed into blocks, so that the many rare terms do not need a row each.
 A segment is written once; afterwards it is only read or removed.
@@ -34,8 +33,7 @@ COUNT_BITS = 20
 `MAX_SEARCHED_BYTES` contains no term more often than these bits can hold."""
 COUNT_MASK = (1 << COUNT_BITS) - 1
 _BLOCK_CODES = 256
-"""Codes after which a block ends. Small enough to read a rare term quickly; a common term gets its own block.
-"""
+"""Number of codes after which a block ends. Reading a rare term stays fast; a common term fills a block."""
 
 
 class SegmentBuilder:
@@ -66,7 +64,7 @@ class SegmentBuilder:
             write_postings(database, row.lastrowid or 0, self._codes_by_term())
 
     def _codes_by_term(self) -> dict[str, array[int]]:
-        """Split words of several terms in place. The lists of words that are one term stay as they are."""
+        """Return the codes of each term: splits the words that stand for several terms, in place."""
         codes_by_term = self._codes
         for word in [word for word in codes_by_term if not word.isalnum()]:
             codes = codes_by_term.pop(word)
@@ -76,20 +74,14 @@ class SegmentBuilder:
 
 
 def segment_ids(database: sqlite3.Connection) -> list[int]:
+    """Return the segments of files, oldest first."""
     return [segment for (segment,) in database.execute("SELECT id FROM segments ORDER BY id")]
-
-
-def term_postings(
-    database: sqlite3.Connection, segments: Sequence[int], term: str
-) -> Iterator[Sequence[int]]:
-    """Yield the codes of a term in each segment, those of removed files included."""
-    return (read_postings(database, segment, term) for segment in segments)
 
 
 def compact_segments(database: sqlite3.Connection, live: AbstractSet[int]) -> None:
     """Merge small segments, and rewrite those in which most files were removed.
 
-    `live` are the current files.
+    `live` are the ids of the current files.
     """
     found: list[tuple[int, list[int]]] = []
     for segment, blob in database.execute("SELECT id, files FROM segments").fetchall():
@@ -145,7 +137,7 @@ def delete_postings(database: sqlite3.Connection, segment: int) -> None:
 
 
 def read_postings(database: sqlite3.Connection, segment: int, term: str) -> Sequence[int]:
-    """Return the codes of a term in one segment."""
+    """Return the codes of a term in one segment, including those of removed files."""
     found = database.execute(
         "SELECT terms, ends, codes FROM blocks WHERE segment = ? AND first <= ? ORDER BY first DESC LIMIT 1",
         (segment, term),

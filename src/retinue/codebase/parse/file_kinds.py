@@ -1,4 +1,4 @@
-"""The kind of a file, judged by its path alone, and whether its text is searched."""
+"""Tells the kind of a file from its path alone, and whether its text is searched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEST_FOLDER = re.compile(
     r"(?:.*[._-])?(?:(?:unit|integration|functional)?tests?|testing|specs?|testdata|fixtures?|e2e|mocks?)(?:[._-].*)?"
 )
 _LIBRARY_FOLDERS = frozenset(["test", "testing"])
-"""Below a Python package these folders contain test helpers, unless a file itself is named like a test."""
+"""In a Python package, these folders contain test helpers. A file named like a test is still a test."""
 _VENDOR_FOLDERS = frozenset(
     [
         *("vendor", "vendored", "_vendor", "third_party", "thirdparty", "node_modules"),
@@ -30,7 +30,7 @@ _EXAMPLE_FOLDERS = frozenset(
 _EXAMPLE_ENDS = ("Example", "Examples", "Sample", "Samples", "Benchmark", "Benchmarks")
 """Ends of folder names in camel case: `MyAppSamples`."""
 _BUNDLED_FILE = re.compile(r".*(?:\.min\..*|-\d{1,4}(?:\.\d{1,4}){1,3}\.(?:js|css))")
-"""`jquery.min.js`, `jquery-3.6.0.js`."""
+"""Matches third-party files such as `jquery.min.js` and `jquery-3.6.0.js`."""
 _DOC_FOLDERS = frozenset(["doc", "docs", "documentation"])
 _DOC_SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _DOC_FILE = re.compile(
@@ -72,7 +72,7 @@ def file_category(path: str) -> FileCategory:
 
 
 def _is_bundled_package(folders: list[str], base: str) -> bool:
-    """Return whether it is third-party code such as `requests/packages/urllib3`.
+    """Return whether a file is third-party code, as in `requests/packages/urllib3`.
 
     A top-level `packages` folder belongs to the project.
     """
@@ -80,12 +80,12 @@ def _is_bundled_package(folders: list[str], base: str) -> bool:
 
 
 def _is_doc_page(base: str) -> bool:
-    """Return whether it is a page such as README or LICENSE without a suffix."""
+    """Return whether a file without a suffix is documentation, such as README or LICENSE."""
     return "." not in base and _DOC_FILE.fullmatch(base) is not None
 
 
 def _is_in_test_folder(folders: list[str], base: str) -> bool:
-    """Return whether a folder of tests contains the file. Libraries for tests do not count."""
+    """Return whether the file is inside a folder of tests. Folders of test helpers do not count."""
     for depth, folder in enumerate(folders):
         if _is_test_folder(folder):
             library = depth and folder in _LIBRARY_FOLDERS and base.endswith(".py")
@@ -129,5 +129,5 @@ _DATA_ENDINGS = tuple(_DATA_SUFFIXES.split())
 
 
 def has_searchable_text(path: str) -> bool:
-    """Return whether the text of a file is searched. Other files are known by their path alone."""
+    """Return whether the text of a file is searched. Other files are found only by their path."""
     return not path.lower().endswith(_DATA_ENDINGS)

@@ -1,10 +1,10 @@
-"""What is known about each language: regular expressions for its outline, and tree-sitter queries.
+"""Describes each language: regular expressions for its outline, and tree-sitter queries.
 
 The regular expressions find lines that look like definitions in UTF-8 bytes; they do not parse. Every pattern
 starts with the newline before its line, which the regex engine finds as fast as a plain byte search. Every
-repetition is bounded and unambiguous, so that hostile text costs no more than ordinary text. Repetitions of
-blanks are possessive (`}+`): otherwise a line that defines nothing is tried once for each blank, which
-doubled the total cost.
+repetition is bounded and unambiguous, so that hostile text takes no longer than ordinary text. Repetitions
+of blanks are possessive (`}+`): otherwise a line that defines nothing is tried once for each blank, which
+doubled the total time.
 
 The queries need the extra `code`. Nothing here imports a grammar.
 """
@@ -183,15 +183,15 @@ _IMPORT = (
 
 
 def definition_pattern(path: str) -> re.Pattern[bytes]:
-    """Return the pattern of definitions, for text with a newline put before it.
+    """Return the pattern that finds definitions in a file of this language.
 
-    The last group that matched is the defined name.
+    The text must start with an extra newline. The last group that matched is the defined name.
     """
     return _compile(_definition_source(path))
 
 
 def import_pattern(path: str) -> re.Pattern[bytes]:
-    """Return the pattern of imports. The last group that matched is a module, a path or a header.
+    """Return the pattern that finds imports. The last group that matched is a module, a path or a header.
 
     Python has its own pattern: many lines of its code and docstrings begin with the keywords of other
     languages.

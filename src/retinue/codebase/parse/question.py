@@ -21,17 +21,17 @@ from retinue.codebase.parse.terms import (
 )
 
 MAX_QUESTION_CHARS = 20_000
-"""Longer questions are cut: the rest of a pasted log adds noise."""
+"""Longer questions are cut, because the rest of a pasted log adds only noise."""
 
 _TITLE_WEIGHT, _PROSE_WEIGHT, _CODE_WEIGHT = 2.0, 1.0, 0.5
 """The weight of a word depends on where it occurs: the title of a report says most, pasted code least."""
 
 _MIN_PAIR_LETTERS = 3
-"""Shorter words, joined, would occur in almost any name."""
+"""Two shorter words, joined, would occur in almost any name."""
 
 _URL = re.compile(r"https?://[^\s)>\]]{1,500}")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-"""Instructions of an issue template, which readers of the report do not see."""
+"""Comments in Markdown: instructions of an issue template, which readers do not see."""
 _CODE_BLOCK = re.compile(
     r"```.*?(?:```|\Z)|^(?:>>>|\.\.\. |In \[\d{1,5}\]:)[^\n]*$", re.DOTALL | re.MULTILINE
 )
@@ -59,14 +59,13 @@ class ParsedQuestion:
 
     text: str
     terms: dict[str, float]
-    """Terms to search for. The weight of a term is that of the best place where it occurs."""
-    spoken: dict[str, str]
+    """Terms to search for, with weights. A term in the title weighs most, one in pasted code least."""
+    word_by_term: dict[str, str]
     """For each term, the word of the question that it comes from."""
     compounds: frozenset[str]
-    """Two or three neighbouring words of the title, joined: an identifier made of them, without underscores.
-    """
+    """Every two and three neighbouring words of the title, joined as an identifier would join them."""
     pairs: Mapping[str, tuple[str, str]]
-    """Two neighbouring words joined, the second as its stem, with the terms of both."""
+    """Every two neighbouring words of the title, joined, with the terms of both."""
     names: dict[str, float]
     """Identifiers that the question seems to name, as written, with weights like those of the terms."""
     paths: tuple[str, ...]
@@ -78,9 +77,8 @@ class ParsedQuestion:
     is_report: bool
     """Whether it has more than one line: a bug report or a request with a title."""
     is_question: bool
-    """Whether it asks instead of reporting or requesting. The answer may then be a test or a documentation
-    page."""
-    wanted: frozenset[str] = frozenset()
+    """Whether it asks something. The answer may then be a test or a documentation page."""
+    wanted_categories: frozenset[str] = frozenset()
     """File categories that the user asked for, such as `docs`. They are not ranked lower."""
 
     def asks_for(self, *stems: str) -> bool:
@@ -96,13 +94,13 @@ def parse_question(text: str) -> ParsedQuestion:
     frames = tuple(find_stack_frames(text))
     is_report = bool(body.strip())
     names = _weighted_names(parts, frames, STOP_TERMS if is_report else STOP_TERMS - CHATTER_TERMS)
-    terms, spoken = _weighted_terms(parts)
+    terms, word_by_term = _weighted_terms(parts)
     if kept := frozenset[str]() if is_report else _kept_stop_terms(names, title, has_terms=bool(terms)):
-        terms, spoken = _weighted_terms(parts, kept)
+        terms, word_by_term = _weighted_terms(parts, kept)
     return ParsedQuestion(
         text=text,
         terms=terms,
-        spoken=spoken,
+        word_by_term=word_by_term,
         compounds=_joined_words(title),
         pairs=_word_pairs(title),
         names=names,
@@ -124,7 +122,7 @@ def _weighted_parts(title: str, body: str) -> list[tuple[str, float]]:
 
 
 def _kept_stop_terms(names: Iterable[str], title: str, *, has_terms: bool) -> frozenset[str]:
-    """Return chatter terms that are written like names, or all of them if the question has nothing else."""
+    """Return the chatter terms that are written like names, or all chatter terms if nothing else is left."""
     named = _chatter_terms(names)
     return named if has_terms or named else _chatter_terms(_WORD.findall(title))
 
@@ -139,13 +137,13 @@ def _weighted_terms(
     """Return the weight of each term, and the word that each comes from."""
     vocabulary = Vocabulary(kept)
     weights: dict[str, float] = {}
-    spoken: dict[str, str] = {}
+    word_by_term: dict[str, str] = {}
     for text, weight in parts:
         for word in separate_words(_URL.sub(" ", text).encode()).split():
             for term in vocabulary[word].split():
                 weights.setdefault(term, weight)
-                spoken.setdefault(term, word.decode(errors="replace"))
-    return weights, spoken
+                word_by_term.setdefault(term, word.decode(errors="replace"))
+    return weights, word_by_term
 
 
 def _joined_words(title: str) -> frozenset[str]:
@@ -157,7 +155,7 @@ def _joined_words(title: str) -> frozenset[str]:
 
 
 def _word_pairs(title: str) -> dict[str, tuple[str, str]]:
-    """Return every two neighbouring words, joined, with their terms."""
+    """Return every two neighbouring words, joined and with the second word stemmed, with their terms."""
     row = [
         part
         for word in separate_words(title.encode()).split()

@@ -1,4 +1,4 @@
-"""The exact definitions of one file, parsed with tree-sitter: where each begins and ends, and its owner.
+"""Finds the exact definitions of one file with tree-sitter: where each begins and ends, and its owner.
 
 Needs the extra `code`. Callers parse only the few files of an answer: parsing every file would take several
 times as long as building the index. Without a grammar there is no result, and callers use the outline.
@@ -49,7 +49,7 @@ class Symbol(NamedTuple):
 
 
 def exact_symbols(path: str, data: bytes) -> tuple[Symbol, ...] | None:
-    """Return the definitions in the order of the file; None if there is no grammar or parsing fails."""
+    """Return the definitions in the order of the file, or None if there is no grammar or parsing fails."""
     grammar = grammar_for(path)
     if grammar is None or len(data) > MAX_PARSED_BYTES:
         return None
@@ -91,7 +91,9 @@ def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] 
     found = cursor.matches(tree.root_node)
     if (time.monotonic() - started) * 1e6 >= _STEP_MICROSECONDS:
         return None  # the query stopped without an error, and its matches are incomplete
-    return _build_symbols([_SymbolNodes.of(captures) for _, captures in found[:_MAX_MATCHES]], data)
+    return _build_symbols(
+        [_SymbolNodes.from_captures(captures) for _, captures in found[:_MAX_MATCHES]], data
+    )
 
 
 class _SymbolNodes(NamedTuple):
@@ -104,7 +106,7 @@ class _SymbolNodes(NamedTuple):
     whole: Node
 
     @classmethod
-    def of(cls, captures: dict[str, list[Node]]) -> _SymbolNodes:
+    def from_captures(cls, captures: dict[str, list[Node]]) -> _SymbolNodes:
         name = captures.pop("name")[0]
         kind, nodes = next(iter(captures.items()))
         whole = nodes[0]
@@ -116,7 +118,7 @@ class _SymbolNodes(NamedTuple):
 
 
 def _definition_of_declarator(node: Node) -> Node:
-    """Return the definition around a declarator: in C the name is nested inside declarators."""
+    """Return the definition around a declarator. In C, the name is nested inside declarators."""
     around = node.parent
     while around is not None and around.type in _DECLARATORS:
         around = around.parent
@@ -156,7 +158,7 @@ def _last_line(node: Node) -> int:
 
 
 def _go_receiver(node: Node, data: bytes) -> str | None:
-    """Return the type of a Go method, which is named beside the method."""
+    """Return the type that a Go method belongs to, from its receiver. None for anything else."""
     receiver = node.child_by_field_name("receiver") if node.type == "method_declaration" else None
     if receiver is None:
         return None

@@ -1,4 +1,4 @@
-"""The terms of code and questions: identifiers split into words, and words reduced to stems.
+"""Turns code and questions into terms: splits identifiers into words, and reduces words to stems.
 
 A stem is always a prefix of its word, so a plain substring search for the stem finds every line that can
 contain the word. Scans rely on this: ripgrep searches for stems. Knows nothing of files.
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 _WORD_PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _ASCII_WORD_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-"""Finds the same parts in ASCII as `_WORD_PART`, in two thirds of the time."""
+"""Finds the same parts as `_WORD_PART` in ASCII text, in two thirds of the time."""
 
 _MIN_STEM = 3
-_MIN_AT_STEM = 4
+_MIN_ATE_STEM = 4
 _MAX_WORD_BYTES = 64
 """Longer words are data, such as hashes and encoded images."""
 
-_AT_SUFFIXES = ("ations", "ation", "ators", "ator", "ating", "ated", "ate")
+_ATE_SUFFIXES = ("ations", "ation", "ators", "ator", "ating", "ated", "ate")
 _VERB_SUFFIXES = ("ing", "ed")
 _OTHER_SUFFIXES = ("ion", "able", "ible", "ment", "ive", "ly", "er", "or")
 
@@ -34,7 +34,7 @@ def stem(word: str) -> str:
     if word[-1] == "s":
         word = _without_plural(word)
     # Testing for all suffixes at once is fast, and most words have none.
-    if word.endswith(_AT_SUFFIXES) and (short := _without_suffix(word, _AT_SUFFIXES, _MIN_AT_STEM)):
+    if word.endswith(_ATE_SUFFIXES) and (short := _without_suffix(word, _ATE_SUFFIXES, _MIN_ATE_STEM)):
         return short
     if word.endswith(_VERB_SUFFIXES):
         word = _without_double_letter(_without_suffix(word, _VERB_SUFFIXES, _MIN_STEM) or word)
@@ -46,7 +46,7 @@ def stem(word: str) -> str:
 
 
 def _without_suffix(word: str, suffixes: tuple[str, ...], shortest: int) -> str:
-    """Remove the first suffix that leaves at least `shortest` letters; empty if none does."""
+    """Remove the first suffix that leaves at least `shortest` letters. Returns "" if none does."""
     for suffix in suffixes:
         if word.endswith(suffix) and len(word) - len(suffix) >= shortest:
             return word[: -len(suffix)]
@@ -95,7 +95,7 @@ def _with_stems(text: str) -> frozenset[str]:
 
 
 CHATTER_TERMS = _with_stems(_CHATTER_WORDS)
-"""What people write around a question, but also use as names: `Version`, `Result`, `find`."""
+"""Words that people write around a question but also use as names: `Version`, `Result`, `find`."""
 STOP_TERMS = _with_stems(_STOP_WORDS) | CHATTER_TERMS
 """Terms that are neither indexed nor searched for, because they would match everything."""
 
@@ -118,9 +118,9 @@ def separate_words(data: bytes) -> bytes:
 class _StemCache(dict[str, str]):
     """Maps a lower-case word part to its stem, or to an empty string for a stop term."""
 
-    def __init__(self, kept: Collection[str]) -> None:
+    def __init__(self, kept_stop_terms: Collection[str]) -> None:
         super().__init__()
-        self._dropped = STOP_TERMS.difference(kept)
+        self._dropped = STOP_TERMS.difference(kept_stop_terms)
 
     def __missing__(self, part: str) -> str:
         found = stem(part) if len(part) > 1 else ""
@@ -134,10 +134,10 @@ class Vocabulary(dict[bytes, str]):
     The terms are the stems of the word's parts and, if there are several parts, all parts joined.
     """
 
-    def __init__(self, kept: Collection[str] = ()) -> None:
-        """`kept` are stop terms that count nonetheless."""
+    def __init__(self, kept_stop_terms: Collection[str] = ()) -> None:
+        """`kept_stop_terms` are stop terms that count in this question."""
         super().__init__()
-        self._stem_of = _StemCache(kept).__getitem__
+        self._stem_of = _StemCache(kept_stop_terms).__getitem__
 
     def __missing__(self, word: bytes) -> str:
         if len(word) > _MAX_WORD_BYTES:
@@ -175,13 +175,13 @@ class Vocabulary(dict[bytes, str]):
 
 
 class QueryTerms(dict[bytes, tuple[str, ...]]):
-    """Maps a word as written in a file to those of its terms that a question has; for most words none."""
+    """Maps a word as written in a file to those of its terms that the question has. Most words have none."""
 
-    def __init__(self, terms: Collection[str], kept: Collection[str] = ()) -> None:
-        """`kept` are stop terms that count nonetheless."""
+    def __init__(self, terms: Collection[str], kept_stop_terms: Collection[str] = ()) -> None:
+        """`kept_stop_terms` are stop terms that count in this question."""
         super().__init__()
         self._wanted = frozenset(terms)
-        self.vocabulary = Vocabulary(kept)
+        self.vocabulary = Vocabulary(kept_stop_terms)
         self._any_term = re.compile("|".join(sorted(map(re.escape, terms))) or "(?!)")
         self._any_term_bytes = re.compile(self._any_term.pattern.encode())
 
@@ -202,11 +202,11 @@ class QueryTerms(dict[bytes, tuple[str, ...]]):
 
 
 NAME_MARK, FOLDER_MARK = ".", "/"
-"""Put before a term of a path in an index, to tell it from the words of the text."""
+"""Prefixes of path terms in an index, which distinguish them from the words of the text."""
 
 
 class PathTerms(NamedTuple):
-    """Which files have a term in their path. A term that is missing is in no path."""
+    """The files that have a term in their path, by term. A missing term is in no path."""
 
     in_name: Mapping[str, Collection[int]]
     in_folders: Mapping[str, Collection[int]]

@@ -1,7 +1,7 @@
-"""How far the first place of an answer can be trusted, and which names of the question no file has.
+"""Judges how far the first place of an answer can be trusted, and finds names that no file contains.
 
-Trust requires that the first place leads clearly and has a good score itself. The limits are calibrated on
-four sets of questions, reports and commits; docs/decisions/retrieval.md has the figures.
+Confidence is high only if the first place leads clearly and has a good score itself. The limits are
+calibrated on four sets of questions, reports and commits; docs/decisions/retrieval.md has the figures.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ConfidenceLevel = Literal["low", "med", "high"]
 
 HIGH_LEAD, MED_LEAD = 0.20, 0.04
 HIGH_SCORE = 0.45
-"""A file can reach about 1.1. The lead is a difference of scores, not a ratio: small scores are all close."""
+"""A score can reach about 1.1. The lead is a difference, not a ratio, because small scores are all close."""
 
 _MAX_SIMILAR = 3
 _MIN_SIMILARITY = 0.75
-"""How much of two names must agree, from 0 to 1."""
+"""The smallest similarity of two names, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class MissingName:
     """A name of the question that no file contains."""
 
     name: str
-    near: tuple[str, ...]
+    similar_names: tuple[str, ...]
     """Defined names that are similar, most similar first."""
 
 
-def confidence_of(ranking: Ranking, missing: Sequence[MissingName]) -> RankingConfidence:
-    """Judge the first place. `missing` are the names of the question that no file contains."""
+def judge_confidence(ranking: Ranking, missing: Sequence[MissingName]) -> RankingConfidence:
+    """Judge how far the first place can be trusted. `missing` are names that no file contains."""
     best = ranking.best
     if not best:
         return RankingConfidence("low", 0.0, 0.0)
@@ -78,7 +78,7 @@ def missing_names(question: ParsedQuestion, evidence: Evidence, ranking: Ranking
 def similar_names(name: str, defined: Sequence[str]) -> tuple[str, ...]:
     """Return the defined names that are most similar to `name`.
 
-    Names that share too few letters with it are dropped first, because the real comparison is slow.
+    Names that share too few letters with it are dropped first, because the exact comparison is slow.
     """
     other_bytes = bytes(set(range(256)).difference(f"{name}\n".encode()))
     shared = "\n".join(defined).encode().translate(None, other_bytes).split(b"\n")

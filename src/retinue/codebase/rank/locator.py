@@ -1,7 +1,6 @@
-"""Locates the places that answer a question, best first: from the index if it is current, or from a scan.
+"""Locates the places that answer a question, best first, with the index or by scanning the files.
 
-Both give the same answer. A scan serves the first question; `update_index` builds the index for the next
-ones.
+Both give the same answer. A scan answers the first question; `update_index` builds the index for later ones.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from retinue.codebase.index import (
     remove_unused_indexes,
 )
 from retinue.codebase.parse import MAX_SEARCHED_BYTES, FileKind, ParsedQuestion, file_kind, parse_question
-from retinue.codebase.rank.confidence import MissingName, RankingConfidence, confidence_of, missing_names
+from retinue.codebase.rank.confidence import MissingName, RankingConfidence, judge_confidence, missing_names
 from retinue.codebase.rank.ranking import explain_rank, rank_files
 from retinue.codebase.search import Ripgrep, find_ripgrep
 from retinue.core import InvalidInput, Stop
 
 MAX_CHANGED_FILES = 200
-"""With more changed files to read, a scan answers sooner than the index."""
+"""If more files have changed, a scan is faster than the index."""
 
 _RETRY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.4)
 _BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-"""Errors that say another process uses the index, in the lowest byte of SQLite's codes."""
+"""SQLite's error codes (lowest byte) for an index that another process is using."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Place:
 
     entry: FileEntry
     line: int
-    """The definition that answers best, counted from 1."""
+    """The line of the definition that answers best, counted from 1."""
     score: float
     """Comparable only within one answer."""
     why: tuple[str, ...]
@@ -66,7 +65,7 @@ class Located:
     """Best first."""
     confidence: RankingConfidence
     missing: tuple[MissingName, ...]
-    """Names that the question mentions and no file has."""
+    """Names that the question mentions but no file contains."""
     files: int
     """How many files were considered."""
     too_large: int
@@ -112,7 +111,7 @@ class Locator:
         )
 
     def _update(self, stop: Stop) -> bool:
-        """Update the index. Tries again while another process uses it: SQLite does not always wait itself."""
+        """Update the index. Retries while another process uses it, because SQLite does not always wait."""
         for pause in _RETRY_PAUSES_S:
             try:
                 return self._update_once(stop)
@@ -150,7 +149,7 @@ class Locator:
         return discarded
 
     def _locate_with_index(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located | None:
-        """Answer from the index. None if there is none, it cannot be used, or too many files changed."""
+        """Answer from the index. Returns None if there is none, it is unusable, or too many files changed."""
         if self._folder is None:
             return None
         try:
@@ -208,7 +207,7 @@ def _rank_evidence(
     missing = missing_names(question, evidence, ranking)
     return Located(
         tuple(places),
-        confidence_of(ranking, missing),
+        judge_confidence(ranking, missing),
         missing,
         len(paths),
         sum(map(MAX_SEARCHED_BYTES.__lt__, evidence.sizes)),

@@ -1,4 +1,4 @@
-"""Signals that come from paths: files that the question names, and files near the best ones."""
+"""Computes signals from paths: files that the question names, and neighbours of the best files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mentioned_files(
 ) -> tuple[dict[int, float], dict[int, float]]:
     """Return the files that the question names by path or module, and those of its stack trace.
 
-    A mention that fits several files is shared among them.
+    If a mention fits several files, each gets an equal share.
     """
     mentioned: dict[int, float] = defaultdict(float)
     traced: dict[int, float] = defaultdict(float)
@@ -41,7 +41,7 @@ def mentioned_files(
 
 
 def _traced_paths(question: ParsedQuestion) -> list[str]:
-    """Return the paths of the stack trace, each at its deepest position, the deepest one last."""
+    """Return the distinct paths of the stack trace, the deepest last."""
     deepest_first = dict.fromkeys(frame.path for frame in reversed(question.frames))
     return list(reversed(deepest_first))
 
@@ -114,13 +114,13 @@ class PathLookup:
             self._by_module[module].append((file, lower))
 
     def files_with_path(self, path: str) -> list[int]:
-        """Return the files of that name whose path has the longest common end with `path`."""
+        """Return the files with the name of `path` whose paths share the longest end with it."""
         wanted = path.lower().replace("\\", "/").split("/")
         found = self._by_name.get(wanted[-1], ())
         return _best_scored([(_common_end(own.split("/"), wanted), file) for file, own in found])
 
     def files_of_module(self, name: str) -> list[int]:
-        """Return the files of the longest module name that `name` contains.
+        """Return the files of the longest module name inside `name`.
 
         `name` is dotted, `::`-separated, or a path without suffix.
         """
@@ -138,7 +138,7 @@ class PathLookup:
 
 @lru_cache(maxsize=2)
 def _path_lookup(paths: tuple[str, ...]) -> PathLookup:
-    """Cache the lookup of the last two codebases: making one takes a tenth of an answer."""
+    """Return the lookup for these paths. The last two are cached: building one takes a tenth of an answer."""
     return PathLookup(enumerate(paths))
 
 

@@ -1,11 +1,12 @@
-"""Ranks the files that answer a question, by a weighted sum of simple signals that also explain the rank.
+"""Ranks files by how well they answer a question: a weighted sum of signals, which also explain the rank.
 
 Pure functions from evidence to ranked files. Knows nothing of where the evidence comes from.
 
-There are two passes. The first one scores every file by cheap signals: words, path, mentions and history. The
-second one scores the definitions of the shortlist, and the files near the best ones. Each signal is divided
-by its largest value before the sum, so that weights are comparable. Signals of names are divided by at least
-a share of the question's weight: otherwise one common word in a file's name would count as a full match.
+There are two passes. The first pass scores every file by cheap signals: words, path, mentions and history.
+The second pass scores the definitions of the shortlist, and the neighbours of the best files. Each signal is
+divided by its largest value before the sum, so that weights are comparable. Signals of names are divided by
+at least a share of the question's weight: otherwise one common word in a file's name would count as a full
+match.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _COUNTED_CHUNKS = 10
 _DEFINITION_SIGNALS = ("chunk", "chunks", "symbols", "defined", "compound", "pairs")
 
 SignalValues = dict[int, float]
-"""The value of a signal for each file. Missing files have none."""
+"""The value of a signal for each file. For a missing file it is 0."""
 
 SHORTLIST_FILES = 80
 _COMPANION_RANKS = 10
-"""A companion must be among this many best files."""
+"""A companion must be among this many best files (see `Ranking.companions`)."""
 _MAX_TERMS = 60
 _MIN_SELECTIVE_SHARE = 0.1
 """Terms below this share of the heaviest term's weight are too common to be counted inside chunks."""
@@ -61,8 +62,8 @@ SECOND_PASS_WEIGHTS = {
     "history": 0.07,
 }
 NEIGHBOUR_WEIGHTS = {"imports": 0.04, "imported": 0.05, "same_folder": 0.03}
-_MIN_DIVISORS = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
-"""The least value to divide a signal by, as a share of the weight of the heaviest terms."""
+_MIN_DIVISOR_SHARES = {"name": 0.5, "folder": 0.5, "symbols": 0.25}
+"""The smallest divisor of a signal, as a share of the weight of the heaviest terms."""
 _HEAVIEST_TERMS = 3
 
 CATEGORY_FACTORS: dict[FileCategory, float] = {
@@ -74,7 +75,7 @@ CATEGORY_FACTORS: dict[FileCategory, float] = {
     "config": 0.5,
     "package": 0.85,
 }
-"""A bug report is rarely about a test, a documentation page or third-party code."""
+"""Factors for scores: a bug report is rarely about a test, a documentation page or third-party code."""
 _TEST_FACTOR_IN_QUESTION, _TEST_FACTOR_IF_ASKED = 0.8, 0.9
 _TEST_TERMS = ("test", "fixtur", "pytest", "unittest")
 
@@ -152,8 +153,8 @@ def explain_rank(
     weights = ranking.weights
     found = [term for term in weights if file in ranking.counts[term]]
     if found:
-        spoken = ", ".join(dict.fromkeys(question.spoken[term] for term in found[:4]))
-        reasons.append(f"{len(found)} of {counted(len(weights), 'term')}: {spoken}")
+        words = ", ".join(dict.fromkeys(question.word_by_term[term] for term in found[:4]))
+        reasons.append(f"{len(found)} of {counted(len(weights), 'term')}: {words}")
     if file in signals["name"]:
         reasons.append("its name matches")
     if file in ranking.companions:
@@ -180,7 +181,7 @@ def _term_weights(question: ParsedQuestion, evidence: Evidence) -> dict[str, flo
 
 
 def _selective_terms(weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the terms that are counted inside chunks. Common terms occur most often and tell least."""
+    """Return the terms that are counted inside chunks: all but common terms, which say little."""
     least = _MIN_SELECTIVE_SHARE * max(weights.values(), default=0.0)
     return {term: weight for term, weight in weights.items() if weight >= least}
 
@@ -265,13 +266,13 @@ def _companions(order: Sequence[int], commits: CommitEvidence, paths: Sequence[s
 
 def _min_divisors(weights: Mapping[str, float]) -> dict[str, float]:
     heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST_TERMS])
-    return {name: share * heaviest for name, share in _MIN_DIVISORS.items()}
+    return {name: share * heaviest for name, share in _MIN_DIVISOR_SHARES.items()}
 
 
 def weighted_sum(
     signals: Mapping[str, SignalValues], weights: Mapping[str, float], min_divisors: Mapping[str, float]
 ) -> SignalValues:
-    """Return the weighted sum of the signals, each divided by its largest value or by its least divisor."""
+    """Return the weighted sum of the signals, each divided by its largest value or its smallest divisor."""
     total: SignalValues = {}
     for name, weight in weights.items():
         signal = signals[name]
@@ -283,9 +284,9 @@ def weighted_sum(
 
 
 def _shortlist(scores: SignalValues, paths: Sequence[str], question: ParsedQuestion) -> list[int]:
-    """Return the best files.
+    """Return the best files, with their category taken into account.
 
-    Finds the category of the best ones only, which is slow for thousands of files.
+    Determines the category of the most promising files only, because that is slow for thousands of files.
     """
     front = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[: SHORTLIST_FILES * 5]
     weighted = {file: scores[file] * _category_factor(paths[file], question) for file in front}
@@ -293,9 +294,9 @@ def _shortlist(scores: SignalValues, paths: Sequence[str], question: ParsedQuest
 
 
 def _category_factor(path: str, question: ParsedQuestion) -> float:
-    """Return the factor by which a file is ranked lower."""
+    """Return the factor for the score of a file: 1, or less for a file that is ranked lower."""
     category = file_category(path)
-    if category in question.wanted:
+    if category in question.wanted_categories:
         return 1.0
     if category == "test" and question.is_question:
         return _TEST_FACTOR_IF_ASKED if question.asks_for(*_TEST_TERMS) else _TEST_FACTOR_IN_QUESTION
@@ -305,7 +306,7 @@ def _category_factor(path: str, question: ParsedQuestion) -> float:
 def _length_damping(lengths: Iterable[int], typical: float) -> list[float]:
     """Return BM25's damping for each length.
 
-    In `count * (_K1 + 1) / (count + damping)`, further occurrences add less and less, and less in a long
+    In `count * (_K1 + 1) / (count + damping)`, each further occurrence adds less, and all add less in a long
     text.
     """
     return [_K1 * (1 - _B + _B * (length / typical)) for length in lengths]
@@ -362,7 +363,7 @@ def _score_definitions(
 def _pair_weights(
     question: ParsedQuestion, weights: Mapping[str, float], names: str
 ) -> dict[str, tuple[tuple[str, str], float]]:
-    """Return the neighbouring words of the question that are neighbours in some name, with their weight."""
+    """Return the pairs of neighbouring words that are also neighbours in some name, with their weight."""
     worth = {terms: sum(weights.get(term, 0.0) for term in terms) for terms in question.pairs.values()}
     return {
         pair: (terms, worth[terms])
@@ -383,10 +384,10 @@ def _flat_names(detail: FileDetail, path: str) -> str:
 
 
 def _name_fits(details: Iterable[FileDetail], weights: Mapping[str, float]) -> dict[str, float]:
-    """Return how well defined names fit the question, by their terms. Names without a wanted term are left
-    out.
+    """Return how well the terms of each defined name fit the question.
 
-    The fit is the weight of the wanted terms, times their share of all terms of the name.
+    The fit is the weight of the terms that the question has, times their share of the name's terms. Names
+    without such a term are left out.
     """
     fits: dict[str, float] = {}
     has_none = weights.keys().isdisjoint

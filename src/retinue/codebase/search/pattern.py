@@ -1,4 +1,4 @@
-"""Search patterns, in the syntax that RE2 and ripgrep share.
+"""Defines search patterns and translates them for ripgrep.
 
 RE2 decides what matches. Ripgrep only narrows down the files that RE2 then searches, so its pattern must
 match at least as much; if that is uncertain, ripgrep is not used. `\\d`, `\\w`, `\\s` and `\\b` mean ASCII,
@@ -22,17 +22,18 @@ class SearchPattern:
 
     text: str
     fixed: bool = False
-    """Whether the text is searched for as it is, not as a regular expression."""
+    """Whether the text is plain text, not a regular expression."""
     ignore_case: bool = False
     word: bool = False
     """Whether the match must begin and end at word boundaries."""
 
     def __post_init__(self) -> None:
         if not self.text:
-            raise InvalidInput("the pattern is empty", hint="give the text to look for")
+            raise InvalidInput("the pattern is empty", hint="name the text to look for")
         if len(self.text) > MAX_PATTERN_CHARS:
             raise InvalidInput(
-                f"the pattern has {len(self.text)} characters, over the limit of {MAX_PATTERN_CHARS}"
+                f"the pattern has {len(self.text)} characters, over the limit of {MAX_PATTERN_CHARS}",
+                hint="search for a shorter text",
             )
         if "\0" in self.text:
             raise InvalidInput("a pattern cannot contain a zero byte")
@@ -86,7 +87,7 @@ class _Untranslatable(Exception):
 
 
 def _to_rust_regex(source: str) -> str | None:
-    """Translate a pattern of RE2 to Rust's syntax, for ripgrep over raw bytes. None if that is uncertain.
+    """Translate an RE2 pattern to Rust's syntax, for ripgrep on raw bytes. Returns None if that is uncertain.
 
     RE2 sees decoded text with `\\n` line ends; ripgrep sees the bytes of the file. So whatever may match a
     character beyond ASCII may also match one byte of Latin-1, and a line may end before `\\r`. Files with a
@@ -103,107 +104,107 @@ def _or_latin1_byte(regex: str) -> str:
 
 
 class _RustTranslator:
-    """Translates a pattern from left to right. Expects one that RE2 has accepted."""
+    """Translates a pattern, which RE2 has accepted, from left to right."""
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.at = 0
+        self.position = 0
 
     def translate(self) -> str:
         pieces: list[str] = []
-        while self.at < len(self.source):
-            pieces.append(self.piece())
+        while self.position < len(self.source):
+            pieces.append(self.translate_piece())
         return "".join(pieces)
 
-    def take(self, shape: re.Pattern[str]) -> re.Match[str] | None:
-        found = shape.match(self.source, self.at)
+    def take_match(self, shape: re.Pattern[str]) -> re.Match[str] | None:
+        found = shape.match(self.source, self.position)
         if found:
-            self.at = found.end()
+            self.position = found.end()
         return found
 
-    def piece(self) -> str:
-        char = self.source[self.at]
+    def translate_piece(self) -> str:
+        char = self.source[self.position]
         if char == "\\":
-            return self.escape()
+            return self.translate_escape()
         if char == "[":
-            return self.character_class()
+            return self.translate_class()
         if char == "(":
-            return self.group()
-        if char == "{" and (repeat := self.take(_REPEAT)):
+            return self.translate_group()
+        if char == "{" and (repeat := self.take_match(_REPEAT)):
             return repeat[0]
-        self.at += 1
+        self.position += 1
         if char == ".":
             return _or_latin1_byte(".")
         if char == "$":
             return "(?R:$)"  # also matches before `\r\n`; older ripgreps reject it and are not used
         return char if char in "|)*+?^" else _rust_literal(ord(char))
 
-    def group(self) -> str:
-        if flag := self.take(_CASE_FLAG):
+    def translate_group(self) -> str:
+        if flag := self.take_match(_CASE_FLAG):
             return flag[0]
-        if self.take(_GROUP):
+        if self.take_match(_GROUP):
             return "(?:"
-        if self.source.startswith("(?", self.at):
+        if self.source.startswith("(?", self.position):
             raise _Untranslatable
-        self.at += 1
+        self.position += 1
         return "(?:"
 
-    def escape(self) -> str:
-        name = self.source[self.at + 1]
+    def translate_escape(self) -> str:
+        name = self.source[self.position + 1]
         if name in "bB":
-            self.at += 2
+            self.position += 2
             return rf"(?-u:\{name})"
         if name.lower() in _CLASSES:
-            self.at += 2
+            self.position += 2
             members = _CLASSES[name.lower()]
             return f"[{members}]" if name in _CLASSES else _or_latin1_byte(f"[^{members}]")
-        return _rust_literal(self.escaped_char())
+        return _rust_literal(self.read_escaped_char())
 
-    def escaped_char(self) -> int:
+    def read_escaped_char(self) -> int:
         """Return the character that an escape stands for."""
-        if found := self.take(_HEX):
+        if found := self.take_match(_HEX):
             return int(found[1] or found[2], 16)
-        name = self.source[self.at + 1]
-        self.at += 2
+        name = self.source[self.position + 1]
+        self.position += 2
         if name in _CONTROLS:
             return _CONTROLS[name]
         if name.isascii() and not name.isalnum() and name != "_":
             return ord(name)
         raise _Untranslatable
 
-    def character_class(self) -> str:
-        self.at += 1
-        negated = self.source[self.at] == "^"
-        self.at += negated
+    def translate_class(self) -> str:
+        self.position += 1
+        negated = self.source[self.position] == "^"
+        self.position += negated
         members: list[str] = []
         beyond_ascii = negated
-        while self.source[self.at] != "]" or not members:
-            if found := self.take(_POSIX_CLASS):
+        while self.source[self.position] != "]" or not members:
+            if found := self.take_match(_POSIX_CLASS):
                 members.append(found[0])
                 continue
-            name = self.source[self.at + 1] if self.source[self.at] == "\\" else ""
+            name = self.source[self.position + 1] if self.source[self.position] == "\\" else ""
             if name and name.lower() in _CLASSES:
-                self.at += 2
+                self.position += 2
                 members.append(_CLASSES[name] if name in _CLASSES else f"[^{_CLASSES[name.lower()]}]")
                 beyond_ascii = beyond_ascii or name not in _CLASSES
                 continue
-            low = high = self.member()
-            if self.source[self.at] == "-" and self.source[self.at + 1] != "]":
-                self.at += 1
-                high = self.member()
+            low = high = self.read_class_member()
+            if self.source[self.position] == "-" and self.source[self.position + 1] != "]":
+                self.position += 1
+                high = self.read_class_member()
             members.append(rf"\x{{{low:X}}}-\x{{{high:X}}}")
             beyond_ascii = beyond_ascii or high > 127
-        self.at += 1
+        self.position += 1
         whole = f"[{'^' if negated else ''}{''.join(members)}]"
         return _or_latin1_byte(whole) if beyond_ascii else whole
 
-    def member(self) -> int:
-        char = self.source[self.at]
+    def read_class_member(self) -> int:
+        char = self.source[self.position]
         if char == "\\":
-            return self.escaped_char()
-        if char == "[" and self.source[self.at + 1] in ":.=":
+            return self.read_escaped_char()
+        if char == "[" and self.source[self.position + 1] in ":.=":
             raise _Untranslatable
-        self.at += 1
+        self.position += 1
         return ord(char)
 
 

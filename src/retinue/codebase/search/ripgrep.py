@@ -1,8 +1,7 @@
 """Runs ripgrep to find out which of many files may match. Its output is never shown.
 
-Ripgrep gets the names that a walk found, reads no ignore or configuration file, and is killed together with
-the work that started it. Its output only tells which files to open, so swapping a file under it reveals
-nothing.
+Ripgrep gets the names that a walk found, reads no ignore or configuration file, and is killed when its caller
+stops. Its output only decides which files to open, so swapping a file while it runs reveals nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from retinue.codebase.access import POSIX
 from retinue.core import Stop
 
 MIN_MAJOR_VERSION = 13
-# Bytes of file names for one process, below the limit of every system. Windows has by far the lowest.
 MAX_ARGUMENT_BYTES = 200_000 if POSIX else 24_000
-# Files with a zero byte or a byte-order mark always match: they must be decoded first.
+"""Bytes of file names for one process, below the limit of every system. Windows has by far the lowest."""
 _NEEDS_DECODING = r"(?-u:\x00|\xFF\xFE|\xFE\xFF|\xEF\xBB\xBF)"
+"""Matches files with a zero byte or a byte-order mark, which must be decoded before they can be searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Ripgrep:
     def files_that_may_match(
         self, root: Path, paths: Sequence[str], pattern: str, *, ignore_case: bool, stop: Stop
     ) -> set[str] | None:
-        """Return the paths that may match. None if ripgrep failed; then every file must be searched."""
+        """Return the paths that may match, or None if ripgrep failed and every file must be searched."""
         command = [
             *(str(self.program), "--no-config", "--no-ignore", "--hidden", "--no-mmap", "--text"),
             *("--encoding=none", "--color=never", "--files-with-matches", "--null", "--path-separator=/"),
@@ -127,5 +126,5 @@ def _major_version(program: Path) -> int | None:
 
 
 def _environment() -> dict[str, str]:
-    """Pass on only SYSTEMROOT, without which Windows programs do not start."""
+    """Return only SYSTEMROOT, without which Windows programs do not start."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}

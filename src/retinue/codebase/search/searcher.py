@@ -1,8 +1,8 @@
 """Searches files for lines that match a pattern.
 
-Ripgrep, if it is installed, narrows the files down. RE2 decides what matches, in bytes that the opener read,
+If ripgrep is installed, it narrows down the files. RE2 decides what matches, in bytes that the opener read,
 so the results are the same with and without ripgrep. Files that the policy hides are neither searched nor
-counted: such a count would reveal something about them.
+counted, because a count would reveal something about them.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ MIN_FILES_FOR_RIPGREP = 100
 """Reading fewer files costs less than starting ripgrep."""
 
 MAX_REGEX_WORK = 100_000_000
-"""Bytes times the size of the compiled pattern. At worst RE2 needs a second or two for this, and it cannot be
-interrupted. A line that is too long for a large pattern is skipped and counted. Ordinary patterns allow
-megabytes."""
+"""Limit for one uninterruptible search: bytes times the size of the compiled pattern. At worst, RE2 takes a
+second or two for it. With an ordinary pattern, that is megabytes of text. A line over the limit is skipped
+and counted."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Searcher:
     ) -> tuple[LineMatch, ...]:
         """Return the matching lines, in the order of the entries.
 
-        `context` is the number of lines around each.
+        `context` is the number of lines to show before and after each.
         """
         regex = pattern.regex()
         page = _MatchPage(self.bounds, self.on_read, self.tally)
@@ -129,7 +129,7 @@ class Searcher:
         return found, further
 
     def _matching_lines(self, text: bytes, regex: Regex) -> Iterator[tuple[int, int]]:
-        """Search the text in blocks of bounded work, and check for a stop between them."""
+        """Yield the start of each matching line and of its first match. Checks for a stop between blocks."""
         size = MAX_REGEX_WORK // regex.programsize
         for start, end in line_blocks(text, size):
             if self.tally.out_of_time(self.stop):
@@ -166,7 +166,7 @@ class _MatchPage:
         self._bytes = 0
 
     def add(self, found: list[LineMatch], further: int) -> bool:
-        """Add the matches of one file, which has `further` ones. Return False once nothing more fits."""
+        """Add the first matches of one file; `further` counts the others. Return False if no more fit."""
         bounds = self._bounds
         if self._files == bounds.max_files:
             return self._leave_out("files", len(found) + further)

@@ -1,8 +1,9 @@
-"""The Agent Client Protocol, version 1, as a client speaks it: JSON-RPC on lines. Knows nothing of processes.
+"""A client of the Agent Client Protocol, version 1: JSON-RPC, one message per line.
 
-`AcpConnection` sends requests and answers those of the agent. `AcpConversation` decides what the agent asks
-and gathers what it says into a report. The protocol's own library needs half a second of CPU time to load, so
-this module does not use it; the tests run against an agent that is built on it.
+`AcpConnection` sends requests and passes on those of the agent. `AcpConversation` answers the agent's
+requests and collects its messages in a report. The protocol's own library takes half a second of CPU time to
+load, so this module does not use it; the tests run against an agent that is built on it. Knows nothing of
+processes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class AgentRefused(Exception):
 
     @property
     def reason(self) -> str:
-        """The agent's message with the details that it sent along."""
+        """The agent's error message with its details."""
         data = as_object(self.data)
         details = as_text(self.data) or as_text(data.get("details")) or as_text(data.get("message"))
         return clip(f"{self} {details}".strip(), 300)
@@ -54,8 +55,8 @@ class AgentRefused(Exception):
 class AcpConnection:
     """Sends messages to an agent's stdin and receives those from its stdout.
 
-    `on_request` answers a request of the agent. Each runs in its own task, because a person may be asked.
-    `on_notification` handles notifications in the order in which they arrive.
+    `on_request` answers a request of the agent. Each call runs in its own task, because answering may involve
+    a person. `on_notification` handles notifications in the order in which they arrive.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class AcpConnection:
         for answer in self._pending.values():
             if not answer.done():
                 answer.set_exception(error)
-                answer.exception()  # marks it as retrieved; perhaps nobody waits any more
+                answer.exception()  # marks it as retrieved, in case no request waits any more
         for task in self._answering:
             task.cancel()
 
@@ -125,11 +126,11 @@ class AcpConnection:
         try:
             await self._writer.drain()
         except ConnectionError:
-            return  # the agent has exited; whoever waits learns it through `end`
+            return  # the agent has exited; `end` fails the requests that wait
 
 
 class AcpConversation:
-    """One conversation with an agent: decides what it asks and gathers what it says into a report."""
+    """One conversation with an agent: answers its requests and collects its messages in a report."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class AcpConversation:
         *,
         max_steps: int | None,
     ) -> None:
-        """`tool_request` turns a tool call of the agent's into what permission rules are matched against."""
+        """`tool_request` turns a tool call of the agent into what permission rules match."""
         self.report = CliReport()
         self.replaying = False
         """Whether the agent is repeating an earlier run; its messages are ignored then."""
@@ -150,14 +151,14 @@ class AcpConversation:
         self._emit = emit
         self._max_steps = max_steps
         self._calls: dict[str, dict[str, object]] = {}
-        """The agent's tool calls by id, with everything that was said about each."""
+        """The agent's tool calls by id, with all fields that were received for each."""
         self._chunks: list[str] = []
-        """What the agent has said since its last tool call."""
+        """The text that the agent has sent since its last tool call."""
         self._last_text = ""
-        """What the agent said last; at the end, this is its answer."""
+        """The agent's last complete text; at the end, this is its answer."""
 
     async def on_request(self, method: str, params: JsonObject) -> JsonObject:
-        """Answer a request of the agent. Only permissions are offered: no files, no terminals."""
+        """Answer a request of the agent. Only permission requests are supported: no files, no terminals."""
         if method != "session/request_permission":
             raise InvalidInput(f"{method} is not offered")
         call = as_object(params.get("toolCall"))
@@ -190,17 +191,17 @@ class AcpConversation:
             case _:
                 return
 
-    async def finish(self, answered: JsonObject) -> None:
-        """Complete the report from the agent's answer to the prompt."""
+    async def finish(self, response: JsonObject) -> None:
+        """Complete the report from the agent's response to the prompt."""
         await self._flush_text()
         report = self.report
         report.ended = True
         report.answer = self._last_text
         report.steps = len(self._calls) + 1
-        report.tokens = as_int(as_object(answered.get("usage")).get("totalTokens")) or _gemini_usage(
-            answered, report
+        report.tokens = as_int(as_object(response.get("usage")).get("totalTokens")) or _gemini_usage(
+            response, report
         )
-        report.error = self._stop_error(str(answered.get("stopReason")))
+        report.error = self._stop_error(str(response.get("stopReason")))
 
     async def _take_call(self, update: JsonObject) -> None:
         call_id = as_text(update.get("toolCallId"))
@@ -222,13 +223,13 @@ class AcpConversation:
                 await self._log("tool", as_text(as_object(block.get("content")).get("text")))
 
     async def _flush_text(self) -> None:
-        if said := "".join(self._chunks).strip():
-            self._last_text = said
-            await self._log(self._name, said)
+        if text := "".join(self._chunks).strip():
+            self._last_text = text
+            await self._log(self._name, text)
         self._chunks.clear()
 
-    async def _log(self, label: str, said: str) -> None:
-        for line in log_lines(label, said):
+    async def _log(self, label: str, text: str) -> None:
+        for line in log_lines(label, text):
             await self._emit(OutputLine("stdout", line))
 
     def _stop_error(self, reason: str) -> RetinueError | None:
@@ -247,9 +248,9 @@ class AcpConversation:
                 return ProgramFailed(f"{self._name} stopped before it had an answer: {reason}")
 
 
-def _gemini_usage(answered: JsonObject, report: CliReport) -> int:
-    """Return the tokens from gemini's own extension of the answer, and note the model that it names."""
-    quota = as_object(as_object(answered.get("_meta")).get("quota"))
+def _gemini_usage(response: JsonObject, report: CliReport) -> int:
+    """Return the tokens from gemini's own extension of the response, and note the model that it names."""
+    quota = as_object(as_object(response.get("_meta")).get("quota"))
     for used in as_object_list(quota.get("model_usage")):
         report.model = as_text(used.get("model")) or report.model
     counts = as_object(quota.get("token_count"))

@@ -1,4 +1,4 @@
-"""Claude Code: what to start for a job, what its events mean, and how its questions are answered.
+"""Runs Claude Code: builds its command line, reads its events and answers its questions.
 
 `ClaudeCli` builds the command line, `ClaudeEvents` reads the output (`--output-format stream-json`), and
 `ClaudeDialogue` writes to its stdin (`--input-format stream-json`).
@@ -53,9 +53,9 @@ SPAWNING_TOOLS = ("Task", "Agent", "Workflow")
 TOOL_TIMEOUT_MS = str(24 * 60 * 60 * 1000)
 """Long enough for a question to a person: Retinue, not the CLI, decides when to stop waiting."""
 WORKING_STATUSES = ("connected", "pending")
-"""What claude reports of an MCP server that works."""
+"""The statuses that claude reports for an MCP server that works."""
 SYNTHETIC_MODEL = "<synthetic>"
-"""What claude reports as the model of text that it wrote itself."""
+"""The model name that claude reports for text that no model wrote."""
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,10 @@ class ClaudeCli:
     )
 
     def program(self, job: CliJob) -> Program:
-        """Claude's commands inherit its environment, so secrets go through open files where possible."""
+        """Return what to start.
+
+        Secrets go through open files where possible, because claude's commands inherit its environment.
+        """
         arguments = (*_basic_flags(job), *_prompt_flags(job), *_permission_flags(job), *_limit_flags(job))
         env = {"MCP_TOOL_TIMEOUT": TOOL_TIMEOUT_MS} if job.has_retinue_server else dict[str, str]()
         if job.sandboxed:
@@ -216,7 +219,7 @@ class ClaudeEvents:
         self._tokens_by_message: dict[str, int] = {}
         """Tokens of this turn. A message comes in several events, and later ones report more."""
         self._tokens_of_earlier_turns = 0
-        """A command that ends in the background makes claude begin another turn."""
+        """Claude begins another turn when a background command ends."""
 
     def take(self, event: Mapping[str, Any]) -> Iterator[str]:
         """Add an event to the report and yield the lines that show it in the log."""
@@ -298,11 +301,11 @@ class ClaudeEvents:
             spent = self.report.cost_micros or 0
             return LimitExceeded("cost_micros", spent, self._max_cost_micros or spent)
         if (status := event.get("api_error_status")) is not None:
-            said = clip(self.report.answer, 300)
-            return ModelFailed(f"the model's API answered {status}: {said}", status=status)
+            message = clip(self.report.answer, 300)
+            return ModelFailed(f"the model's API answered {status}: {message}", status=status)
         if event.get("is_error") or subtype != "success":
-            said = "; ".join(map(str, event.get("errors") or ())) or self.report.answer or str(subtype)
-            return ProgramFailed(f"claude failed: {clip(said, 300)}")
+            message = "; ".join(map(str, event.get("errors") or ())) or self.report.answer or str(subtype)
+            return ProgramFailed(f"claude failed: {clip(message, 300)}")
         return None
 
 
@@ -330,10 +333,10 @@ def _tokens(usage: Mapping[str, Any]) -> int:
 
 
 class ClaudeDialogue:
-    """Sends claude its prompt and answers what it asks while it works.
+    """Sends claude its prompt and answers its requests while it works.
 
-    Claude asks before a tool call that no rule decides, and has its own tool for questions. It needs no MCP
-    server for either, so it starts as fast as without Retinue.
+    Claude asks before a tool call that no rule covers, and has its own tool for questions. It needs no MCP
+    server for either, so Retinue does not slow down its start.
     """
 
     def __init__(self, permit: Permit, ask: AskParent | None) -> None:
@@ -351,7 +354,7 @@ class ClaudeDialogue:
         self._send({"type": "user", "message": {"role": "user", "content": content}})
 
     def hear(self, event: Mapping[str, Any]) -> None:
-        """Start to answer a question; each has its own task, because a person may be asked."""
+        """Handle one event. Each request is answered in its own task, because that may involve a person."""
         request_id = as_text(event.get("request_id"))
         match event.get("type"):
             case "control_request":
@@ -368,14 +371,14 @@ class ClaudeDialogue:
                 return
 
     async def end(self) -> None:
-        """Cancel all questions that are still open."""
+        """Stop answering the requests that are still open."""
         unanswered = list(self._answering.values())
         for task in unanswered:
             task.cancel()
         await asyncio.gather(*unanswered, return_exceptions=True)
 
     async def _answer(self, request_id: str, request: JsonObject) -> None:
-        """Answer a request, with an error if need be: without an answer, claude would wait for ever."""
+        """Answer a request, if necessary with an error: without an answer, claude would wait forever."""
         answer: dict[str, Any]
         try:
             answer = {"subtype": "success", "response": await self._decide(request)}
@@ -399,8 +402,8 @@ class ClaudeDialogue:
         if self._ask is None or not questions:
             return Verdict(False, NO_ANSWER).claude_answer(arguments)
         ask = self._ask
-        found = await asyncio.gather(*(wait_for_answer(ask, _question_text(each)) for each in questions))
-        answers = dict(zip([as_text(each.get("question")) for each in questions], found, strict=True))
+        texts = await asyncio.gather(*(wait_for_answer(ask, _question_text(each)) for each in questions))
+        answers = dict(zip([as_text(each.get("question")) for each in questions], texts, strict=True))
         return Verdict(True, "answered").claude_answer({**arguments, "answers": answers})
 
     def _send(self, message: Mapping[str, Any]) -> None:

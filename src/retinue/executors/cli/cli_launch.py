@@ -1,8 +1,8 @@
 """Prepares the start of a coding CLI: its environment, state folder, MCP servers and sandbox.
 
-A run goes through four types. `CliTraits` describes how one CLI differs from the others. `CliJob` is what
-the CLI is asked to do in this run. The CLI turns the job into a `Program`, and `PreparedCli` is that program
-inside its sandbox, with nothing left to decide. This module knows no particular CLI and starts nothing.
+A run goes through four types. `CliTraits` describes how one CLI differs from the others. `CliJob` describes
+what the CLI has to do in this run. The CLI turns the job into a `Program`, and `PreparedCli` is that program
+inside its sandbox, ready to start. This module knows no particular CLI and starts nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CliTraits:
     models_by_tier: Mapping[str, str] = field(default_factory=dict[str, str])
     """The CLI's models for our tiers. A missing tier means the CLI's default model."""
     project_settings: tuple[str, ...] = ()
-    """Files of a project from which the CLI reads settings or instructions and no option prevents that."""
+    """Project files with settings or instructions that the CLI always reads: no option turns that off."""
     always_gets_retinue_server: bool = True
     """Whether every agent gets Retinue's MCP server. Starting it takes a tenth of a fast CLI's time, so some
     CLIs get it only for agents that need it."""
@@ -101,12 +101,12 @@ class CliTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CliJob:
-    """What a coding CLI is asked to do in one run. A CLI turns it into a `Program`."""
+    """What a coding CLI has to do in one run. A CLI turns it into a `Program`."""
 
     agent: Agent
     model: str | None
     command: tuple[str, ...]
-    """The CLI's program, and the arguments that the agent puts before ours."""
+    """The CLI's program, followed by the agent's own arguments."""
     cwd: Path
     folder: Path
     """A temporary folder of this run, for files that the CLI reads. It is on disk: write no secrets here."""
@@ -121,7 +121,7 @@ class CliJob:
     can_read_secret_files: bool
     """Whether secrets can be passed as open files instead of environment variables."""
     trusts_project: bool
-    """Whether the agent wants the project's settings, or the CLI cannot see any."""
+    """Whether the agent uses the project's settings, or the CLI cannot see any."""
     resume: Resumed | None = None
     """The session to continue."""
 
@@ -150,8 +150,8 @@ class CliJob:
     ) -> Program:
         """Return the CLI's program with these arguments.
 
-        `env` adds variables and `without` removes some. `secret_files` are opened for the program, which
-        reads the first at descriptor `secret_file_descriptor(0)`.
+        `env` adds variables and `without` removes some. The program reads `secret_files` from open files; the
+        descriptor of the first is `secret_file_descriptor(0)`.
         """
         kept = {name: value for name, value in self.env.items() if name not in without}
         argv = (*self.command, *arguments)
@@ -177,7 +177,7 @@ class PreparedCli:
     """What is started: the CLI, inside its sandbox."""
     sandbox: Sandbox
     notes: tuple[str, ...]
-    """What the user should know about this run's environment."""
+    """Sentences about this run's environment that the user should know."""
     bridge: FifoBridge | None = None
     """Connects a container to the Retinue server. None if the run needs no bridge."""
 
@@ -203,32 +203,32 @@ class CliLauncher:
         """Prepare everything for one run, without starting it. `agents show` uses this too."""
         check_enforceable(agent, cli.traits)
         with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
-            job, place, bridge = self._job(cli.traits, agent, ctx, Path(folder))
+            job, access, bridge = self._build_job(cli.traits, agent, ctx, Path(folder))
             program = cli.program(job)
             if job.has_host_programs:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed
             notes = tuple(_notes(job, cli.traits))
-            yield PreparedCli(job, self.sandbox.enclose(program, place), self.sandbox, notes, bridge)
+            yield PreparedCli(job, self.sandbox.enclose(program, access), self.sandbox, notes, bridge)
 
     def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
-        """Return a command of the agent's inside the same sandbox, without the agent's secrets."""
+        """Return a command of the agent inside the same sandbox, without the agent's secrets."""
         env = child_environment(self.environment, run_id=ctx.run_id)
-        place = SandboxAccess(
+        access = SandboxAccess(
             workspace=ctx.cwd,
             network=True if agent.network is None else agent.network,
             visible=(*installation_folders(argv[0], env), *_repository_of_worktree(ctx.cwd)),
             changeable=tuple(map(Path, agent.folders)),
             hidden=self.hidden,
         )
-        return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), place)
+        return self.sandbox.enclose(Program(argv, env, ctx.cwd, GRACE_S), access)
 
-    def _job(
+    def _build_job(
         self, traits: CliTraits, agent: Agent, ctx: RunContext, folder: Path
     ) -> tuple[CliJob, SandboxAccess, FifoBridge | None]:
         """Return the job, what its sandbox shows, and the bridge to the Retinue server if it needs one."""
         home = Path(self.environment.get("HOME", str(Path.home())))
         if "user" in agent.settings:
-            state = users_state(traits, home)
+            state = user_state(traits, home)
         else:
             state = prepare_state(traits, agent.name, self.state_folder, home)
         env = child_environment(
@@ -242,16 +242,16 @@ class CliLauncher:
         servers = fill_in_secrets(agent.mcp_servers, self.environment)
 
         has_host_programs = self.sandbox.has_host_programs
-        reach: Mapping[str, str] = ctx.env if needs_retinue_server(agent, traits) else {}
-        bridge = None if has_host_programs else create_fifo_bridge(folder, reach)
-        own = retinue_server(reach) if has_host_programs else bridge and bridge.server
+        connection: Mapping[str, str] = ctx.env if needs_retinue_server(agent, traits) else {}
+        bridge = None if has_host_programs else create_fifo_bridge(folder, connection)
+        own_server = retinue_server(connection) if has_host_programs else bridge and bridge.server
         job = CliJob(
             agent=agent,
             model=traits.model_name(agent.model),
             command=agent.command or (traits.name,),
             cwd=ctx.cwd,
             folder=folder,
-            servers=(*servers, own) if own else servers,
+            servers=(*servers, own_server) if own_server else servers,
             sandboxed=self.sandbox.name != "none",
             has_host_programs=has_host_programs,
             env=env,
@@ -260,9 +260,9 @@ class CliLauncher:
             resume=ctx.resume,
         )
         emptied = () if "project" in agent.settings else _project_settings(traits, ctx.cwd)
-        return job, self._place(job, state, ctx, emptied, bridge), bridge
+        return job, self._sandbox_access(job, state, ctx, emptied, bridge), bridge
 
-    def _place(
+    def _sandbox_access(
         self,
         job: CliJob,
         state: CliState,
@@ -299,7 +299,7 @@ class CliLauncher:
         )
 
     def _hides_project(self, traits: CliTraits, cwd: Path) -> bool:
-        """Whether the project has no settings for the CLI, or the sandbox hides them."""
+        """Return whether the project has no settings for the CLI, or the sandbox hides them."""
         return self.sandbox.name != "none" or not _project_settings(traits, cwd)
 
 
@@ -309,7 +309,7 @@ def check_enforceable(agent: Agent, traits: CliTraits) -> None:
     if permissions.mode and not traits.has_permission_modes:
         raise ConfigInvalid(f"{agent.source}: {traits.name} has no permission modes", hint="remove the mode")
     for rule in () if traits.asks_permission else (*permissions.allow, *permissions.deny):
-        # Such a CLI can only be told which tools of MCP servers it may call.
+        # Such a CLI can only be limited to certain tools of MCP servers.
         if rule in permissions.deny or not PermissionRule.parse(rule).tool.startswith("mcp__"):
             raise ConfigInvalid(
                 f"{agent.source}: {traits.name} never asks, so the rule {rule} cannot be enforced",
@@ -323,12 +323,12 @@ def check_enforceable(agent: Agent, traits: CliTraits) -> None:
 
 
 def can_write(agent: Agent) -> bool:
-    """Whether the agent may change its workspace: yes, unless its list of tools has none that can."""
+    """Return whether the agent may change its workspace: always, unless it lists no tool that writes."""
     return agent.tools is None or any(tool.lower() in WRITING_TOOLS for tool in agent.tools)
 
 
 def needs_retinue_server(agent: Agent, traits: CliTraits) -> bool:
-    """Whether a run gets Retinue's MCP server: to take notes, to start subagents, or to ask its parent."""
+    """Return whether a run gets Retinue's MCP server: for notes, subagents, or questions to its parent."""
     if traits.always_gets_retinue_server or agent.session or agent.spawns:
         return True
     named = (*(agent.tools or ()), *agent.permissions.allow)
@@ -343,11 +343,11 @@ class CliState:
     env: Mapping[str, str]
     """Variables that tell the CLI where its state is."""
     folders: tuple[Path, ...]
-    """What the CLI must be able to change: its state, and the login that it renews from time to time."""
+    """Paths that the CLI must be able to change: its state, and the login, which it renews at times."""
 
 
 def prepare_state(traits: CliTraits, agent: str, state_folder: Path, home: Path) -> CliState:
-    """Give an agent a state folder of its own. Of the user's state, it only gets a link to the login."""
+    """Create an agent's own state folder. From the user's state it links only the login."""
     folder = state_folder / traits.name / _file_name(agent)
     env: dict[str, str] = {}
     for variable, relative in traits.state_variables.items():
@@ -366,7 +366,7 @@ def prepare_state(traits: CliTraits, agent: str, state_folder: Path, home: Path)
     return CliState(env, (folder, *linked))
 
 
-def users_state(traits: CliTraits, home: Path) -> CliState:
+def user_state(traits: CliTraits, home: Path) -> CliState:
     """Return the user's own state, for agents that use the user's settings."""
     folders = {home / Path(path).parts[0] for path in traits.login_files}
     return CliState({}, tuple(sorted(folders)))

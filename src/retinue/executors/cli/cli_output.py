@@ -1,7 +1,7 @@
-"""Reads what a coding CLI prints: JSON objects, one a line, gathered into a `CliReport`.
+"""Reads what a coding CLI prints: JSON objects, one per line, which become a `CliReport`.
 
-An exit code of 0 proves nothing: a run succeeded if the CLI said so in its last event. This module knows no
-particular CLI; `CliEvents` is what each CLI implements to interpret its own events.
+An exit code of 0 proves nothing: a run succeeded if the CLI reported success in its last event. This module
+knows no particular CLI; each CLI implements `CliEvents` to interpret its own events.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MAX_OUTPUT_BYTES = 512 << 20
 MAX_LINE_CHARS = 1 << 16
 """Longer lines of stderr are split."""
 KEPT_CHARS = 1 << 14
-"""How much of the text that is not JSON is kept for an error message."""
+"""Characters of other text than JSON that are kept for an error message."""
 MAX_LOG_CHARS = 2_000
-"""How much of one event the log shows; tools may return whole files."""
+"""Characters of one event that the log shows; tools may return whole files."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class CliReport:
     """The answer as JSON, if the CLI itself checked it against a schema."""
 
     def facts(self) -> dict[str, Json]:
-        """Return what is known about the run; unknown values are left out."""
+        """Return what the CLI reported about the run, without unknown values."""
         known: dict[str, Json] = {
             "model": self.model,
             "session_id": self.session_id,
@@ -71,10 +71,10 @@ class CliReport:
         return {name: amount for name, amount in amounts.items() if amount}
 
     async def charge(self, spending: Spending, error: RetinueError | None) -> RetinueError | None:
-        """Book the usage on the budget and return the run's error.
+        """Charge the usage to the budget and return the run's error.
 
-        The usage is only known after it was spent, so it is booked even if it exceeds the budget. Exceeding
-        the budget becomes the error of a run that had none.
+        The usage is known only after it was spent, so it is charged even if it exceeds the budget. If the run
+        had no error, the exceeded budget becomes its error.
         """
         for name, amount in self.usage().items():
             try:
@@ -100,9 +100,9 @@ class CliEvents(Protocol):
         ...
 
 
-def missing_result_error(name: str, exit_code: int | None, last_words: str) -> RetinueError:
+def missing_result_error(name: str, exit_code: int | None, last_output: str) -> RetinueError:
     """Return the error for a CLI that ended without reporting a result."""
-    lines = last_words.strip().splitlines()
+    lines = last_output.strip().splitlines()
     reason = f": {clip(lines[-1], 300)}" if lines else ""
     return ProgramFailed(
         f"{name} ended without a result, with exit code {exit_code}{reason}", exit_code=exit_code
@@ -116,7 +116,7 @@ def log_lines(label: str, text: str) -> Iterator[str]:
 
 
 class JsonLines:
-    """Splits bytes into JSON objects, one a line. A line that is not a JSON object is yielded as text."""
+    """Splits bytes into JSON objects, one per line. A line that is not a JSON object is yielded as text."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         """`max_bytes` limits one line; a longer one raises `LimitExceeded`."""
@@ -161,7 +161,7 @@ class CliOutput:
         *,
         max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
-        """`on_event` receives each JSON object. Everything else goes to the log as it is."""
+        """`on_event` receives each JSON object. Everything else goes to the log unchanged."""
         self.other_text = Tail(KEPT_CHARS, LAST_LINES)
         """The end of the output that was not JSON; usually says why the CLI failed."""
         self.bytes = 0

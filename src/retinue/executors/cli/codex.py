@@ -1,4 +1,4 @@
-"""Codex: what to start for a job, and what its events (`codex exec --json`) mean."""
+"""Runs Codex: builds its command line and reads its events (`codex exec --json`)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CodexCli:
         return events
 
     def dialogue(self, ctx: RunContext) -> None:
-        """Return None: codex reads its prompt and nothing else."""
+        """Return None, because codex reads its prompt and nothing else."""
 
 
 def _basic_flags(job: CliJob) -> Iterator[str]:
@@ -205,9 +205,9 @@ class CodexEvents:
                 yield "codex: ended"
             case "turn.failed":
                 report.ended = True
-                said = clip(_message(event.get("error")), 300)
-                report.error = ModelFailed(f"codex failed: {said}")
-                yield f"codex: failed, {said}"
+                message = clip(_message(event.get("error")), 300)
+                report.error = ModelFailed(f"codex failed: {message}")
+                yield f"codex: failed, {message}"
             case "error":
                 yield f"codex: {clip(_message(event), 300)}"
             case _:

@@ -1,7 +1,7 @@
 """Starts a program and writes its exit code into a file when it ends. Runs as a small program of its own.
 
-Coding CLIs that do not report when an MCP server dies start their servers through it. Its arguments are the
-file, then the program with its arguments. It starts with every run, so it imports as little as possible.
+Used for coding CLIs that do not report when one of their MCP servers dies. The arguments are the file, then
+the program with its arguments. It starts with every run, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ signal = sys.modules["_signal"]  # the public module costs 6 ms for its enumerat
 
 
 def main() -> int:
-    note, *argv = sys.argv[1:]
+    exit_code_file, *argv = sys.argv[1:]
     try:
         child = os.posix_spawnp(argv[0], argv, os.environ)
     except OSError:
@@ -27,7 +27,7 @@ def main() -> int:
             signal.signal(number, forward_signal)
         os.close(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with open(note, "w") as file:  # noqa: PTH123 (pathlib costs 14 ms to import)
+    with open(exit_code_file, "w") as file:  # noqa: PTH123 (pathlib costs 14 ms to import)
         file.write(str(code))
     return code if code >= 0 else 128 - code
 

@@ -37,24 +37,25 @@ class ReadyServer:
     argv: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     secret: frozenset[str] = frozenset()
-    """The variables in `env` whose values came from our own environment."""
+    """The variables in `env` whose values came from the environment of the Retinue server."""
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     tools: tuple[str, ...] | None = None
 
     def header_variable(self, header: str) -> str:
-        """Return the environment variable of the CLI that carries the value of a header."""
+        """Return the name of the environment variable through which a CLI gets the value of a header."""
         letters = "".join(letter if letter.isalnum() else "_" for letter in f"{self.name}_{header}")
         return f"MCP_HEADER_{letters.upper()}"
 
 
 def fill_in_secrets(servers: Sequence[McpServer], source: Mapping[str, str]) -> tuple[ReadyServer, ...]:
-    """Replace `${NAME}` in the agent's servers with values from `source`, our own environment."""
+    """Replace `${NAME}` in the agent's servers with values from `source`, the server's own environment."""
     filled: list[ReadyServer] = []
     for server in servers:
         if server.name == RETINUE_SERVER:
             raise ConfigInvalid(
-                f"the MCP server name {RETINUE_SERVER!r} is reserved for Retinue itself", hint="rename it"
+                f"the MCP server name {RETINUE_SERVER!r} is reserved for Retinue itself",
+                hint="rename the server in the agent's file",
             )
         filled.append(
             ReadyServer(
@@ -73,7 +74,7 @@ def fill_in_secrets(servers: Sequence[McpServer], source: Mapping[str, str]) -> 
 
 
 def retinue_server(env: Mapping[str, str]) -> ReadyServer | None:
-    """Return Retinue's own server for a run. `env` says how to reach it; if `env` is empty, there is none."""
+    """Return Retinue's own server for a run, or None if `env`, which says how to reach it, is empty."""
     if not env:
         return None
     if SOCKET_VARIABLE in env:
@@ -101,11 +102,11 @@ def secret_variables(servers: Iterable[ReadyServer]) -> dict[str, str]:
 
 
 def with_exit_recorders(servers: Iterable[ReadyServer], folder: Path) -> Iterator[ReadyServer]:
-    """Start each server through a small program that writes its exit code into `folder`."""
+    """Yield the servers, changed so that each writes its exit code into `folder` when it ends."""
     for position, server in enumerate(servers):
         if server.argv and server.name != RETINUE_SERVER and sys.platform != "win32":
-            note = str(folder / f"ended-{position}")
-            yield replace(server, argv=(sys.executable, "-I", "-S", str(EXIT_RECORDER), note, *server.argv))
+            file = str(folder / f"ended-{position}")
+            yield replace(server, argv=(sys.executable, "-I", "-S", str(EXIT_RECORDER), file, *server.argv))
         else:
             yield server
 
@@ -117,10 +118,10 @@ def recorded_exits(servers: Iterable[ReadyServer], folder: Path) -> Iterator[tup
             yield server.name, code
 
 
-def _read_exit_code(note: Path) -> str | None:
-    """Read a number and nothing else: the run can write to this folder and plant links there (P6)."""
+def _read_exit_code(file: Path) -> str | None:
+    """Return the number in a file, or None. The run can write to this folder and plant links there (P6)."""
     try:
-        opened = os.open(note, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        opened = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
     try:

@@ -1,7 +1,7 @@
-"""The history of one agent: its task (P1), then what the model said and what it was shown.
+"""The history of one agent: its task (P1), the model's replies, and the answers to its tool calls.
 
-It can shrink before it becomes too long. Old tool answers are shortened to the lines that have most to do
-with the task, then dropped, and only the fact that they were requested remains. The task never changes.
+A conversation that becomes too long can shrink. Old tool answers are shortened to the lines that have most to
+do with the task. Later they are dropped, and only a list of the calls remains. The task never changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from retinue.core import ToolCall, Turn, clip, counted, estimate_tokens
 
 SHORTENED_TOKENS = 90
-"""Of an old tool answer."""
+"""Limit for an old tool answer that was shortened."""
 SHORTENED_NOTE = "[shortened; call again for all of it]"
 MAX_SHORTENED_LINE_CHARS = 160
 MAX_CALL_CHARS = 120
@@ -25,14 +25,14 @@ _WORD = re.compile(r"[^\W\d_]{4,40}")
 class Exchange:
     """One reply of the model and the answer to it."""
 
-    said: str
+    reply_text: str
     calls: tuple[ToolCall, ...] = ()
     answers: list[str] = field(default_factory=list[str])
     """One for each call."""
-    told: str = ""
-    """What the model was told besides."""
+    feedback: str = ""
+    """A correction or a note for the model, after the answers."""
     is_whole: bool = True
-    """Whether the answers are still as they were given."""
+    """Whether the answers are complete, not shortened."""
 
 
 class Conversation:
@@ -45,7 +45,7 @@ class Conversation:
         self._exchanges: list[Exchange] = []
         self._dropped_calls: list[str] = []
         self._last_exchange: dict[tuple[str, str], Exchange] = {}
-        """Where each call was made last."""
+        """The exchange in which each call was last made."""
 
     def add(self, exchange: Exchange) -> None:
         self._exchanges.append(exchange)
@@ -65,10 +65,10 @@ class Conversation:
             turns += _text_turns(exchange) if as_text else _tool_turns(exchange)
         if last_turn:
             turns.append(Turn("user", last_turn))
-        return tuple(_alternating(turns))
+        return tuple(_merge_user_turns(turns))
 
     def has_answer_to(self, call: ToolCall) -> bool:
-        """Whether the same call was made before and its full answer is still in the conversation."""
+        """Return whether the same call was made before and its full answer is still in the conversation."""
         exchange = self._last_exchange.get(_key(call))
         return exchange is not None and exchange.is_whole
 
@@ -85,8 +85,8 @@ class Conversation:
         return any(self._shorten(exchange) for exchange in last)
 
     def findings(self, tokens: int) -> str:
-        """Return what was learnt so far, for an agent that never came to answer; may be empty."""
-        answers = (exchange.said for exchange in reversed(self._exchanges) if not exchange.calls)
+        """Return what the agent has found so far, for a run that ends without an answer. May be empty."""
+        answers = (exchange.reply_text for exchange in reversed(self._exchanges) if not exchange.calls)
         seen = [
             f"{_call_text(call)}\n{shorten(answer, self._task_words, tokens // 4)}"
             for exchange in self._exchanges
@@ -102,12 +102,12 @@ class Conversation:
         exchange.is_whole = False
         before = exchange.answers
         exchange.answers = [shorten(answer, self._task_words, SHORTENED_TOKENS) for answer in before]
-        exchange.said = clip(exchange.said, 600) if exchange.calls else exchange.said
+        exchange.reply_text = clip(exchange.reply_text, 600) if exchange.calls else exchange.reply_text
         return exchange.answers != before
 
 
 def shorten(answer: str, task_words: frozenset[str], tokens: int) -> str:
-    """Return the first line, then the lines that share most words with the task, in their order."""
+    """Cut an answer to its first line and the lines that share most words with the task, in their order."""
     lines = answer.split("\n")
     ranked = sorted(
         range(1, len(lines)),
@@ -130,25 +130,27 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _tool_turns(exchange: Exchange) -> Iterator[Turn]:
-    """Yield an exchange with tool calls and answers as the API has them."""
-    yield Turn("assistant", exchange.said, exchange.calls)
+    """Yield an exchange with tool calls and answers in the API's own format."""
+    yield Turn("assistant", exchange.reply_text, exchange.calls)
     for call, answer in zip(exchange.calls, exchange.answers, strict=False):
         yield Turn("tool", answer, answers=call.id)
-    if exchange.told:
-        yield Turn("user", exchange.told)
+    if exchange.feedback:
+        yield Turn("user", exchange.feedback)
 
 
 def _text_turns(exchange: Exchange) -> Iterator[Turn]:
     """Yield an exchange with tool calls and answers written as text."""
-    said = [exchange.said, *(f"{call.name} {call.arguments}" for call in exchange.calls)]
-    yield Turn("assistant", "\n".join(filter(None, said)))
-    told = [f"{call.name}: {answer}" for call, answer in zip(exchange.calls, exchange.answers, strict=False)]
-    if told or exchange.told:
-        yield Turn("user", "\n\n".join(filter(None, [*told, exchange.told])))
+    reply = [exchange.reply_text, *(f"{call.name} {call.arguments}" for call in exchange.calls)]
+    yield Turn("assistant", "\n".join(filter(None, reply)))
+    answers = [
+        f"{call.name}: {answer}" for call, answer in zip(exchange.calls, exchange.answers, strict=False)
+    ]
+    if answers or exchange.feedback:
+        yield Turn("user", "\n\n".join(filter(None, [*answers, exchange.feedback])))
 
 
-def _alternating(turns: Sequence[Turn]) -> Iterator[Turn]:
-    """Join consecutive turns of the user and fill empty ones of the model: some templates require that."""
+def _merge_user_turns(turns: Sequence[Turn]) -> Iterator[Turn]:
+    """Join consecutive user turns and fill empty model turns, because some chat templates require that."""
     waiting: list[str] = []
     for turn in turns:
         if turn.role == "user":

@@ -1,4 +1,4 @@
-"""The `local` executor: puts the tools, the model and the loop of a run together and performs it.
+"""The `local` executor: combines the tools, the model and the loop of a run, and runs the loop.
 
 Knows nothing of how a model is reached or how a run is recorded.
 """
@@ -57,9 +57,9 @@ from retinue.tools import (
 )
 
 REFERENCES_TIMEOUT_S = 20.0
-"""For opening the references of an answer again."""
+"""Limit for checking the references of an answer."""
 FLUSH_S = 1.0
-"""For writing what a cancelled run has found to its log."""
+"""Limit for writing what a cancelled run has found to its log."""
 
 
 NO_PROGRAM_NOTE = "nothing is started: the server itself asks the model"
@@ -106,7 +106,7 @@ class LocalExecutor:
     environment: Mapping[str, str] = field(repr=False)
     """The server's own environment. MCP servers see only the allowed part."""
     allows: Allows = allow_all
-    """Asked when the tools are listed, and again at every call."""
+    """Checked when the tools are listed, and again at every call."""
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         began = time.monotonic()
@@ -121,7 +121,7 @@ class LocalExecutor:
             seconds = counted(ctx.seconds or 0.0, "second")
             result = run.result(DeadlineExceeded(f"no answer after {seconds}", seconds=ctx.seconds))
         except asyncio.CancelledError:
-            # An anyio scope of a caller would cancel every further await without this shield.
+            # Without this shield, an anyio scope of a caller would cancel every further await.
             with anyio.move_on_after(FLUSH_S, shield=True):
                 await run.print_output(run.result(None).output)
             raise
@@ -152,11 +152,11 @@ class _LocalRun:
 
     @property
     def model(self) -> str | None:
-        """The model that really answered (P8); None if none was asked."""
+        """The model that really answered (P8); None if no request was sent."""
         return None if self._loop is None else self._loop.requester.model
 
     async def perform(self) -> LoopResult:
-        """Perform the task. Errors are part of the result; only a cancel is raised."""
+        """Perform the task. Errors are part of the result; only a cancellation is raised."""
         try:
             async with AsyncExitStack() as scope:
                 self._loop = await self._prepare(scope)
@@ -165,19 +165,19 @@ class _LocalRun:
             return self.result(error)
 
     def result(self, error: RetinueError | None) -> LoopResult:
-        """Return what there is if the run ends here."""
+        """Return the result if the run ends now, with what was found so far."""
         if self._loop is None:
             return LoopResult("", error=error, notes=tuple(self._notes))
         return self._loop.result(error)
 
     async def _prepare(self, scope: AsyncExitStack) -> Loop:
-        """Return the loop, ready to run. MCP servers that it needs run until the scope ends."""
+        """Return the loop, ready to run. Its MCP servers run until the scope ends."""
         executor, agent = self._executor, self._executor.agent
         schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
         facts = await executor.model.facts()
-        tools = await self._tools(scope)
+        tools = await self._select_tools(scope)
         limits = LoopLimits.for_context(facts.context)
-        await self._announce(facts, limits, tools)
+        await self._log_setup(facts, limits, tools)
         return Loop(
             requester=ModelRequester(
                 executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
@@ -193,14 +193,14 @@ class _LocalRun:
             notes=list(self._notes),
         )
 
-    async def _tools(self, scope: AsyncExitStack) -> list[Tool]:
-        """Return what the agent may call. Notes what it asked for and does not get (P8)."""
+    async def _select_tools(self, scope: AsyncExitStack) -> list[Tool]:
+        """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
         executor, ctx = self._executor, self._ctx
-        own = list(FileTools(executor.codebase, executor.redactor, ctx.spending).tools())
+        built_in = list(FileTools(executor.codebase, executor.redactor, ctx.spending).tools())
         if ctx.ask is not None:
-            own.append(ask_parent_tool(ctx.ask))
+            built_in.append(ask_parent_tool(ctx.ask))
         offered = await self._server_tools(scope)
-        tools = {tool.name: tool for tool in (*own, *offered)}
+        tools = {tool.name: tool for tool in (*built_in, *offered)}
         requested = add_server_tools(executor.agent.tools, [tool.name for tool in offered])
         selection = select_tools(requested, tools, executor.allows)
         if selection.withheld:
@@ -220,7 +220,7 @@ class _LocalRun:
         self._notes += mcp.problems
         return tools
 
-    async def _announce(self, facts: ModelFacts, limits: LoopLimits, tools: list[Tool]) -> None:
+    async def _log_setup(self, facts: ModelFacts, limits: LoopLimits, tools: list[Tool]) -> None:
         """Log the model, the limits and the tools of the run."""
         names = ", ".join(tool.name for tool in tools) or "none"
         steps, tokens = counted(limits.steps, "step"), counted(limits.tokens, "token")
@@ -231,7 +231,7 @@ class _LocalRun:
             await self._log(note)
 
     async def _check_references(self, text: str) -> ReferenceVerdict:
-        """Open every place that an answer names again (P3)."""
+        """Check the references of an answer by opening the files again (P3)."""
 
         def check(stop: Stop) -> ReferenceVerdict:
             return check_references(text, self._executor.codebase, self._ctx.spending, stop)

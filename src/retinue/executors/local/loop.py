@@ -79,13 +79,14 @@ _ANNOUNCEMENT = re.compile(
 )
 
 CheckReferences = Callable[[str], Awaitable[ReferenceVerdict]]
-"""Opens every `path:line` in a text again and says which of them hold."""
+"""Opens the file of every `path:line` in a text again and returns which references hold."""
 
 
 def system_prompt(agent_prompt: str, *, has_tools: bool) -> str:
     """Return the agent's own prompt, cut to a limit, followed by the rules of the loop.
 
-    It is the same for every run of an agent: no date, no folder, no id. So the server can reuse its cache.
+    It is the same for every run of an agent (no date, no folder, no id), so that the server can reuse its
+    cache.
     """
     rules = RULES if has_tools else RULES_WITHOUT_TOOLS
     agent_prompt = agent_prompt.strip()
@@ -103,22 +104,22 @@ def system_prompt(agent_prompt: str, *, has_tools: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """How a loop ended, or where it stands."""
+    """The final result of a loop, or its current state."""
 
     output: str
     """The answer, or what was found before an error."""
     steps: int = 0
     """Requests to the model."""
     tokens: int = 0
-    """Of all requests together, prompts and replies."""
+    """Tokens of all requests together, prompts and replies."""
     peak_tokens: int = 0
-    """Of the largest request, which the token limit is about."""
+    """Tokens of the largest request, which the token limit applies to."""
     error: RetinueError | None = None
     notes: tuple[str, ...] = ()
 
 
 class CallResult(NamedTuple):
-    """What the model is told about one of its tool calls."""
+    """The answer to one tool call, as the model sees it."""
 
     text: str
     is_mistake: bool = False
@@ -137,12 +138,12 @@ class SearchEnded(Exception):
 
 
 class InvalidAnswer(Exception):
-    """An answer is not accepted. The message says why, in words for the model."""
+    """An answer is not accepted. The message explains why, for the model."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """Runs one agent on a local model. Performs one task."""
+    """Performs one task with an agent on a local model."""
 
     requester: ModelRequester
     conversation: Conversation
@@ -153,9 +154,9 @@ class Loop:
     answers_json: bool = False
     """Whether the agent promises JSON instead of plain text."""
     schema: OutputSchema | None = None
-    """What the promised JSON must fit; None accepts any."""
+    """The schema of the promised JSON; None accepts any JSON."""
     native_tools: bool = True
-    """Whether tools are offered as such. Otherwise the model writes its next action as JSON."""
+    """Whether requests offer tools. Otherwise the model writes its next action as JSON."""
     notes: list[str] = field(default_factory=list[str])
     """What the user should know about the result."""
 
@@ -164,14 +165,14 @@ class Loop:
     _has_found: bool = field(default=False, init=False)
     """Whether any tool call has worked."""
     _objections: set[str] = field(default_factory=set[str], init=False)
-    """The objections that were made to answers; each is made once."""
+    """The kinds of objections to answers so far; each is raised only once."""
     _server_error: ModelFailed | None = field(default=None, init=False)
     """Why the server failed the last request."""
     _reached: RetinueError | None = field(default=None, init=False)
     """The limit that ended the search."""
 
     async def run(self) -> LoopResult:
-        """Perform the task. Errors are part of the result; only a cancel is raised."""
+        """Perform the task. Errors are part of the result; only a cancellation is raised."""
         try:
             text = await self._search() if self.toolbox.names else None
             if self.answers_json:
@@ -183,13 +184,14 @@ class Loop:
         return replace(self.result(), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
-        """Return what there is if the run ends here: what the model is saying, or what was found."""
+        """Return the result if the run ends now, with the partial reply or what was found so far."""
         requester = self.requester
         notes = list(self.notes)
         if requester.substitute:
             notes.append(f"another model answered: {requester.substitute}")
         return LoopResult(
-            output="".join(requester.heard).strip() or self.conversation.findings(self.limits.reply_tokens),
+            output="".join(requester.partial_reply).strip()
+            or self.conversation.findings(self.limits.reply_tokens),
             steps=requester.steps,
             tokens=requester.tokens,
             peak_tokens=requester.peak_tokens,
@@ -226,7 +228,7 @@ class Loop:
             return None
 
     async def _next_reply(self) -> ParsedReply | None:
-        """Ask the model for its next step. Return None if it must be asked in another way first."""
+        """Ask the model for its next step. Return None if the request must be repeated in another form."""
         specs = self.toolbox.specs
         request = RequestOptions(tools=specs) if self.native_tools else action_request(specs)
         try:
@@ -241,7 +243,7 @@ class Loop:
         except EmptyReply:
             return UnreadableReply("", EMPTY_REPLY)
         except ModelFailed as error:
-            # Some servers fail if they cannot read what the model wrote as a call. It may do better now.
+            # Some servers fail if they cannot parse a tool call of the model. The next attempt may work.
             self._server_error = error
             return UnreadableReply("", "Your reply could not be read. Call one tool, or write the answer.")
         self._server_error = None
@@ -268,7 +270,7 @@ class Loop:
                 break
         if len(reply.calls) > MAX_CALLS_PER_REPLY:
             made = counted(MAX_CALLS_PER_REPLY, "call")
-            exchange.told = f"Only the first {made} of your {len(reply.calls)} were made."
+            exchange.feedback = f"Only the first {made} of your {len(reply.calls)} were made."
         self.conversation.add(exchange)
         if exhausted is not None:
             raise SearchEnded(f"the budget of {exhausted.kind} was spent, which ended the search", exhausted)
@@ -291,9 +293,9 @@ class Loop:
         answer = await self.toolbox.call(call.name, arguments, tokens)
         return CallResult(answer.text, is_mistake=not is_known, exhausted=answer.budget)
 
-    async def _correct(self, said: str, correction: str) -> None:
+    async def _correct(self, reply_text: str, correction: str) -> None:
         """Tell the model what was wrong with its reply, and count the mistake."""
-        self.conversation.add(Exchange(said=clip(said, 400), told=correction))
+        self.conversation.add(Exchange(clip(reply_text, 400), feedback=correction))
         await self._log_step(f"told: {correction}")
         await self._count_mistake()
 
@@ -313,13 +315,13 @@ class Loop:
         )
 
     async def _switch_to_actions(self, reason: str) -> None:
-        """Ask for JSON actions from now on: a reply that is held to a schema works on all servers."""
+        """Ask for JSON actions from now on, because all servers support replies with a schema."""
         self.native_tools = False
         self._mistakes = 0
         await self._log_step(f"{reason}: the next action is asked for as JSON")
 
     def _objection_to(self, answer: AnswerReply) -> str | None:
-        """Return what is wrong with an answer. Except for placeholders, a repeated answer is accepted."""
+        """Return what is wrong with an answer. An objection is raised only once, except to placeholders."""
         if not answer.text.strip() or is_placeholder(answer.text):
             return "That is a placeholder. Write the real answer."
         if answer.is_reasoning:
@@ -362,8 +364,8 @@ class Loop:
             objection = self._objection_to(parsed) if isinstance(parsed, AnswerReply) else ANSWER_NOW
             if isinstance(parsed, AnswerReply) and objection is None:
                 return parsed.text
-            said = clip(without_thoughts(reply.text), 300)
-            self.conversation.add(Exchange(said=said, told=objection or ""))
+            shown = clip(without_thoughts(reply.text), 300)
+            self.conversation.add(Exchange(shown, feedback=objection or ""))
         raise self._reached or OutputInvalid(
             "the model gave no answer when it was asked for one", hint="use a stronger model"
         )
@@ -374,13 +376,13 @@ class Loop:
             try:
                 return await self._check_json(text)
             except InvalidAnswer:
-                self.conversation.add(Exchange(said=text))
+                self.conversation.add(Exchange(text))
         schema = None if self.schema is None else self.schema.schema
         instruction = "Give your answer now: one JSON value, and nothing else."
         if schema is not None:
             shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
             instruction = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
-        enforced = schema  # what the server is asked to hold the reply to
+        enforced = schema  # the schema that the server is asked to enforce
         problem = ""
         for _ in range(min(self.limits.answer_tries, self.requester.steps_left)):
             request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction)
@@ -397,14 +399,14 @@ class Loop:
                 enforced = None  # a server that cannot enforce this schema may still pass on the instruction
                 problem = error.message
                 continue
-            said = without_thoughts(reply.text)
+            answer = without_thoughts(reply.text)
             try:
-                return await self._check_json(said)
+                return await self._check_json(answer)
             except InvalidAnswer as invalid:
                 problem = "it was cut off: make it shorter" if reply.finish == "length" else str(invalid)
             await self._log_step(f"not a valid answer: {problem}")
-            told = f"That is not a valid answer: {problem}. Answer again, with JSON only."
-            self.conversation.add(Exchange(said=clip(said, MAX_INVALID_ANSWER_CHARS), told=told))
+            feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
+            self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))
         tries = self.limits.answer_tries
         what = "was JSON" if schema is None else "fitted the output schema"
         raise OutputInvalid(
@@ -442,7 +444,7 @@ class Loop:
 
 
 def _with_valid_arguments(call: ToolCall) -> ToolCall:
-    """Return a call as it can be part of the history: some servers refuse arguments that are not JSON."""
+    """Return a call with valid JSON arguments for the history: some servers refuse any others."""
     try:
         parse_lenient_object(call.arguments or "{}")
     except NotJson:

@@ -1,8 +1,8 @@
-"""Sends one request at a time to the model, within all limits. Knows nothing of what is asked for.
+"""Sends requests to the model, one at a time and within all limits. Does not interpret the replies.
 
-Tokens are limited for each request, prompt and reply together. Every step sends the history again, so a sum
-over all steps would be used up after a few of them, while the size of one request is what a loaded model must
-hold. The number of steps limits the sum.
+The token limit applies to each request, prompt and reply together, because that is what a loaded model must
+hold. A limit for the sum of all requests would be used up after a few steps, since every step sends the
+history again; the number of steps limits the sum instead.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MAX_ANSWER_TRIES = 3
 MAX_REPLY_TOKENS = 2_048
 MAX_TOOL_ANSWER_TOKENS = 1_500
 SHRINK_TARGET = 0.7
-"""Share of the limit. A conversation that must shrink shrinks this far at once, so that the prefix that the
-server has cached then stays the same for a while."""
-AFTER_OVERFLOW = 0.7
+"""Share of the limit. A conversation that must shrink shrinks this far at once. Its beginning then stays the
+same for a while, so that the server can reuse its cache."""
+OVERFLOW_FACTOR = 0.7
 """The new limit, as a share of the size that was too much for the server."""
 MAX_OVERFLOWS = 2
 
@@ -52,15 +52,15 @@ class LoopLimits:
     steps: int
     """Requests to the model, of any kind."""
     tokens: int
-    """Of one request, prompt and reply together."""
+    """Tokens of one request, prompt and reply together."""
     mistakes: int = MAX_MISTAKES
-    """In a row, before the search ends."""
+    """Mistakes in a row that end the search."""
     answer_tries: int = MAX_ANSWER_TRIES
-    """At an answer in JSON."""
+    """Requests for an answer in JSON."""
 
     @classmethod
     def for_context(cls, context: int) -> LoopLimits:
-        """Return the limits for a model with a context of so many tokens."""
+        """Return the limits for a model with a context of this many tokens."""
         return cls(steps=MAX_STEPS, tokens=min(MAX_TOKENS, int(CONTEXT_SHARE * context)))
 
     @property
@@ -69,17 +69,17 @@ class LoopLimits:
         return min(1_024, self.tokens // 4)
 
     def tool_answer_tokens(self, free: int, calls: int) -> int:
-        """Return the limit for each answer to several calls: a share of what is free or can be freed."""
+        """Return the token limit of each answer to `calls` calls, with `free` tokens left."""
         return max(self.tokens // 6, min(MAX_TOOL_ANSWER_TOKENS, free // max(1, calls)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """What a request has besides the conversation."""
+    """What a request contains besides the conversation."""
 
     tools: tuple[ToolSpec, ...] = ()
     schema: Mapping[str, Json] | None = None
-    """What the server should hold the reply to."""
+    """The JSON Schema that the server should enforce for the reply."""
     as_text: bool = False
     """Whether earlier tool calls are written as text, for a request without tools."""
     last_turn: str = ""
@@ -105,19 +105,19 @@ class ModelRequester:
         self._spending = spending
         self._log = log
         self._max_tokens = limits.tokens
-        """Of one request. Becomes smaller if the server finds a request too long."""
+        """Tokens of one request. Shrinks if the server finds a request too long."""
         self.steps = 0
         self.tokens = 0
-        """Of all requests together, prompts and replies."""
+        """Tokens of all requests together, prompts and replies."""
         self.peak_tokens = 0
-        """Of the largest request."""
+        """Tokens of the largest request."""
         self.free_tokens = 0
-        """How much the conversation may still grow."""
+        """Tokens by which the conversation may still grow."""
         self.model = facts.model
-        """The model that answered last, or that is asked first (P8)."""
+        """The model that answered last or, before the first reply, the requested one (P8)."""
         self.substitute: str | None = None
-        """Another model that answered instead of the requested one (P8)."""
-        self.heard: list[str] = []
+        """A model that answered instead of the requested one (P8)."""
+        self.partial_reply: list[str] = []
         """The pieces of the reply that is being received."""
 
     @property
@@ -144,7 +144,7 @@ class ModelRequester:
                 overflows += 1
                 if overflows > MAX_OVERFLOWS:
                     raise
-                self._max_tokens = int(AFTER_OVERFLOW * min(self._max_tokens, size + self._reply_tokens))
+                self._max_tokens = int(OVERFLOW_FACTOR * min(self._max_tokens, size + self._reply_tokens))
                 await self._log(f"step {self.steps}: the conversation was too long for the server")
 
     @property
@@ -152,7 +152,7 @@ class ModelRequester:
         return min(self._limits.reply_tokens, self._max_tokens // 4)
 
     def _fit(self, conversation: Conversation, options: RequestOptions) -> tuple[Prompt, int]:
-        """Return a prompt that leaves room for the reply, and its size. Shrink the conversation for that."""
+        """Return a prompt that leaves room for the reply, and its size. May shrink the conversation."""
         prompt, size = self._prompt(conversation, options)
         target = self._max_tokens
         while size + self._reply_tokens > target:
@@ -188,10 +188,10 @@ class ModelRequester:
         ):
             self.steps += 1
             step.settle(1)
-            self.heard.clear()
+            self.partial_reply.clear()
             await self._log(f"step {self.steps}: asks {self._facts.model}, about {size} tokens")
             try:
-                reply = await self._model.reply(prompt, self._hear)
+                reply = await self._model.reply(prompt, self._add_piece)
             except BaseException:
                 tokens.settle(size)  # the server may have read the whole prompt
                 self._count(size, 0)
@@ -203,12 +203,12 @@ class ModelRequester:
         self.model = reply.model or self.model
         if reply.substituted:
             self.substitute = reply.model
-        self.heard.clear()
+        self.partial_reply.clear()
         return reply
 
     def _count(self, prompt_tokens: int, reply_tokens: int) -> None:
         self.tokens += prompt_tokens + reply_tokens
         self.peak_tokens = max(self.peak_tokens, prompt_tokens + reply_tokens)
 
-    async def _hear(self, piece: str) -> None:
-        self.heard.append(piece)
+    async def _add_piece(self, piece: str) -> None:
+        self.partial_reply.append(piece)

@@ -34,7 +34,7 @@ ANSWER_ACTION = "answer"
 MAX_PYTHON_CALL_CHARS = 4_000
 
 KnowsTool = Callable[[str], bool]
-"""Whether there is a tool of this name."""
+"""Returns whether there is a tool with this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ToolCallsReply:
 
     calls: tuple[ToolCall, ...]
     text: str = ""
-    """What the model said besides."""
+    """Text that the model wrote besides the calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def read_reply(reply: Reply, knows: KnowsTool, step: int) -> ParsedReply:
         problem = f"Your tool call could not be read.{hint} Call the tool again, with JSON arguments."
         return UnreadableReply(text, problem)
     if text:
-        # A reply without text has its reasoning as the text: some servers put answers there too.
+        # If a reply has only reasoning, that is also its text, because some servers put answers there.
         return AnswerReply(text, is_cut=is_cut, is_reasoning=reply.text == reply.reasoning)
     if is_cut:
         return UnreadableReply("", "Your reasoning was too long. Call a tool, or write the answer now.")
@@ -184,7 +184,7 @@ class PrintedCall(NamedTuple):
 
     name: str
     arguments: str
-    """As JSON."""
+    """The arguments as JSON."""
 
 
 class PrintedCalls(NamedTuple):
@@ -222,8 +222,8 @@ _ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_in
 def find_printed_calls(text: str, knows: KnowsTool) -> PrintedCalls:
     """Find calls that are printed in a text.
 
-    Between marks that only calls use, any tool name counts, so that the model can be told that there is no
-    such tool. Elsewhere only known names count, so that an answer with JSON in it stays an answer.
+    Between marks that only calls use, any tool name counts, so that the model learns if there is no such
+    tool. Elsewhere only known names count, so that an answer with JSON in it stays an answer.
     """
     text = text[:MAX_JSON_CHARS]
     marked = list(_MARKED.finditer(text))
@@ -238,7 +238,7 @@ def find_printed_calls(text: str, knows: KnowsTool) -> PrintedCalls:
 
 
 def _read_marked(match: re.Match[str]) -> Iterable[PrintedCall]:
-    """Read what stands between marks, such as `<tool_call>...</tool_call>`."""
+    """Read the text between marks, such as `<tool_call>...</tool_call>`."""
     if match["function"]:
         return _read_function(match["function"], match["body"])
     inner = unfenced((match["tagged"] or match["mistral"] or match["piped"] or "").strip())
@@ -333,7 +333,7 @@ def _read_python(text: str) -> Iterator[PrintedCall]:
 
 
 def _begins_like_a_call(text: str, knows: KnowsTool) -> bool:
-    """Whether a text is nothing but the beginning of a call, which was cut off or written wrongly."""
+    """Return whether a text is only the beginning of a call, which was cut off or is malformed."""
     stripped = text.strip().removeprefix("```json").removeprefix("```").strip()
     named = _JSON_CALL.match(stripped)
     styled = _PYTHON_CALL.match(stripped)

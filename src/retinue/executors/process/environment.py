@@ -13,7 +13,7 @@ from functools import cache
 from retinue.core import ConfigInvalid, McpServer
 
 RUN_ID_VARIABLE = "RETINUE_RUN_ID"
-"""Set for every process of a run and inherited by all its children, so that each of them can be found."""
+"""This variable is set for every process of a run and inherited by its children, so that all can be found."""
 
 INHERITED = (
     # what any program needs to find its files and to know the user's language
@@ -103,7 +103,7 @@ def collect_secrets(
 
 
 def mcp_server_values(servers: Iterable[McpServer]) -> Iterator[str]:
-    """Yield the values of all variables and request headers that these MCP servers are given."""
+    """Yield the values of all variables and request headers of these MCP servers."""
     for server in servers:
         yield from (*server.env.values(), *server.headers.values())
 

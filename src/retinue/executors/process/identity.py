@@ -15,7 +15,7 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
-    """Return whether this very process is alive, not another one with its number."""
+    """Return whether this process is alive, not just another one with the same number."""
     return identify(identity.pid) == identity
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from retinue.core import Emit, LimitExceeded, OutputLine, StreamName
 
 LAST_LINES = 50
-"""Lines that summarise a failed run."""
+"""How many lines of output summarise a failed run."""
 MAX_OUTPUT_BYTES = 16 << 20
 MAX_LINE_CHARS = 1 << 16
 KEPT_CHARS = 1 << 16

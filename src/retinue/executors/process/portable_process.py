@@ -43,7 +43,7 @@ KILL: ProcessAction = ("SIGKILL", psutil.Process.kill)
 
 
 class PortableProcess:
-    """A program without a reaper."""
+    """A program that runs without a reaper."""
 
     def __init__(self, program: Program, streams: SpawnedStreams) -> None:
         self.streams = streams
@@ -113,8 +113,10 @@ class SpawnedStreams:
 
 
 class _ExitProtocol(asyncio.subprocess.SubprocessStreamProtocol):
-    """Sets `exited` when the process exits. asyncio's own `wait` also waits until its pipes are closed, and a
-    daemon may hold them."""
+    """Sets `exited` when the process exits.
+
+    asyncio's own `wait` also waits until the pipes are closed, and a daemon may keep them open.
+    """
 
     def __init__(self) -> None:
         super().__init__(limit=1 << 16, loop=asyncio.get_running_loop())
@@ -146,8 +148,8 @@ def end_processes(
     Sends SIGTERM, waits for `grace` seconds and sends SIGKILL. Returns the processes that survived. Blocks;
     run it in a thread.
 
-    The parent of an orphan is not known, so every process is stopped before any is killed. A stopped process
-    cannot fork, and no parent ends before its children were seen.
+    Once a parent has ended, its children cannot be found any more. So every process is stopped before any is
+    killed: a stopped process cannot fork, and no parent ends before its children were seen.
     """
     found = find_processes(known, run_ids)
     seen = {*known, *found.living}
@@ -199,13 +201,13 @@ def _with_descendants(roots: Collection[int], children: Mapping[int, Collection[
 
 
 def _own_ancestry() -> Iterator[int]:
-    """This process and its ancestors. If a run started this server, they have that run's id."""
+    """Yield this process and its ancestors. If a run started this server, they have that run's id."""
     yield os.getpid()
     yield from (parent.pid for parent in psutil.Process().parents())
 
 
 def _process_group(pid: int) -> int | None:
-    """The process group of a process; None if it is our own group or the system has no groups."""
+    """Return the process group of a process; None if it is our own group or the system has no groups."""
     if sys.platform == "win32":
         return None
     try:
@@ -234,7 +236,7 @@ def _signal(found: FoundProcesses, action: ProcessAction) -> None:
 
 
 def _wait_until_gone(found: FoundProcesses, seconds: float) -> None:
-    """Poll until the processes are gone or the time is over. Only a parent could wait for them."""
+    """Poll until the processes are gone or the time is over. Only their parent could wait without polling."""
     deadline = time.monotonic() + seconds
     while any(map(is_alive, found.living)) and time.monotonic() < deadline:
         time.sleep(0.01)

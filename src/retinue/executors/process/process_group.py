@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 CHUNK_BYTES = 1 << 16
 """Bytes of output that are read at once."""
 QUIET_SECONDS = 0.25
-"""When a program has ended, its output is in the pipe already. If nothing comes for this long, only a daemon
-holds the pipe open."""
+"""When a program has ended, its output is already in the pipe. If nothing comes for this long, only a daemon
+keeps the pipe open."""
 DRAIN_SECONDS = 5.0
 """How long to read the output of a daemon that never stops writing."""
 
@@ -46,7 +46,7 @@ class ProcessStreams(Protocol):
 
 
 class Process(Protocol):
-    """One program, and the means to end everything it started."""
+    """One program, which can be ended with everything it started."""
 
     @property
     def streams(self) -> ProcessStreams: ...
@@ -65,7 +65,7 @@ class Process(Protocol):
 
 
 async def spawn_process(program: Program) -> Process:
-    """Prepare a program with the strongest means of the platform. `begin` starts it."""
+    """Prepare a program in the most reliable way that the platform offers. `begin` starts it."""
     if sys.platform == "linux":
         from retinue.executors.process.reaped_process import ReapedProcess
 
@@ -84,7 +84,7 @@ class ProcessGroup:
 
     identity: ProcessIdentity
     survivors: frozenset[ProcessIdentity] = frozenset()
-    """The processes that could not be ended; known after the scope."""
+    """The processes that could not be ended; set at the end of the scope."""
 
     def __init__(self, process: Process, stdin: bytes | None, on_output: OnOutput) -> None:
         self._process = process
@@ -179,7 +179,7 @@ class ProcessGroup:
                 self._delivering -= 1
 
     async def _drain(self) -> None:
-        """Wait until the output has ended, or until only a daemon holds the pipes open."""
+        """Wait until the output has ended, or until only a daemon keeps the pipes open."""
         deadline = time.monotonic() + DRAIN_SECONDS
         before = -1
         while pending := {reader for reader in self._readers if not reader.done()}:

@@ -1,4 +1,4 @@
-"""Describes a program to run: its command line, environment and directory, and why it may not start.
+"""Describes a program to run (command line, environment, directory) and the errors of starting it.
 
 `CommandTemplate` is a command line with placeholders. It is filled in argument by argument and never passed
 to a shell, so a value needs no quoting and cannot become a second argument.
@@ -23,8 +23,8 @@ FIRST_SECRET_FILE = 100
 """The descriptor of the first secret file."""
 PLACEHOLDERS = ("prompt", "run_id", "cwd")
 MAX_PROMPT_BYTES = 100_000
-"""For a prompt as an argument. Linux allows 131,072 bytes for one argument, and Windows 32,767 characters
-for all arguments together."""
+"""Limit for a prompt that is passed as an argument. Linux allows 131,072 bytes for one argument, and Windows
+32,767 characters for all arguments together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +50,18 @@ class Program:
         """Find the program on its own PATH. A relative path starts at the program's own directory."""
         if not self.cwd.is_dir():
             raise start_error(self.name, "directory", errno.ENOENT)
-        asked = self.argv[0]
-        if os.path.dirname(asked):  # noqa: PTH120
-            asked = str(self.cwd.absolute() / asked)
-        found = shutil.which(asked, path=self.env.get("PATH", os.defpath))
+        name = self.argv[0]
+        if os.path.dirname(name):  # noqa: PTH120
+            name = str(self.cwd.absolute() / name)
+        found = shutil.which(name, path=self.env.get("PATH", os.defpath))
         if found is None:
-            raise start_error(self.name, "program", errno.EACCES if Path(asked).is_file() else errno.ENOENT)
+            raise start_error(self.name, "program", errno.EACCES if Path(name).is_file() else errno.ENOENT)
         return os.path.abspath(found)  # noqa: PTH100 (does not follow a symlink)
 
 
-def secret_file_descriptor(place: int) -> int:
-    """Return the descriptor under which a program reads the secret file at this place."""
-    return FIRST_SECRET_FILE + place
+def secret_file_descriptor(position: int) -> int:
+    """Return the descriptor of the secret file at this position of `Program.secret_files`."""
+    return FIRST_SECRET_FILE + position
 
 
 def start_error(name: str, step: str, number: int) -> RetinueError:

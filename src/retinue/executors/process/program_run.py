@@ -34,9 +34,10 @@ from retinue.executors.process.process_group import ProcessGroup, ignore_start, 
 from retinue.executors.process.program import Program
 
 FLUSH_SECONDS = 1.0
-"""How long a listener may take for the last line, when the program has ended."""
+"""How long `output.finish` may take after the program has ended."""
 
 CleanUp = Callable[[Program], Awaitable[None]]
+"""Removes what a program that was ended may leave behind, such as its container."""
 
 
 class OutputReader(Protocol):

@@ -41,8 +41,10 @@ ReaperReport = list[str]
 
 
 class ForkServer:
-    """The fork server of this process. It starts with the first program, and ends with the last scope of
-    `shared` or with this process."""
+    """The fork server of this process.
+
+    It starts with the first program. It ends with the last `shared` block, or with this process.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -69,12 +71,12 @@ class ForkServer:
         """Fork a reaper that gets copies of these descriptors. If the fork fails, the copies are closed."""
         try:
             self._send(descriptors)
-        except OSError:  # somebody killed the fork server; its reapers are still running
+        except OSError:  # the fork server was killed; its reapers are still running
             self._kill()
             self._send(descriptors)
 
     def close(self) -> None:
-        """End the fork server. It waits for its reapers, so this waits for it only a limited time."""
+        """Tell the fork server to end, and wait a short time: it waits for its reapers first."""
         if self._socket is None or self._process is None:
             return
         self._socket.close()
@@ -116,7 +118,7 @@ fork_server = ForkServer()
 
 
 class ReapedProcess:
-    """A program under a reaper."""
+    """A program that runs under a reaper."""
 
     def __init__(
         self, program: Program, file: str, streams: Pipes, control: asyncio.Transport, reports: _Reports
@@ -153,11 +155,11 @@ class ReapedProcess:
             {str(name): str(value) for name, value in program.env.items()},
             str(program.cwd.absolute()),
             program.grace,
-            [(secret_file_descriptor(place), data) for place, data in enumerate(program.secret_files)],
+            [(secret_file_descriptor(position), data) for position, data in enumerate(program.secret_files)],
         )
         data = marshal.dumps(order)
         self._control.write(len(data).to_bytes(8, "little") + data)
-        match await _result(self._reports.first):
+        match await _wait_for_report(self._reports.first):
             case ["started", pid, ticks, reaper]:
                 identity = linux_identity(int(pid), int(ticks))
                 self._known = (identity, *filter(None, [identify(int(reaper))]))
@@ -168,7 +170,7 @@ class ReapedProcess:
                 raise InternalError(f"{program.name} was not started: its reaper reported {report}")
 
     async def exit_code(self) -> int:
-        match await _result(self._reports.exited):
+        match await _wait_for_report(self._reports.exited):
             case [_, code]:
                 return int(code)
             case report:
@@ -181,7 +183,7 @@ class ReapedProcess:
         ended: ReaperReport | None = None
         with suppress(TimeoutError):
             async with asyncio.timeout(self._program.grace + KILL_SECONDS + MARGIN_SECONDS):
-                ended = await _result(self._reports.ended)
+                ended = await _wait_for_report(self._reports.ended)
         self._control.abort()
         if ended is None:
             return await self._end_without_reaper()
@@ -202,7 +204,7 @@ class ReapedProcess:
 
 
 class _Reports(asyncio.Protocol):
-    """Receives the reaper's reports. A report that can no longer come is None."""
+    """Receives the reaper's reports. If the connection ends, the missing reports are None."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -224,7 +226,7 @@ class _Reports(asyncio.Protocol):
                 future.set_result(None)
 
 
-async def _result(future: asyncio.Future[ReaperReport | None]) -> ReaperReport | None:
+async def _wait_for_report(future: asyncio.Future[ReaperReport | None]) -> ReaperReport | None:
     """Wait for a report. Unlike `await future`, a cancellation does not cancel the future."""
     await asyncio.wait({future})
     return future.result()

@@ -176,7 +176,7 @@ class Reaper:
                 return False
 
     def end_tree(self, grace: float) -> None:
-        """Send SIGTERM, wait for `grace` seconds, then repeat SIGKILL; report who is left."""
+        """Send SIGTERM, wait for `grace` seconds, then repeat SIGKILL. Report the processes that are left."""
         any_left = self.collect_ended()
         if any_left:
             signal_tree(signal.SIGTERM)
@@ -217,7 +217,7 @@ class Reaper:
         return True
 
     def wake_again(self) -> None:
-        """Write a wakeup for the ended processes that are left: several deaths may be only one signal."""
+        """Write a wakeup for ended processes that are left, because several may cause only one signal."""
         try:
             os.write(self.waker, bytes([signal.SIGCHLD]))
         except BlockingIOError:
@@ -264,7 +264,7 @@ def start_program(order: Order, report: Callable[..., None]) -> int:
 
 
 def open_secret_file(content: bytes, descriptor: int) -> None:
-    """Open a file that exists only in memory for reading, under the given descriptor."""
+    """Open a file that exists only in memory, for reading, as this descriptor."""
     file = os.memfd_create("secret")
     while content:
         content = content[os.write(file, content) :]

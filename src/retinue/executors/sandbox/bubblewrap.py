@@ -95,7 +95,7 @@ def _resolve_existing(paths: Iterable[Path]) -> list[Path]:
 
 
 @cache
-def _works(program: str) -> bool:
+def _can_create_sandbox(program: str) -> bool:
     """Return whether bubblewrap can create a sandbox on this system. Tries it once per process."""
     try:
         trial = subprocess.run(
@@ -109,7 +109,7 @@ def _works(program: str) -> bool:
 def find_bubblewrap(env: Mapping[str, str]) -> Bubblewrap | None:
     """Return the bubblewrap on the PATH, if it works."""
     found = shutil.which("bwrap", path=env.get("PATH"))
-    return Bubblewrap(found) if found and _works(found) else None
+    return Bubblewrap(found) if found and _can_create_sandbox(found) else None
 
 
 def require_bubblewrap(env: Mapping[str, str]) -> Bubblewrap:

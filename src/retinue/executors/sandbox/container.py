@@ -1,6 +1,6 @@
 """The Docker and Podman sandbox: a program runs in an image and sees only its workspace of this machine.
 
-The values of variables go through the engine's environment, because any user of the machine can read its
+The values of variables are passed in the engine's environment, because any user of the machine can read its
 arguments.
 """
 
@@ -24,7 +24,7 @@ from retinue.executors.sandbox.sandbox import SandboxAccess
 
 ENGINES = ("podman", "docker")
 HOST_VARIABLES = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "TMP", "TEMP")
-"""Variables that describe this machine and are wrong in an image."""
+"""Variables that describe this machine, so they are not passed into an image."""
 MAX_PROCESSES = "512"
 ULIMIT = "4096"
 CLEAR_SECONDS = 20.0

@@ -1,4 +1,4 @@
-"""Connects a container to this server: two named pipes (FIFOs), and a script inside that uses them.
+"""Connects a container to this server with two named pipes (FIFOs) and a script that uses them.
 
 An image contains nothing of ours and perhaps no Python, so the script needs only `sh` and `cat`. The run's
 token stays outside: this side sends it to our server and then passes data on in both directions. Knows
@@ -45,8 +45,8 @@ def create_fifo_bridge(folder: Path, env: Mapping[str, str]) -> FifoBridge | Non
 class FifoBridge:
     """The pipes and the script of one run.
 
-    Programs in the container can change the folder, and might put a symlink there. So after the run has
-    begun, nothing in the folder is opened by its name.
+    Programs in the container can change the folder and might put a symlink there. So once the run has begun,
+    this class opens nothing in the folder by name.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:

@@ -1,6 +1,6 @@
 """Defines what a sandboxed program may see and change, and the interface of every sandbox.
 
-Knows no particular sandbox; `bubblewrap.py` and `container.py` are the two there are.
+`bubblewrap.py` and `container.py` implement it. Knows no particular sandbox.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CREDENTIALS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"),
     *(".netrc", ".npmrc", ".pypirc", ".git-credentials", ".config/gh", ".config/gcloud"),
 )
-"""Files and folders of a home directory that project checks find empty."""
+"""Files and folders of a home directory that appear empty to project checks."""
 CACHES = (".cache",)
 """Folders of a home directory that project checks may change."""
 
@@ -38,7 +38,7 @@ class SandboxAccess:
     hidden: tuple[Path, ...] = ()
     """Folders that the program must not see, such as our data folder with the secrets of other runs."""
     emptied: tuple[Path, ...] = ()
-    """Files and folders that the program finds empty."""
+    """Files and folders that appear empty to the program."""
     bridge_script: Path | None = None
     """The script that connects the run to this server, if the sandbox has no programs of this machine."""
 
@@ -52,7 +52,7 @@ class Sandbox(Protocol):
     """Whether programs of this machine can be started in the sandbox."""
 
     def enclose(self, program: Program, access: SandboxAccess) -> Program:
-        """Return the program that runs the given one in the sandbox."""
+        """Return a program that runs `program` in the sandbox."""
         ...
 
     async def clear(self, program: Program) -> None:
@@ -78,7 +78,7 @@ def sandbox_project_check(sandbox: Sandbox, home: Path, data_dir: Path, program:
 
     Unlike an agent's program, a check is the user's own command and needs the user's own tools, which are
     often in the home directory. So it may read the home directory without its credentials, and change its
-    own folder. `data_dir` is our data folder, which it finds empty.
+    own folder. `data_dir` is our data folder, which appears empty to it.
     """
     access = SandboxAccess(
         workspace=program.cwd,
@@ -105,7 +105,7 @@ def installation_folders(name: str, env: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _find_interpreter(words: Sequence[str], env: Mapping[str, str]) -> Path | None:
-    """Find the interpreter of a script from the words of its first line; `env` looks for its argument."""
+    """Find the interpreter of a script from the words of its first line, also for `#!/usr/bin/env NAME`."""
     if words and words[0].endswith("/env"):
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     found = shutil.which(words[0], path=env.get("PATH")) if words else None
@@ -115,7 +115,7 @@ def _find_interpreter(words: Sequence[str], env: Mapping[str, str]) -> Path | No
 def _interpreter_folders(interpreter: Path) -> Iterator[Path]:
     """Yield an interpreter's folder, and the libraries of a Python or a virtual environment.
 
-    Its whole prefix is too much: a Python may be installed directly in the home directory.
+    The whole prefix would be too much: a Python may be installed directly in the home directory.
     """
     real = interpreter.resolve()
     yield real.parent

@@ -26,7 +26,7 @@ from retinue.executors.process import CleanUp, Program, ProgramRun, Transcript
 TAIL_CHARS = 2_000
 
 MakeProgram = Callable[[tuple[str, ...], RunContext], Program]
-"""Makes the program for a command, in the sandbox of the agent's own run."""
+"""Returns the program for a command, in the same sandbox as the agent's run."""
 
 
 class WithAcceptance:

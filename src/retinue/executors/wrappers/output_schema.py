@@ -1,8 +1,8 @@
-"""Validates an answer against the JSON Schema that its agent promises (P3).
+"""Validates an answer against the JSON Schema of its agent (P3).
 
-Checks three things: the answer fits the schema, it is not made of placeholders, and the schema itself is
-cheap to check. Nothing is fetched from outside the schema, and no schema, pattern or value can make the
-validation slow. Knows nothing of who answered.
+The answer must fit the schema and contain no placeholders. A schema that would be expensive to check is
+refused. Nothing is fetched from outside the schema, and no schema, pattern or value can make the validation
+slow. Works for any executor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_VALUE_DEPTH = 64
 """Values that are nested deeper do not fit any schema."""
 MAX_SCHEMA_NODES = 5_000
 MAX_VISITS = 10_000
-"""How often a schema may make the validator look at one place of a value."""
+"""How often a schema may make the validator visit one part of a value."""
 
 # Keywords whose schemas apply to the same value as the schema that contains them.
 _SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
@@ -161,7 +161,9 @@ def _check_cost(schema: Schema) -> None:
     a value of one character.
     """
     if _count_nodes(schema) > MAX_SCHEMA_NODES:
-        raise InvalidInput(f"the output schema has more than {MAX_SCHEMA_NODES} parts")
+        raise InvalidInput(
+            f"the output schema has more than {MAX_SCHEMA_NODES} parts", hint="use a smaller schema"
+        )
     try:
         visits = _VisitCounter(schema).count(schema, MAX_VALUE_DEPTH, frozenset())
     except RecursionError:
@@ -171,7 +173,7 @@ def _check_cost(schema: Schema) -> None:
 
 
 def _count_nodes(value: Json) -> int:
-    """Count the parts of a schema. Stops once there are too many, so an endless schema ends too."""
+    """Count the parts of a schema. Stops once there are too many, so that a recursive schema ends too."""
     count, pending = 0, [value]
     while pending and count <= MAX_SCHEMA_NODES:
         count += 1
@@ -184,7 +186,7 @@ def _count_nodes(value: Json) -> int:
 
 
 class _VisitCounter:
-    """Counts how often a schema can make a validator look at one place of a value, in the worst case."""
+    """Counts how often a schema can make a validator visit one part of a value, in the worst case."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -198,13 +200,16 @@ class _VisitCounter:
         if not isinstance(schema, Mapping) or depth < 0:
             return 1
         if id(schema) in active:
-            raise InvalidInput("the output schema refers to itself without end")
+            raise InvalidInput(
+                "the output schema refers to itself without end",
+                hint="let it refer to itself only for properties or items",
+            )
         key = (id(schema), depth)
         if key not in self._cache:
             inner = active | {id(schema)}
             same = sum(self.count(each, depth, inner) for each in self._same_value_schemas(schema))
             elements = sum(self.count(each, depth - 1, frozenset()) for each in _element_schemas(schema))
-            # Each named property is another place. All other schemas may apply to the same element.
+            # Each named property is another part of the value. All other schemas may apply to one element.
             named = [self.count(each, depth - 1, frozenset()) for each in _values(schema.get("properties"))]
             self._cache[key] = min(1 + same + elements + max(named, default=0), 10 * MAX_VISITS)
         return self._cache[key]
@@ -217,7 +222,7 @@ class _VisitCounter:
                 yield self._resolve(pointer)
 
     def _resolve(self, pointer: str) -> Json:
-        """Return what a reference within the document points to. The validator checks it once more."""
+        """Return the part of the schema that a reference points to."""
         if not pointer.startswith("#"):
             raise InvalidInput(
                 f"the output schema refers to another document: {pointer[:80]}",
@@ -229,7 +234,9 @@ class _VisitCounter:
             if isinstance(found, Mapping) and name in found:
                 found = found[name]
             else:
-                raise InvalidInput(f"the output schema has no {pointer[:80]}")
+                raise InvalidInput(
+                    f"the output schema has no {pointer[:80]}", hint="correct the reference or define it"
+                )
         return found
 
 

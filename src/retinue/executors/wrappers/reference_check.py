@@ -1,6 +1,6 @@
 """Checks the `file:line` references in an answer by opening the files again (P3).
 
-Removes a wrong reference from a list, and marks it within a text. Knows nothing of who answered.
+Removes a wrong reference from a list, and marks it within a text. Works for any executor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REFERENCE = re.compile(
 _TOP_LEVEL_DOMAINS = frozenset(
     {"com", "org", "net", "io", "dev", "local", "localhost", "internal", "ai", "app"}
 )
-"""A name without a folder that ends like this is a host with a port, not a file with a line."""
+"""A name without a folder that ends in one of these is a host with a port, not a file with a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ReferenceVerdict:
 
 
 def check_references(text: str, codebase: Codebase, spending: Spending, stop: Stop) -> ReferenceVerdict:
-    """Check the references of a text. One that the budget leaves no room to check counts as wrong (P2)."""
+    """Check the references of a text. If the budget is spent, unchecked references count as wrong (P2)."""
     claims: dict[str, tuple[Claim, ...]] = {}
     wrong: set[str] = set()
     for place, match in enumerate(_find_references(text)):

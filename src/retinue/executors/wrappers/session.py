@@ -1,7 +1,7 @@
 """Resumes sessions: the next run of an agent in the same folder continues where the last one ended.
 
-One run at a time uses a session. It holds a file lock, which the operating system releases if the process
-dies. If the CLI has lost the session, the run starts a new one and the result says so.
+Only one run at a time uses a session. That run holds a file lock, which the operating system releases if the
+process dies. If the CLI has lost the session, the run starts a new one and the result says so.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_session_lost(outcome: Outcome) -> bool:
 
 
 def add_to_session(session_id: str, before: Resumed | None, outcome: Outcome) -> Resumed:
-    """Add a run's usage to its session. Some CLIs report totals of the session, so the sums are needed."""
+    """Return a session with a run's usage added, because some CLIs report the total of the session."""
     spent = before or Resumed(session_id)
     return Resumed(
         session_id,

@@ -1,8 +1,8 @@
-"""Validates that an agent answers with the JSON, and in the schema, that it promises (P3).
+"""Validates that an agent's answer is JSON and fits its output schema (P3).
 
-An answer that does not fit goes back to the agent with the reason, at most twice: into the same session if
-the CLI can resume it, otherwise with the whole task. All attempts are one run with one deadline and one
-budget. Works with any executor.
+An answer that does not fit goes back to the agent with the reason, at most twice: in the same session if the
+CLI can resume it, otherwise with the whole task. All attempts are one run with one deadline and one budget.
+Works with any executor.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RAW_ANSWER_NOTE = (
 )
 
 MakeExecutor = Callable[[Agent], Executor]
-"""Makes the executor of an agent. Called once per attempt, because each has less budget left."""
+"""Makes the executor of an agent. Called once per attempt, because each attempt has less budget."""
 
 
 def validate_answers(make_executor: MakeExecutor, agent: Agent) -> Executor:

@@ -1,7 +1,7 @@
 """Gives each run of a writing agent its own git worktree, and returns its changes as a diff and a branch.
 
-Merges nothing. Git runs outside the sandbox on files that the agent wrote. So it gets the path of its own
-folder explicitly, and runs no hooks or watchers, which the agent may have planted.
+Merges nothing. Git runs outside the sandbox on files that the agent wrote. So it gets the path of its git
+directory explicitly, and runs no hooks or watchers, which the agent may have planted.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class WithWorktree:
         prefix = Path(await self._git(ctx.cwd, "rev-parse", "--show-prefix"))
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists():
-            await self._remove(top, path)  # a killed server has left it
+            await self._remove(top, path)  # left by a server that was killed
         await self._git(top, "worktree", "add", "--detach", "--quiet", str(path), base)
         return Worktree(top, path, base, prefix)
 
     async def _collect_changes(self, worktree: Worktree, run_id: str) -> dict[str, Json]:
-        """Commit all changes since the start, committed by the agent or not, to a new branch."""
+        """Commit everything that changed since the start to a new branch. Return the branch and the diff."""
         common = Path(await self._git(worktree.repository, "rev-parse", "--git-common-dir"))
         git_dir = (worktree.repository / common / "worktrees" / worktree.path.name).resolve()
         inside = (f"--git-dir={git_dir}", f"--work-tree={worktree.path}")
