@@ -66,7 +66,7 @@ def test_check_prints_file_and_line_and_fails_only_for_errors(project: Path) -> 
     write_agent(project, ".claude/agents/fine.md", "description: d\ncolor: red")
     result = run("agents", "check")
     assert result.exit_code == 0
-    assert "warning: color is not used here" in result.output
+    assert "warning: color is not supported and is ignored" in result.output
 
 
 def test_prompt_prints_the_section_for_a_main_agent(project: Path) -> None:
@@ -193,7 +193,7 @@ def test_check_reports_every_mistake_with_its_line(project: Path) -> None:
     assert sorted(found) == [3, 4, 5, 6, 7, 8]
     assert "did you mean executor?" in found[3]
     assert "no profile 'no-such'" in found[4]
-    assert "no such settings: usr" in found[5]
+    assert "unknown value: usr" in found[5]
     assert "a whole number" in found[6]
     assert "needs a `command`" in found[7]
     assert "not a permission rule" in found[8]

@@ -27,7 +27,7 @@ class DefinitionProblem:
 
 
 class MalformedDefinition(Exception):
-    """A file, or a value in it, is invalid. Has at least one problem."""
+    """A file, or a value in it, is invalid. `problems` has at least one item."""
 
     def __init__(self, line: int, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class MalformedDefinition(Exception):
 
 
 class ProblemCollector:
-    """Collects problems while reading continues, so that people see all of them at once."""
+    """Collects problems while reading continues, so that all of them are reported at once."""
 
     def __init__(self) -> None:
         self._found: list[DefinitionProblem] = []
@@ -66,7 +66,7 @@ class ProblemCollector:
 
 
 def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
-    """Read each item. Raises one `MalformedDefinition` with the problems of all items."""
+    """Call `read` for each item. Raises one `MalformedDefinition` with the problems of all items."""
     problems, found = ProblemCollector(), list[U]()
     for item in items:
         value = problems.read(read, item)
@@ -77,6 +77,6 @@ def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str | None:
-    """Return a hint with the known name that most resembles a wrong one, if any is close."""
+    """Return a hint that suggests the known name closest to `given`, or None if none is close."""
     near = get_close_matches(given, list(known), 1, 0.6)
     return f"did you mean {near[0]}?" if near else None

@@ -40,7 +40,7 @@ WRITER = Profile(
     "Change files and run commands",
     ("Read", "Write", "Edit", "Bash", "Grep", "Glob", "mcp__cclsp__*"),
 )
-FULL_ACCESS = Profile("full-access", "Every tool, starting agents too", ("*", "Task"))
+FULL_ACCESS = Profile("full-access", "Every tool, including starting other agents", ("*", "Task"))
 
 BUILTIN_PROFILES: Mapping[str, Profile] = {
     profile.name: profile for profile in (READ_ONLY, RESEARCH, WRITER, FULL_ACCESS)

@@ -1,4 +1,4 @@
-"""Finds the commands with which a project checks itself (types, lint, tests, security). Never runs them.
+"""Finds a project's own commands for checking types, lint, tests and security. Never runs them.
 
 Looks at the makefile first, then at the scripts in `package.json`, then at the tools that `pyproject.toml`
 configures.
@@ -95,7 +95,7 @@ def _checks_named(
 
 
 def _required_packages(value: Any) -> Iterator[str]:
-    """Yield the names of all packages in any list of requirements, because tools use different layouts."""
+    """Yield the names of all required packages. Searches everywhere, because tools use different layouts."""
     if isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
             if key in ("dependencies", "dev-dependencies") and isinstance(item, dict):

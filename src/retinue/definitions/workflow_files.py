@@ -1,8 +1,8 @@
 """Finds and reads the YAML files of workflows and teams.
 
 A step is a table with one of the keys `agent`, `checks`, `chain`, `parallel` or `branch`, and further keys
-that depend on it. All problems of a file are reported at once, each with its line. Folders have the same
-precedence as those of agents.
+that depend on its kind. All problems of a file are reported at once, each with its line. The precedence of
+folders is the same as for agents.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ WORKFLOW_FOLDERS: Mapping[WorkflowKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundWorkflow:
-    """What one file defines: a workflow, or the reasons why it is invalid."""
+    """The result of reading one file: a workflow or team, or the problems in it."""
 
     name: str
     kind: WorkflowKind
     scope: DefinitionScope
     source: str
-    """The file's path that people and hosts see."""
+    """The path to show to people and hosts."""
     workflow: Workflow | None = None
     problems: tuple[DefinitionProblem, ...] = ()
     trusted: bool = True
@@ -97,15 +97,15 @@ class FoundWorkflow:
 
 
 class WorkflowCatalog:
-    """All workflows and teams in all folders. Reads the files at each call."""
+    """All workflows and teams in all folders. Reads the files again at each call."""
 
     def __init__(self, sources: AgentSources) -> None:
         self._sources = sources
 
     def by_name(self, kind: WorkflowKind) -> Mapping[str, FoundWorkflow]:
-        """Return the definitions by name, the one with the highest precedence for each.
+        """Return the definitions by name. For each name, the one with the highest precedence wins.
 
-        A broken file keeps its name, because running another definition in its place would be a surprise.
+        A broken file keeps its name, because silently running another definition would be a surprise.
         """
         nearest: dict[str, FoundWorkflow] = {}
         for each in self.all_definitions(kind):
@@ -133,14 +133,14 @@ class WorkflowCatalog:
         return [*trusted_files, *user_files, *untrusted_files, *builtin_files]
 
     def read(self, file: Path, kind: WorkflowKind) -> FoundWorkflow:
-        """Read one file from anywhere."""
+        """Read one file from any folder."""
         return _read_workflow_file(file, kind, "project", str(file))
 
 
 def _workflows_in(
     folder: Path, kind: WorkflowKind, scope: DefinitionScope, shown: str, base: Path | None = None
 ) -> Iterator[FoundWorkflow]:
-    """Yield what the YAML files in a folder define. `shown` replaces the folder in paths that people see."""
+    """Yield the workflows in a folder of YAML files. `shown` replaces the folder's path in messages."""
     try:
         names = sorted(entry.name for entry in folder.iterdir())[:MAX_FILES_PER_FOLDER]
     except OSError:
@@ -168,9 +168,9 @@ def _read_workflow_file(
 
 
 def read_workflow(text: str, name: str, source: str) -> Workflow:
-    """Read a workflow. Raises `MalformedDefinition` with all problems.
+    """Parse the YAML text of a workflow. Raises `MalformedDefinition` with all problems.
 
-    `name` is used if the text does not set one; `source` is the path that people see.
+    `name` is used if the text does not set one; `source` is the path to show to people.
     """
     readers: dict[str, ValueReader[Any]] = {
         "name": read_agent_name,
@@ -191,7 +191,10 @@ def read_workflow(text: str, name: str, source: str) -> Workflow:
 
 
 def read_team(text: str, name: str, source: str) -> Workflow:
-    """Read a team: a chain of agents, each with the answer of the previous one as its task."""
+    """Parse the YAML text of a team: a chain of agents, where each answer is the next task.
+
+    Raises `MalformedDefinition` with all problems.
+    """
     readers: dict[str, ValueReader[Any]] = {
         "name": read_agent_name,
         "description": read_text,
@@ -226,7 +229,7 @@ def _parse_table(text: str) -> TableNode:
         raise MalformedDefinition(1, f"more than {MAX_TEXT_CHARS} characters", "shorten it")
     tree = read_yaml(text, 1, MAX_YAML_VALUES)
     if not isinstance(tree, TableNode):
-        raise MalformedDefinition(1, "expected a table of `key: value`")
+        raise MalformedDefinition(1, "expected a table of `key: value` pairs")
     return tree
 
 
@@ -311,7 +314,7 @@ def _make_step(given: Mapping[str, Any]) -> Step:
         finding=given.get("finding", {}),
         checks=checks,
         timeout_s=given.get("timeout_s"),
-        # Reading twice does no harm; writing twice may.
+        # Repeating a step that only reads does no harm; repeating one that writes may.
         idempotent=given.get("idempotent", phase is not Phase.WRITE),
     )
 
@@ -320,7 +323,7 @@ def _read_parallel_steps(node: Node) -> tuple[WorkflowNode, ...]:
     """Read the steps of a `parallel`."""
     items = _require_items(node)
     if len(items) > MAX_STEPS:
-        raise MalformedDefinition(node.line, f"more than {MAX_STEPS} steps")
+        raise MalformedDefinition(node.line, f"more than {MAX_STEPS} steps", "split the workflow")
 
     def read(item: Node) -> WorkflowNode:
         step = _read_step(item)
@@ -390,7 +393,7 @@ def _read_checks(node: Node) -> tuple[str, ...]:
             known = did_you_mean(check, CHECKS) or f"known checks: {', '.join(CHECKS)}"
             problems.add(node.line, f"{check!r} is not a check", known)
     if not found:
-        problems.add(node.line, "name a check, or `all`")
+        problems.add(node.line, "list at least one check, or write `all`")
     problems.raise_if_any()
     return found
 
