@@ -69,7 +69,10 @@ def test_yaml_bombs_are_refused() -> None:
     assert "an alias" in malformed(f"---\nl0: &l0 [ha]\n{laughs}\n---\n".encode())[1]
     assert f"more than {MAX_DEPTH} levels deep" in malformed(b"---\na: " + b"[" * 20_000 + b"\n---\n")[1]
     assert f"more than {MAX_VALUES} values" in malformed(b"---\na: [" + b"1," * 6_000 + b"]\n---\n")[1]
-    assert "thousand characters" in malformed(b"---\na: " + b"x" * (MAX_HEADER_CHARS + 1) + b"\n---\n")[1]
+    assert (
+        "more than 65,536 characters"
+        in malformed(b"---\na: " + b"x" * (MAX_HEADER_CHARS + 1) + b"\n---\n")[1]
+    )
     assert "larger than" in malformed(b"---\nname: a\n---\n" + b"x" * MAX_BYTES)[1]
 
 

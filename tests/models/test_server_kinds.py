@@ -209,7 +209,7 @@ async def test_substituted_model_of_llama_cpp_is_logged(caplog: pytest.LogCaptur
         replies = [await here.client.reply(ask()) for _ in range(2)]
     assert [(reply.model, reply.substituted) for reply in replies] == [("scripted", True)] * 2
     assert [record.getMessage() for record in caplog.records] == [
-        f"{here.url}: asked for gpt-9, answered by scripted"
+        f"{here.url}: requested gpt-9, but scripted answered"
     ]
 
 
