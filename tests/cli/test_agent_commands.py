@@ -158,7 +158,7 @@ def test_failed_run_names_the_log_with_the_raw_answer_P8(project: Path) -> None:
 
 def test_permanent_permissions_are_listed_and_removed(project: Path, own_folders: Path) -> None:
     file = own_folders / "permissions.toml"
-    assert "no permanent permissions" in run("agents", "allowed").output
+    assert "no agent has permanent permissions" in run("agents", "allowed").output
     assert run("agents", "allowed", "web", "--forget").exit_code == 2
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text('[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n')

@@ -141,7 +141,7 @@ def test_uninstall_without_a_host_removes_every_entry(
         ("claude", "user"),
         ("goose", "user"),
     ]
-    assert run("uninstall").stdout == "Nothing to do: Retinue is not in any host.\n"
+    assert run("uninstall").stdout == "Nothing to do: Retinue is not installed in any host.\n"
 
 
 def test_uninstall_continues_after_a_broken_file(cursor_file: Path) -> None:

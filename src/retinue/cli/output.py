@@ -14,7 +14,7 @@ from retinue.core import strip_control_characters
 
 T = TypeVar("T", bound=Callable[..., Any])
 JSON_WANTED = "retinue.json"
-"""Key in click's `ctx.meta` that says whether `--json` was given."""
+"""Key in click's `ctx.meta`. Its value is whether `--json` was used."""
 
 
 def json_option(command: T) -> T:
@@ -71,7 +71,7 @@ def is_plain_terminal(environ: Mapping[str, str], *, is_tty: bool) -> bool:
 
 
 def supports_hyperlinks(environ: Mapping[str, str], *, is_tty: bool) -> bool:
-    """Return whether the terminal is known to support hyperlinks (OSC 8), judged by its variables."""
+    """Return whether the environment variables show that the terminal supports hyperlinks (OSC 8)."""
     if forced := environ.get("FORCE_HYPERLINK"):
         return forced != "0"
     if is_plain_terminal(environ, is_tty=is_tty):

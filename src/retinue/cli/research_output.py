@@ -1,4 +1,4 @@
-"""How a research question looks on a terminal: a progress line while it runs, then the report.
+"""Prints a research question on the terminal: a progress line while it runs, then the report.
 
 References in the report are hyperlinks if the terminal supports them.
 """
@@ -40,7 +40,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 @asynccontextmanager
 async def show_progress(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
-    """Show the progress of a run on one line of stderr, and clear the line at the end of the block.
+    """Show the progress of a run on one line of stderr. Clears the line at the end of the block.
 
     Yields a function that takes the id of the run. Does nothing if stderr is not a terminal.
     """
@@ -136,7 +136,7 @@ class ReferenceLinks:
 
 
 def _single_role_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:
-    """Yield the summary of a role that was asked alone, then its findings."""
+    """Yield the summary of a single role, then its findings."""
     if "error" not in answer:
         confidence = f"{answer['confidence']} confidence"
         summary = answer["summary"]

@@ -27,8 +27,8 @@ STATUS_COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 ScopeChoice = Literal["user", "project"]
 
 
-def _parse_variables(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
+def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in values]
     if not all(separator for _, separator, _ in pairs):
         raise click.BadParameter("write it as NAME=VALUE", param=parameter)
     return {name: value for name, _, value in pairs}
@@ -123,17 +123,17 @@ def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_jso
     for error in errors:
         click.echo(f"retinue: {error.message}\n  {error.hint}", err=True)
     if not outcomes and not errors and not as_json:
-        click.echo(f"Nothing to do: Retinue is not in {f'a file of {host}' if host else 'any host'}.")
+        click.echo(f"Nothing to do: Retinue is not installed in {host or 'any host'}.")
     sys.exit(1 if errors else 0)
 
 
 @click.command()
 @click.option(
-    "--root", "roots", multiple=True, metavar="DIR", help="A folder that should be readable. Repeatable."
+    "--root", "roots", multiple=True, metavar="DIR", help="A folder to check as a root. Repeatable."
 )
 @json_option
 def doctor(roots: tuple[str, ...], as_json: bool) -> None:
-    """Check everything that could keep Retinue from working, and say how to fix it.
+    """Check everything that could keep Retinue from working, and show how to fix it.
 
     Takes less than six seconds, changes nothing, and contacts only this machine. The exit code is 1 if
     there is a problem; warnings do not count.

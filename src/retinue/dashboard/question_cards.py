@@ -1,4 +1,4 @@
-"""Cards for what runs ask: a question with a text field, a permission with buttons (P7)."""
+"""Cards for questions of runs, with a text field, and for permission requests, with buttons (P7)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ VERDICTS = ("allow", "always", "deny")
 
 
 def question_card(asked: Mapping[str, Any], back: str) -> Html:
-    """Build the card of one question or permission. `back` is the page to return to after the answer."""
+    """Build the card for one question or permission request. `back` is the page to show after the answer."""
     message, permission = asked["message_id"], asked.get("permission")
     who = tag(
         "h3",
         tag("strong", asked["agent"]),
-        " asks for a permission" if permission else " asks",
+        " asks for permission" if permission else " asks",
         id=f"who-{message}",
     )
     about = tag(
@@ -63,7 +63,7 @@ def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
 
 
 def _long_text(text: str) -> Html:
-    """Show a text, cut at a limit with a warning that says how much is missing."""
+    """Show text up to a limit, with a warning about how much is missing."""
     left_out = max(0, len(text) - MAX_SHOWN_CHARACTERS)
     warning = f"Cut here: {counted(left_out, 'more character')} not shown."
     return tag(
@@ -91,7 +91,7 @@ def _permission_buttons(message: str, permission: Mapping[str, Any]) -> list[Htm
     field, rule = f"reason-{message}", permission["rule"]
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
     if rule is not None:
-        buttons.append(button("always", "Always for this agent"))
+        buttons.append(button("always", "Always allow for this agent"))
         what = name_invisible_characters(rule) if len(rule) <= MAX_SHOWN_RULE else "the command above"
         arguments = ", with any arguments" if permission["details"] else ""
         buttons.append(tag("p", f"“Always” allows {what} from now on{arguments}.", class_="about"))

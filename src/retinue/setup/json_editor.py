@@ -101,7 +101,7 @@ def mask_values(text: str, keep: Collection[str]) -> str:
 
 
 def _parse_document(text: str) -> ObjectNode | None:
-    """Parse a document whose top level is an object. Return None for an empty document."""
+    """Parse a document whose top level is an object. Returns None for an empty document."""
     node = parse_jsonc(text)
     if node is None or isinstance(node, ObjectNode):
         return node
@@ -143,7 +143,7 @@ def _append_member(text: str, top: ObjectNode, parent: ObjectNode, member: tuple
 
 
 def _cut_start(text: str, servers: ObjectNode, before: JsonMember | None, own: JsonMember) -> int:
-    """Return where to start the cut, so that it removes the line of our key and nothing else."""
+    """Return where the cut must start to remove the line of our key and nothing else."""
     floor = servers.start + 1 if before is None or before.comma is None else before.comma + 1
     blank = len(text[floor : own.start].rstrip(" \t\r\n")) + floor
     newline_at = text.rfind("\n", blank, own.start)
@@ -252,7 +252,7 @@ JsonNode: TypeAlias = JsonScalar | JsonArray | ObjectNode
 
 @lru_cache(maxsize=2)  # planning a change parses the old and the new text several times
 def parse_jsonc(text: str) -> JsonNode | None:
-    """Parse JSON with comments and trailing commas. Return None if there is no value.
+    """Parse JSON with comments and trailing commas. Returns None if there is no value.
 
     Every node records its position in the text. Raises `DocumentUnreadable` if the text is not valid.
     """
@@ -341,7 +341,7 @@ class _JsoncParser:
         return JsonArray(start, self.at, tuple(items))
 
     def _skip_comma(self) -> int | None:
-        """Skip a comma with the space and comments around it. Return its position, or None."""
+        """Skip a comma with the space and comments around it. Returns its position, or None."""
         self.skip_space()
         at = self.at
         found = self._accept(",")

@@ -1,7 +1,7 @@
 """Edits YAML by inserting and cutting whole lines, so that all other bytes stay as they are.
 
-PyYAML finds the position of each part; only our own entry is ever dumped by it. Implements
-`DocumentEditor` with module-level functions. Knows nothing of hosts or files.
+PyYAML finds the position of each part and writes only our own entry. Implements `DocumentEditor` with
+module-level functions. Knows nothing of hosts or files.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def mask_values(text: str, keep: Collection[str]) -> str:
 
 
 def _container_pairs(text: str, key: yaml.Node, node: yaml.Node, container: str) -> list[YamlPair]:
-    """Return the pairs of the container. Raise if lines cannot be added below its key."""
+    """Return the pairs of the container. Raises `DocumentUnreadable` if lines cannot be added to it."""
     line_start = text.rfind("\n", 0, key.start_mark.index) + 1
     plain_key = not text[line_start : key.start_mark.index].strip(" \ufeff")
     plain_key = plain_key and text[end_of(key) :].lstrip(" ").startswith(":")
@@ -184,9 +184,9 @@ def _line_end(text: str, at: int) -> int:
 
 @lru_cache(maxsize=2)  # planning a change parses the old and the new text several times
 def parse_yaml(text: str) -> yaml.MappingNode | None:
-    """Parse the text into PyYAML nodes, which record their positions. Return None if it is empty."""
+    """Parse the text into PyYAML nodes, which record their positions. Returns None if it is empty."""
     if len(text) > MAX_CHARACTERS:
-        raise DocumentUnreadable(f"too large: more than {MAX_CHARACTERS // 1024} thousand characters")
+        raise DocumentUnreadable(f"too large: more than {MAX_CHARACTERS:,} characters")
     try:
         node = yaml.SafeLoader(text).get_single_node()
         if node is not None:
@@ -220,6 +220,7 @@ def end_of(node: yaml.Node) -> int:
 
 
 def _refuse_duplicates(node: yaml.Node) -> None:
+    """Raise `DocumentUnreadable` if a mapping contains a key twice."""
     for mapping in _mappings(node, set()):
         seen: set[tuple[str, str]] = set()
         for key, _ in mapping.value:
@@ -230,6 +231,7 @@ def _refuse_duplicates(node: yaml.Node) -> None:
 
 
 def _mappings(node: yaml.Node, seen: set[int]) -> Iterator[yaml.MappingNode]:
+    """Yield all mappings in a tree, each once. `seen` contains the ids of visited nodes."""
     if id(node) in seen:
         return
     seen.add(id(node))
