@@ -1,4 +1,4 @@
-"""Every key of an agent's file is read, in all formats, and problems are reported."""
+"""Every key of an agent file is read, in all formats, and problems are reported."""
 
 from __future__ import annotations
 

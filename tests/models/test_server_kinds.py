@@ -61,8 +61,8 @@ async def test_overlong_prompt_is_refused_with_token_counts(kind: str) -> None:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
     assert caught.value.data["n_ctx"] == 1_000
-    told = caught.value.data["n_prompt"]
-    assert isinstance(told, int) and told > 5_000
+    reported = caught.value.data["n_prompt"]
+    assert isinstance(reported, int) and reported > 5_000
     assert here.scripted.prompts == []
 
 

@@ -28,6 +28,7 @@ def json_option(command: T) -> T:
 
 
 def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
@@ -38,6 +39,7 @@ class LiveTable:
         self._lines = 0
 
     def draw(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print the table, over its previous version on a terminal."""
         if self._lines and sys.stdout.isatty():
             click.echo(f"\x1b[{self._lines}A\x1b[J", nl=False)
         print_table(rows)

@@ -199,6 +199,7 @@ def read_task(argument: str) -> str:
 
 
 def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one run for the table."""
     asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
     seconds = f"{view['elapsed_ms'] / 1000:.1f} s"
     return (view["run_id"], view["status"], seconds, view["agent"], view["task"] + asks)

@@ -28,6 +28,7 @@ ScopeChoice = Literal["user", "project"]
 
 
 def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Convert NAME=VALUE options to a dict."""
     pairs = [text.partition("=") for text in values]
     if not all(separator for _, separator, _ in pairs):
         raise click.BadParameter("write it as NAME=VALUE", param=parameter)
@@ -196,6 +197,7 @@ def config(file: Path | None, as_json: bool) -> None:
 
 
 def _print_text(value: dict[str, str], text: str, as_json: bool) -> None:
+    """Print `value` as JSON, or else `text`."""
     if as_json:
         print_json(value)
     else:
@@ -203,6 +205,7 @@ def _print_text(value: dict[str, str], text: str, as_json: bool) -> None:
 
 
 def _print_install_outcome(outcome: InstallOutcome) -> None:
+    """Print what was changed in a host's file, or would be changed."""
     place = f"{outcome.title} ({outcome.file})"
     if outcome.action == "none":
         click.echo(f"Nothing to do: Retinue is already in {place}.")

@@ -364,6 +364,7 @@ def _print_outcome(view: dict[str, Any], as_json: bool) -> None:
 
 
 def _print_result(view: dict[str, Any]) -> None:
+    """Print the result or the questions of a workflow as text."""
     if questions := view.get("questions"):
         click.echo("\n".join(f"asks: {each}" for each in questions))
         places = " ".join('"..."' for _ in questions)
@@ -386,6 +387,7 @@ def _print_result(view: dict[str, Any]) -> None:
 
 
 def _outcome_text(view: dict[str, Any]) -> str:
+    """Return the reason, the summary or the error of a workflow."""
     error: dict[str, str] = view.get("error") or {}
     return view.get("reason") or view.get("summary") or error.get("message", "")
 
@@ -396,6 +398,7 @@ def _description(row: dict[str, Any]) -> str:
 
 
 def _read_file(file: Path) -> str:
+    """Return the content of a file. Raises `InvalidInput` if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -74,6 +74,7 @@ class _Layers:
     """Empty tables, with the files they are in. They are remembered because they may lack required keys."""
 
     def put(self, key: str, value: Any, origin: str) -> None:
+        """Set a value and record where it comes from."""
         self.values[key] = value
         self.origins[key] = origin
 
@@ -306,12 +307,13 @@ class SettingRow:
 
     @property
     def choices(self) -> tuple[str, ...]:
+        """The allowed strings. Empty if any string is allowed."""
         literal = get_args(self.kind) if get_origin(self.kind) is Literal else ()
         return literal or self.bounds.get("one_of", ())
 
     @property
     def user_only(self) -> bool:
-        """Whether a project's settings file may not set it."""
+        """Whether a project's settings file is not allowed to set it."""
         return bool(self.bounds.get("user_only"))
 
     def check(self, value: object) -> Any:
@@ -382,6 +384,7 @@ def _collect_rows(kind: type, prefix: str = "", user_only: bool = False) -> Iter
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
+    """Whether a field has no default."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
@@ -431,6 +434,7 @@ def section_keys() -> frozenset[str]:
 
 @cache
 def _user_named_tables() -> frozenset[str]:
+    """Return the tables whose entries the user names, such as `commands`."""
     return frozenset(key.partition(".*.")[0] for key in setting_rows() if "*" in key)
 
 
@@ -466,18 +470,20 @@ def build_settings(values: Mapping[str, Any]) -> Settings:
 def _build_section(kind: type[Section], prefix: str, values: Mapping[str, Any]) -> Section:
     """Build one settings class and the classes nested in it. `values` maps dotted keys to values."""
     hints = get_type_hints(kind)
-    given: dict[str, Any] = {}
+    values_by_field: dict[str, Any] = {}
     for each in dataclasses.fields(cast("Any", kind)):
         key, hint = prefix + each.name, hints[each.name]
         if dataclasses.is_dataclass(hint):
-            given[each.name] = _build_section(cast("type[Any]", hint), key + ".", values)
+            values_by_field[each.name] = _build_section(cast("type[Any]", hint), key + ".", values)
         elif named := named_table_type(hint):
             below = (name.removeprefix(key + ".") for name in values if name.startswith(key + "."))
             names = sorted({name.partition(".")[0] for name in below})
-            given[each.name] = {name: _build_section(named, f"{key}.{name}.", values) for name in names}
+            values_by_field[each.name] = {
+                name: _build_section(named, f"{key}.{name}.", values) for name in names
+            }
         elif key in values:
-            given[each.name] = values[key]
-    return kind(**given)
+            values_by_field[each.name] = values[key]
+    return kind(**values_by_field)
 
 
 def missing_required_keys(keys: Collection[str]) -> Iterator[str]:
@@ -505,6 +511,7 @@ def setting_values(settings: Settings) -> Iterator[tuple[str, SettingRow, Any]]:
 
 
 def _value_at(settings: object, key: str) -> Any:
+    """Return the value at a dotted key."""
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)

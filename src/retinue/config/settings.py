@@ -35,6 +35,7 @@ def setting(
 
 
 def default_data_dir() -> Path:
+    """Return the platform's folder for user data."""
     import platformdirs  # imported here because `retinue --help` does not need it
 
     return platformdirs.user_data_path("retinue", appauthor=False)

@@ -47,6 +47,7 @@ class LinkTokens:
         self._tickets: set[str] = set()
 
     def new_ticket(self) -> str:
+        """Create a ticket: a token that is accepted once."""
         ticket = secrets.token_urlsafe(32)
         self._tickets.add(ticket)
         return ticket

@@ -34,6 +34,7 @@ def tag(name: str, /, *content: HtmlContent, **attributes: HtmlAttribute) -> Htm
 
 
 def join_markup(*content: HtmlContent) -> Html:
+    """Join content to markup. Escapes plain strings."""
     return Html("".join(map(_to_markup, content)))
 
 
@@ -46,6 +47,7 @@ def _to_markup(content: HtmlContent) -> str:
 
 
 def _to_attribute(name: str, value: HtmlAttribute) -> str:
+    """Format an attribute with its leading space."""
     if value is None or value is False:
         return ""
     html_name = name.rstrip("_").replace("_", "-")

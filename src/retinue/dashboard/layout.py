@@ -86,6 +86,7 @@ def _run_row(run: Mapping[str, Any]) -> Html:
 
 
 def status_badge(status: str) -> Html:
+    """Show a status as a coloured badge."""
     return tag("span", status_label(status), class_=f"status {status}")
 
 
@@ -114,12 +115,15 @@ def format_usage(usage: Mapping[str, int]) -> str:
 
 
 def format_time(seconds: float) -> str:
+    """Format a Unix time as a date and time in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def status_label(status: str) -> str:
+    """Return the label of a status for display."""
     return STATUS_LABELS.get(status, status)
 
 
 def format_value(value: Any) -> str:
+    """Return a string as it is, and any other value as indented JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

@@ -76,6 +76,7 @@ def run_page(run: Mapping[str, Any]) -> HTMLResponse:
 
 
 def _task_section(run: Mapping[str, Any]) -> Html:
+    """Show the task of a run, and how much of it is not shown."""
     left_out = run["task_letters"] - len(run["task"])
     more = f"{counted(left_out, 'more character')} not shown." if left_out > 0 else None
     return _plain_section(
@@ -84,6 +85,7 @@ def _task_section(run: Mapping[str, Any]) -> Html:
 
 
 def _outcome_section(run: Mapping[str, Any]) -> Html | None:
+    """Show the error, else the answer, else the latest status of a run."""
     error: Mapping[str, Any] = run["error"] or {}
     if error:
         hint = tag("p", error["hint"]) if error.get("hint") else None
@@ -126,6 +128,7 @@ def _fact_markup(value: Any) -> Html:
 
 
 def _answers_section(run: Mapping[str, Any]) -> Html | None:
+    """List the questions that were answered."""
     if not run["answered"]:
         return None
     pairs = [
@@ -142,6 +145,7 @@ def _log_section(log: Mapping[str, Any]) -> Html:
 
 
 def _events_section(run: Mapping[str, Any]) -> Html:
+    """List the events of a run."""
     rows = [
         tag(
             "li",

@@ -40,11 +40,12 @@ def question_card(asked: Mapping[str, Any], back: str) -> Html:
         method="post",
         action=f"/runs/{asked['run_id']}/answer",
     )
-    wanted = _permission_details(permission) if permission else [_long_text(asked["question"])]
-    return tag("article", who, about, *wanted, form, id=f"asked-{message}", aria_labelledby=f"who-{message}")
+    content = _permission_details(permission) if permission else [_long_text(asked["question"])]
+    return tag("article", who, about, *content, form, id=f"asked-{message}", aria_labelledby=f"who-{message}")
 
 
 def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
+    """Show what the agent wants to do, and when the request is denied."""
     left = tag("time", format_duration(permission["denied_in_s"]), data_until=permission["denied_at"])
     return [
         tag(
@@ -74,6 +75,7 @@ def _long_text(text: str) -> Html:
 
 
 def _answer_fields(message: str) -> list[Html]:
+    """Build the text field and the button for an answer."""
     field = f"answer-{message}"
     return [
         tag("label", "Answer", for_=field),

@@ -70,6 +70,7 @@ async def serve_dashboard(
 
 
 def _open_browser(link: str) -> None:
+    """Open the link in a graphical browser, if there is one."""
     with suppress(webbrowser.Error):  # the link is printed anyway
         browser = webbrowser.get()
         if getattr(browser, "name", "") not in TERMINAL_BROWSERS:
@@ -77,6 +78,7 @@ def _open_browser(link: str) -> None:
 
 
 def _listen(port: int) -> socket.socket:
+    """Open the listening socket. Port 0 means any free port."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:

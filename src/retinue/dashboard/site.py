@@ -80,12 +80,15 @@ class DashboardSite:
         return AccessMiddleware(Starlette(routes=routes, exception_handlers=handlers), tokens, port)
 
     async def home(self, request: Request) -> Response:
+        """Show all runs."""
         return home_page(runs_overview(self._service.runs))
 
     async def run(self, request: Request) -> Response:
+        """Show one run."""
         return run_page(run_overview(self._service.runs, request.path_params["run_id"]))
 
     async def live(self, request: Request) -> Response:
+        """Stream events that tell a page about changes."""
         run_id = request.query_params.get("run")
         if run_id is not None:
             self._service.runs.has_ended(run_id)  # raises for an unknown run before the stream starts
@@ -93,6 +96,7 @@ class DashboardSite:
         return StreamingResponse(events, media_type="text/event-stream")
 
     async def answer(self, request: Request) -> Response:
+        """Answer a question from a form. If the answer is refused, show it again."""
         run_id, fields = RunId.parse(request.path_params["run_id"]), await read_form(request)
         text = answer_from_form(fields)
         try:
@@ -105,18 +109,21 @@ class DashboardSite:
         return RedirectResponse(f"/runs/{run_id}" if fields.get("back") == "run" else "/", 303)
 
     async def cancel(self, request: Request) -> Response:
+        """Cancel a run."""
         run_id = RunId.parse(request.path_params["run_id"])
         await read_form(request)
         await self._service.runs.cancel_and_wait(run_id, CANCEL_WAIT_S)
         return RedirectResponse(f"/runs/{run_id}", 303)
 
     async def static(self, request: Request) -> Response:
+        """Serve the style sheet or the script."""
         name: str = request.path_params["name"]
         if name not in MEDIA_TYPES:
             raise HTTPException(404)
         return Response((STATIC / name).read_bytes(), media_type=MEDIA_TYPES[name])
 
     def show_error(self, request: Request, error: Exception) -> Response:
+        """Build the page for an error that a route raised."""
         match error:
             case RetinueError():
                 return self._error_response(error)
@@ -130,6 +137,7 @@ class DashboardSite:
                 )
 
     def _error_response(self, error: RetinueError, *more: HtmlContent) -> Response:
+        """Build a page for the error, with the matching HTTP status."""
         status = next((code for kind, code in HTTP_STATUS.items() if isinstance(error, kind)), 500)
         redact = self._service.redactor.redact
         return error_page(status, redact(error.message), redact(error.hint or ""), *more, _home_link())

@@ -95,6 +95,7 @@ class AgentCatalog:
         return self._read_agent_file(_folder_for(file), file, trusted=True)
 
     def _user_folders(self) -> Iterator[AgentFolder]:
+        """Yield the user's folders of agents, if the sources name a configuration and a home folder."""
         if self.sources.config is not None and self.sources.home is not None:
             yield from definition_files.user_folders(self.sources.config, self.sources.home)
 
@@ -112,6 +113,7 @@ class AgentCatalog:
             yield definition
 
     def _read_agent_file(self, folder: AgentFolder, file: Path, *, trusted: bool) -> AgentDefinition:
+        """Read one file of a folder. A file that cannot be opened gives a definition with problems."""
         origin = FileOrigin(
             name=folder.name_of(file),
             source=folder.label(file),

@@ -60,19 +60,22 @@ SERVER_READERS: Mapping[str, ValueReader[Any]] = {
 
 
 def read_agent_name(node: Node) -> str:
-    given = read_text(node)
-    if not NAME_PATTERN.fullmatch(given):
+    """Read a name that matches `NAME_PATTERN`."""
+    name = read_text(node)
+    if not NAME_PATTERN.fullmatch(name):
         raise MalformedDefinition(
-            node.line, f"{given[:80]!r} is not a valid name", "use at most 64 letters, digits, `-` and `_`"
+            node.line, f"{name[:80]!r} is not a valid name", "use at most 64 letters, digits, `-` and `_`"
         )
-    return given
+    return name
 
 
 def read_budget(node: Node) -> dict[str, Any]:
+    """Read a table of limits."""
     return read_record(node, BUDGET_READERS, "a budget")
 
 
 def read_permissions(node: Node) -> dict[str, Any]:
+    """Read a table with the lists `allow` and `deny`."""
     return read_record(node, PERMISSION_READERS, "`permissions`")
 
 
@@ -91,6 +94,7 @@ class AgentServers:
 
     @property
     def names(self) -> frozenset[str]:
+        """The names of all servers, wherever they are defined."""
         return frozenset({*self.referred, *(server.name for server in self.defined)})
 
 
@@ -102,16 +106,19 @@ def read_servers(node: Node) -> AgentServers:
     defined: dict[str, McpServer] = {}
 
     def read(item: tuple[str | None, Node]) -> McpServer | str:
-        name, given = item
-        if name is None and isinstance(given, ScalarNode):
-            return read_text(given)
-        if name is None and not isinstance(given, TableNode):
+        name, server_node = item
+        if name is None and isinstance(server_node, ScalarNode):
+            return read_text(server_node)
+        if name is None and not isinstance(server_node, TableNode):
             raise MalformedDefinition(
-                given.line, "a server must be a name, or a table with `name` and either `command` or `url`"
+                server_node.line,
+                "a server must be a name, or a table with `name` and either `command` or `url`",
             )
-        server = _read_server(name, require_table(given))
+        server = _read_server(name, require_table(server_node))
         if defined.setdefault(server.name, server) is not server:
-            raise MalformedDefinition(given.line, f"the server {server.name!r} appears twice", "remove one")
+            raise MalformedDefinition(
+                server_node.line, f"the server {server.name!r} appears twice", "remove one"
+            )
         return server
 
     found = read_each(read, _server_nodes(node))
@@ -119,7 +126,7 @@ def read_servers(node: Node) -> AgentServers:
 
 
 def _server_nodes(node: Node) -> Iterator[tuple[str | None, Node]]:
-    """Yield each server's node, preceded by its name if the name is the key of a table."""
+    """Yield each server's name and node. The name is None unless it is the key of a table."""
     if isinstance(node, TableNode):
         yield from ((name, entry.value) for name, entry in node.entries.items())
         return
@@ -132,18 +139,18 @@ def _server_nodes(node: Node) -> Iterator[tuple[str | None, Node]]:
 
 def _read_server(key: str | None, node: TableNode) -> McpServer:
     """Read one server. `key` is its name if the server is an entry of a table, otherwise None."""
-    given = read_record(node, SERVER_READERS, "a server")
-    name = given["name"] if key is None else key
-    command, url = given.get("command", ()), given.get("url")
+    values = read_record(node, SERVER_READERS, "a server")
+    name = values["name"] if key is None else key
+    command, url = values.get("command", ()), values.get("url")
     if bool(command) == (url is not None):
         raise MalformedDefinition(node.line, f"the server {name!r} needs a command or a url, but not both")
     return McpServer(
         name=name,
-        argv=(*command, *given.get("args", ())) if command else (),
-        env=given.get("env") or given.get("environment") or {},
+        argv=(*command, *values.get("args", ())) if command else (),
+        env=values.get("env") or values.get("environment") or {},
         url=url,
-        headers=given.get("headers", {}),
-        tools=given.get("tools"),
+        headers=values.get("headers", {}),
+        tools=values.get("tools"),
     )
 
 

@@ -109,6 +109,7 @@ class _FieldValue:
 
 
 def _make_definition(origin: FileOrigin, name: str, **more: Any) -> AgentDefinition:
+    """Make a definition of a file. `more` contains the remaining fields of `AgentDefinition`."""
     return AgentDefinition(name=name, scope=origin.scope, source=origin.source, file=origin.file, **more)
 
 
@@ -307,13 +308,14 @@ class _AgentBuilder:
                 )
 
     def _find_profile(self) -> Profile | None:
+        """Return the profile that the file names, if any. Records a problem for an unknown name."""
         if "profile" not in self._values:
             return None
-        given = self._values["profile"]
-        if given.value not in self._profiles:
-            near = did_you_mean(given.value, self._profiles) or "known profiles: " + ", ".join(self._profiles)
-            self._add_problem(given.line, f"there is no profile {given.value!r}", near)
-        return self._profiles.get(given.value)
+        entry = self._values["profile"]
+        if entry.value not in self._profiles:
+            near = did_you_mean(entry.value, self._profiles) or "known profiles: " + ", ".join(self._profiles)
+            self._add_problem(entry.line, f"there is no profile {entry.value!r}", near)
+        return self._profiles.get(entry.value)
 
     def _merge_permissions(self) -> Permissions:
         """Combine `permissions`, opencode's `permission`, rules in `disallowed_tools`, and the mode."""
@@ -336,24 +338,25 @@ class _AgentBuilder:
         )
 
     def _checked_settings(self) -> tuple[str, ...]:
-        given = self._get("settings", ())
-        if wrong := set(given) - {"user", "project"}:
+        """Return the value of `settings`. Records a problem for an unknown value."""
+        values = self._get("settings", ())
+        if wrong := set(values) - {"user", "project"}:
             line = self._values["settings"].line
             self._add_problem(
                 line, f"settings: unknown value: {', '.join(sorted(wrong))}", "use user or project"
             )
-        return given
+        return values
 
     def _combine_budget(self) -> Budget:
         """Combine `budget` with `max_turns` and `max_cost_usd`; the lower limit applies."""
-        given = dict(self._get("budget", {}))
-        if "cost_usd" in given:
-            given["cost_micros"] = given.pop("cost_usd")
+        limits = dict(self._get("budget", {}))
+        if "cost_usd" in limits:
+            limits["cost_micros"] = limits.pop("cost_usd")
         for key, kind in (("max_turns", "steps"), ("max_cost_usd", "cost_micros")):
             if key in self._values:
                 amount = self._get(key, None, "budget")
-                given[kind] = min(amount, given.get(kind, amount))
-        return Budget(**given)
+                limits[kind] = min(amount, limits.get(kind, amount))
+        return Budget(**limits)
 
     def _unmet_needs(self, servers: AgentServers) -> tuple[str, ...]:
         """Describe what the agent needs that no executor can provide."""

@@ -111,6 +111,7 @@ def user_folders(config: Path, home: Path) -> Iterator[AgentFolder]:
 
 
 def builtin_folder() -> AgentFolder:
+    """Return the folder of the agents that come with Retinue."""
     return AgentFolder(BUILTIN, NATIVE, "built in", None, "built in")
 
 

@@ -44,6 +44,7 @@ class ExecutorSupport:
 
     @property
     def takes_command(self) -> bool:
+        """Whether an agent may have a `command`."""
         return "command" in self.fields
 
 

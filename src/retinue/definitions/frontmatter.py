@@ -52,6 +52,7 @@ def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
 
 
 def _decode(data: bytes) -> str:
+    """Decode UTF-8, with or without a byte-order mark, and check the size."""
     if len(data) > MAX_BYTES:
         raise MalformedDefinition(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
     try:
@@ -79,6 +80,7 @@ def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[
 
 
 def _require_table(node: Node | None) -> TableNode:
+    """Return the header as a table. An empty header is an empty table."""
     match node:
         case None | ScalarNode(_, "null"):
             return TableNode({}, 2)

@@ -45,15 +45,16 @@ class ProblemCollector:
     def __init__(self) -> None:
         self._found: list[DefinitionProblem] = []
 
-    def read(self, read: Callable[[T], U], given: T) -> U | None:
-        """Return `read(given)`. If it raises `MalformedDefinition`, collect its problems and return None."""
+    def read(self, read: Callable[[T], U], item: T) -> U | None:
+        """Return `read(item)`. If it raises `MalformedDefinition`, collect its problems and return None."""
         try:
-            return read(given)
+            return read(item)
         except MalformedDefinition as error:
             self._found += error.problems
             return None
 
     def add(self, line: int, message: str, hint: str | None = None) -> None:
+        """Collect one error."""
         self._found.append(DefinitionProblem(line, message, hint))
 
     def raise_if_any(self) -> None:
@@ -76,7 +77,7 @@ def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
     return found
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str | None:
-    """Return a hint that suggests the known name closest to `given`, or None if none is close."""
-    near = get_close_matches(given, list(known), 1, 0.6)
+def did_you_mean(unknown: str, known: Iterable[str]) -> str | None:
+    """Return a hint that suggests the known name closest to `unknown`, or None if none is close."""
+    near = get_close_matches(unknown, list(known), 1, 0.6)
     return f"did you mean {near[0]}?" if near else None

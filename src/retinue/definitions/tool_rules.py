@@ -74,6 +74,7 @@ def read_tools(node: Node) -> ToolRules:
 
 
 def _read_switch(item: tuple[str, NodeEntry]) -> tuple[str, bool]:
+    """Read one entry of opencode's table: a tool, and whether it is on."""
     name, entry = item
     return name, read_flag(entry.value)
 
@@ -93,8 +94,10 @@ def read_opencode_permission(node: Node) -> OpencodePermission:
     `ask` needs no rule: without a rule, Retinue asks the parent, and denies the call if nobody answers.
     """
     if isinstance(node, ScalarNode):
-        given = read_decision(node)
-        return OpencodePermission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
+        for_all_tools = read_decision(node)
+        return OpencodePermission(
+            ("*",) if for_all_tools == "allow" else (), (), ("*",) if for_all_tools == "deny" else ()
+        )
     if not isinstance(node, TableNode):
         raise MalformedDefinition(node.line, "expected a table of tools with allow, deny or ask")
     decisions = [rule for rules in read_each(_read_rules, node.entries.items()) for rule in rules]
@@ -125,6 +128,7 @@ def canonical_tool(tool: str) -> str:
 
 
 def tool_matches(tool: str, pattern: str) -> bool:
+    """Whether a tool's name matches a pattern, after both are normalised."""
     return fnmatchcase(canonical_tool(tool), canonical_tool(pattern))
 
 

@@ -24,12 +24,14 @@ COMMA_OUTSIDE_PARENTHESES = re.compile(r",\s*(?![^()]*\))")
 
 
 def read_text(node: Node) -> str:
+    """Read a string that is not empty."""
     if isinstance(node, ScalarNode) and node.kind != "null" and node.text.strip() and "\0" not in node.text:
         return node.text.strip()
     raise MalformedDefinition(node.line, "expected text")
 
 
 def read_flag(node: Node) -> bool:
+    """Read true or false."""
     if isinstance(node, ScalarNode) and node.kind == "bool":
         return bool(to_json(node))
     raise MalformedDefinition(node.line, "expected true or false")
@@ -70,11 +72,11 @@ def choice(*choices: str) -> ValueReader[Any]:
     """Make a reader that accepts only these strings."""
 
     def read(node: Node) -> str:
-        given = read_text(node)
-        if given in choices:
-            return given
-        near = did_you_mean(given, choices)
-        raise MalformedDefinition(node.line, f"{given!r} is not one of: {', '.join(choices)}", near)
+        text = read_text(node)
+        if text in choices:
+            return text
+        near = did_you_mean(text, choices)
+        raise MalformedDefinition(node.line, f"{text!r} is not one of: {', '.join(choices)}", near)
 
     return read
 
@@ -113,6 +115,7 @@ def read_commands(node: Node) -> tuple[tuple[str, ...], ...]:
 
 
 def require_table(node: Node) -> TableNode:
+    """Return the node if it is a table."""
     if isinstance(node, TableNode):
         return node
     raise MalformedDefinition(node.line, "expected a table of `key: value` pairs")
@@ -131,6 +134,7 @@ def read_string_map(node: Node) -> dict[str, str]:
 
 
 def read_json_object(node: Node) -> Mapping[str, Json]:
+    """Read a table as plain JSON values."""
     return {key: to_json(entry.value) for key, entry in require_table(node).entries.items()}
 
 

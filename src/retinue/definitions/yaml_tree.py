@@ -96,6 +96,7 @@ class _OpenNode:
     key: ScalarNode | None = None
 
     def add(self, node: Node) -> None:
+        """Add an item to a list, or a key or value to a table."""
         if not self.is_table:
             self.items.append(node)
         elif self.key is None:
@@ -114,6 +115,7 @@ class _OpenNode:
             self.key = None
 
     def close(self) -> Node:
+        """Return the finished node."""
         return TableNode(self.entries, self.line) if self.is_table else ListNode(tuple(self.items), self.line)
 
 
@@ -194,6 +196,7 @@ def _kind(event: Any) -> ScalarKind:
 
 @cache
 def _resolver() -> Any:
+    """Return PyYAML's resolver, which decides the type of a plain scalar."""
     from yaml.resolver import Resolver
 
     return Resolver()

@@ -64,6 +64,7 @@ def build_request(prompt: Prompt, model: str) -> RequestBody:
 
 
 def _message_json(turn: Turn) -> Json:
+    """Convert one turn of the conversation to a message."""
     message: dict[str, Json] = {"role": turn.role, "content": turn.text}
     if turn.calls:
         message["tool_calls"] = [
@@ -119,6 +120,7 @@ class ReplyAssembler:
 
     @property
     def has_text(self) -> bool:
+        """Whether any text has arrived, apart from reasoning."""
         return bool(self._text)
 
     def add(self, chunk: JsonObject) -> str:
@@ -146,15 +148,21 @@ class ReplyAssembler:
     def _add_call(self, position: int, chunk: JsonObject) -> None:
         """Start a tool call, or append to the open one with the same index."""
         function = as_object(chunk.get("function"))
-        name, call_id, given = (
+        name, call_id, raw_arguments = (
             as_text(function.get("name")),
             as_text(chunk.get("id")),
             function.get("arguments"),
         )
-        arguments = given if isinstance(given, str) else json.dumps(given) if given else ""
+        arguments = (
+            raw_arguments
+            if isinstance(raw_arguments, str)
+            else json.dumps(raw_arguments)
+            if raw_arguments
+            else ""
+        )
         self._size += len(arguments)
-        given_index = chunk.get("index")
-        index = given_index if isinstance(given_index, int) else position
+        raw_index = chunk.get("index")
+        index = raw_index if isinstance(raw_index, int) else position
         current = self._open.get(index)
         if current is None or _starts_new_call(current, call_id, name):
             current = self._open[index] = _PartialCall(call_id, name, arguments)
@@ -286,6 +294,7 @@ class EventReader:
             yield self._finish_event()
 
     def _parse_line(self, line: bytes) -> None:
+        """Handle one line of an event: `data`, `event` or `error`. Other fields are ignored."""
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
@@ -297,6 +306,7 @@ class EventReader:
             self._name, self._data = "error", [value]
 
     def _finish_event(self) -> SseEvent:
+        """Return the event that is complete and start a new one."""
         event = self._name, b"\n".join(self._data)
         self._name, self._data, self._size = "message", [], 0
         return event

@@ -85,6 +85,7 @@ class TokenEstimator:
         return self._factor
 
     def estimate(self, prompt: Prompt) -> int:
+        """Estimate the tokens of a prompt, corrected by the learned factor."""
         return round(estimate_prompt(prompt) * self._factor)
 
     def learn(self, prompt: Prompt, prompt_tokens: int) -> None:
@@ -124,6 +125,7 @@ class ModelClient:
         self._timeouts = timeouts
 
     async def facts(self) -> ModelFacts:
+        """Return what is known about the model. Asks the server if necessary."""
         return (await self._resolve()).facts
 
     async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
@@ -243,12 +245,14 @@ class ModelClient:
         return assembler.add(chunk)
 
     def _incomplete_reply_error(self) -> ModelFailed:
+        """Build the error for a stream that ended in the middle of a reply."""
         return ModelFailed(
             f"{self._url} stopped in the middle of its reply",
             hint="try again, or check the log of the model server",
         )
 
     def _timeout_error(self, *, started: bool) -> ModelFailed | Unavailable:
+        """Build the error for a server that was silent for too long."""
         if started:
             return ModelFailed(
                 f"{self._url} sent nothing for {self._timeouts.idle_s:g} s in the middle of a reply"

@@ -62,6 +62,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _invalid_url(reason: str) -> ConfigInvalid:
+    """Build the error for a URL that cannot be used."""
     return ConfigInvalid(
         f"the URL of a model server {reason}",
         hint=f"write it like {EXAMPLE}; put a key into the variable that `api_key_env` names",

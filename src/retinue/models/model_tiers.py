@@ -71,9 +71,9 @@ class ModelPlan:
     def servers(self) -> dict[str, EndpointPlan]:
         """Return all configured servers by name or URL."""
         found = dict(self.endpoints)
-        for given in (self.endpoint, *(tier.endpoint for tier in self.tiers.values())):
-            if given and given not in found:
-                found[given] = self._find_endpoint(given)
+        for name_or_url in (self.endpoint, *(tier.endpoint for tier in self.tiers.values())):
+            if name_or_url and name_or_url not in found:
+                found[name_or_url] = self._find_endpoint(name_or_url)
         return found
 
     @property
@@ -82,17 +82,17 @@ class ModelPlan:
         named = (self.endpoint, *(tier.endpoint for tier in self.tiers.values()))
         return bool(self.endpoints) or any(named)
 
-    def _find_endpoint(self, given: str) -> EndpointPlan:
+    def _find_endpoint(self, name_or_url: str) -> EndpointPlan:
         """Return the endpoint with this name or URL. Raises `ConfigInvalid` or `Unavailable`."""
-        if known := self.endpoints.get(given):
+        if known := self.endpoints.get(name_or_url):
             return known
-        if "://" in given:
-            return EndpointPlan(given)
-        if given:
+        if "://" in name_or_url:
+            return EndpointPlan(name_or_url)
+        if name_or_url:
             names = ", ".join(sorted(self.endpoints)) or "none"
             raise ConfigInvalid(
-                f"no endpoint is called {given}; known endpoints: {names}",
-                hint=f"add [models.endpoints.{given}], or use a URL",
+                f"no endpoint is called {name_or_url}; known endpoints: {names}",
+                hint=f"add [models.endpoints.{name_or_url}], or use a URL",
             )
         raise Unavailable(
             "no model is configured",

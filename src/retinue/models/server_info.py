@@ -28,6 +28,7 @@ class ServerSurvey:
     offers: tuple[OfferedModel, ...]
 
     def has(self, name: str) -> bool:
+        """Whether the server offers this model."""
         return any(same_model(offer.name, name) for offer in self.offers)
 
     def find(self, name: str | None) -> OfferedModel:
@@ -148,6 +149,7 @@ class ModelServer:
         return ServerSurvey(UNKNOWN, tuple(UNKNOWN.read({}, listing) or ()))
 
     async def _supports_tools(self, kind: ServerKind, offer: OfferedModel) -> bool:
+        """Whether a model supports tools. True if the server does not report it."""
         if offer.name in self._without_tools:
             return False
         if kind.show is None:
@@ -171,5 +173,6 @@ def same_model(one: str, other: str) -> bool:
 
 
 def _base_name(name: str) -> str:
+    """Return the part of a name that identifies the model."""
     last = re.split(r"[\\/]", name.strip().lower())[-1]
     return _INSTANCE_SUFFIX.sub("", last.removesuffix(".gguf"))

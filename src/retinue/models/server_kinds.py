@@ -70,6 +70,7 @@ def read_model_list(listing: JsonObject) -> list[OfferedModel]:
 
 
 def _read_llama_cpp(props: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read `/props`, which describes the loaded model."""
     settings = as_object(props.get("default_generation_settings"))
     if not settings:
         return None
@@ -93,6 +94,7 @@ def _read_llama_cpp(props: JsonObject, listing: JsonObject) -> list[OfferedModel
 
 
 def _read_ollama(running: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read `/api/ps`, which lists the loaded models."""
     if not isinstance(running.get("models"), list):
         return None
     loaded = [
@@ -113,6 +115,7 @@ def _read_ollama(running: JsonObject, listing: JsonObject) -> list[OfferedModel]
 
 
 def _read_lm_studio(native: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read `/api/v1/models`, which lists all models with their loaded instances."""
     if not isinstance(native.get("models"), list):
         return None
     offers: list[OfferedModel] = []
@@ -135,6 +138,7 @@ def _read_lm_studio(native: JsonObject, listing: JsonObject) -> list[OfferedMode
 
 
 def _read_vllm(_: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read the list of models if its entries belong to vLLM."""
     entries = as_object_list(listing.get("data"))
     return read_model_list(listing) if any(entry.get("owned_by") == "vllm" for entry in entries) else None
 

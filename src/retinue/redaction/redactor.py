@@ -204,6 +204,7 @@ def rewrite_strings(value: T, rewrite: RewriteString, name: str = "") -> T:
 
 
 def _rewrite_any(value: object, rewrite: RewriteString, name: str) -> object:
+    """Rewrite a value of any type. `name` is the key or flag it belongs to, or ""."""
     if isinstance(value, str):
         return rewrite(value, name)
     if isinstance(value, dict):
@@ -215,6 +216,7 @@ def _rewrite_any(value: object, rewrite: RewriteString, name: str) -> object:
 
 
 def _rewrite_members(members: dict[object, object], rewrite: RewriteString) -> dict[object, object]:
+    """Rewrite the keys and values of a dict. Each value is rewritten with its key as its name."""
     out: dict[object, object] = {}
     for key, value in members.items():
         name = key if isinstance(key, str) else ""
@@ -229,6 +231,7 @@ def _rewrite_members(members: dict[object, object], rewrite: RewriteString) -> d
 def _rewrite_items(
     items: list[object] | tuple[object, ...], rewrite: RewriteString, name: str
 ) -> list[object]:
+    """Rewrite the items of a list. An item after a flag such as `--token` has that flag as its name."""
     out: list[object] = []
     for index, item in enumerate(items):
         before = items[index - 1] if index else None

@@ -54,9 +54,13 @@ KeywordFinder = Callable[[bytes], Iterable[int]]
 class RegexEngine(Protocol):
     """The operations that redaction needs from a regex library."""
 
-    def compile(self, regex: str) -> RegexPattern: ...
+    def compile(self, regex: str) -> RegexPattern:
+        """Compile a regex in RE2 syntax."""
+        ...
 
-    def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder: ...
+    def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder:
+        """Return a function that finds these keywords in lower-case text."""
+        ...
 
 
 class Re2Engine:
@@ -134,6 +138,7 @@ def to_python_regex(regex: str) -> str:
 
 
 def _translate_token(kind: str, text: str) -> str:
+    """Translate one token that is neither a flag nor a group."""
     if kind == "end" or text == r"\z":
         return r"\Z"
     if kind == "wild":

@@ -72,18 +72,21 @@ class SecretFinder:
                 at = start if start > match.span()[0] else end
 
     def _is_secret(self, candidate: SecretCandidate) -> bool:
+        """Whether a candidate has enough entropy and is not on an allowlist."""
         rule = candidate.rule
         if rule.entropy and shannon_entropy(candidate.secret) <= rule.entropy:
             return False
         return not any(self._allows(each, candidate) for each in rule.allowlists)
 
     def _allows(self, allowlist: Allowlist, candidate: SecretCandidate) -> bool:
+        """Whether an allowlist contains the candidate."""
         if allowlist.regex and self.compile(allowlist.regex).search(candidate.text_for(allowlist.target)):
             return True
         lowered = candidate.secret.lower()
         return any(word in lowered for word in allowlist.stopwords)
 
     def compile(self, regex: str) -> RegexPattern:
+        """Compile a regex, or return it from the cache."""
         pattern = self._patterns.get(regex)
         if pattern is None:
             pattern = self._patterns[regex] = self._engine.compile(regex)

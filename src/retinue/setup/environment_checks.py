@@ -71,6 +71,7 @@ def check_roots(roots: Iterable[str | Path], machine: Machine) -> list[DoctorChe
 
 
 def _check_root(root: str, machine: Machine) -> DoctorCheck:
+    """Check one root."""
     try:
         path = Path(root).expanduser().resolve(strict=True)
         with os.scandir(path) as entries:
@@ -141,6 +142,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _check_privacy(folder: Path, shown: str) -> DoctorCheck:
+    """Check that only the user can enter the data folder."""
     name, status = "data folder", folder.stat()
     if sys.platform != "win32":
         if status.st_uid != os.geteuid():

@@ -159,7 +159,7 @@ def _edit_by_hand_hint(host: Host) -> str:
 
 
 def _command_line_of(entry: object) -> list[str]:
-    """Return the command and arguments of an entry found in a file. Other values may be secrets."""
+    """Return the command and arguments of an entry in a file, but no other values, which may be secrets."""
     if not isinstance(entry, dict):
         return []
     fields = cast("dict[object, object]", entry)

@@ -136,6 +136,7 @@ class Host:
 
     @property
     def scopes(self) -> tuple[InstallScope, ...]:
+        """The scopes for which the host has a configuration file."""
         return ("user",) if self.project_file is None else ("user", "project")
 
     def build_entry(self, entry: ServerEntry) -> dict[str, object]:

@@ -80,6 +80,7 @@ async def _check_endpoint(
     environment: Mapping[str, str],
     seconds: float,
 ) -> DoctorCheck:
+    """Check one endpoint, with a time limit. An endpoint on another machine is not contacted."""
     try:
         address = EndpointAddress.parse(endpoint.url)
         if not address.loopback:
@@ -143,6 +144,7 @@ async def _query_endpoint(
 
 
 async def _scan_well_known_ports(seconds: float) -> DoctorCheck:
+    """Look for servers on this machine. Finding none is fine."""
     addresses = [EndpointAddress.parse(f"http://127.0.0.1:{port}") for port in WELL_KNOWN_PORTS]
     answers = await asyncio.gather(*(_describe_server(address, seconds) for address in addresses))
     found = [answer for answer in answers if answer]
@@ -170,5 +172,6 @@ async def _describe_server(address: EndpointAddress, seconds: float) -> str:
 
 
 def _join_names(models: list[str]) -> str:
+    """Return the first few names as a list in words, and how many more there are."""
     more = f" and {len(models) - MAX_NAMES} more" if len(models) > MAX_NAMES else ""
     return ", ".join(display_name(name)[:60] for name in models[:MAX_NAMES]) + more

@@ -120,6 +120,7 @@ def check_sandbox(machine: Machine, seconds: float = 4.0) -> list[DoctorCheck]:
 
 
 def _probe_bubblewrap(machine: Machine, seconds: float) -> SandboxEngine:
+    """Try to start a sandbox."""
     program = find_program("bwrap", machine)
     if program is None:
         return SandboxEngine(False, "bubblewrap is not installed")
@@ -130,6 +131,7 @@ def _probe_bubblewrap(machine: Machine, seconds: float) -> SandboxEngine:
 
 
 def _probe_podman(machine: Machine, seconds: float) -> SandboxEngine:
+    """Ask Podman for its version."""
     program = find_program("podman", machine)
     if program is None:
         return SandboxEngine(False, "Podman is not installed")
@@ -141,6 +143,7 @@ def _probe_podman(machine: Machine, seconds: float) -> SandboxEngine:
 
 
 def _probe_docker(machine: Machine, seconds: float) -> SandboxEngine:
+    """Ask the Docker engine for its version, if it runs on this machine."""
     program = find_program("docker", machine)
     if program is None:
         return SandboxEngine(False, "Docker is not installed")
@@ -179,6 +182,7 @@ def check_hosts(machine: Machine) -> list[DoctorCheck]:
 
 
 def _summarize_hosts(installed: list[str], not_installed: list[Host]) -> DoctorCheck:
+    """Build one check that lists the hosts with and without Retinue."""
     finding = f"added to {', '.join(installed)}" if installed else "not added to any host"
     if not_installed:
         titles = sorted({host.title for host in not_installed})
@@ -280,6 +284,7 @@ def _read_output(process: subprocess.Popen[bytes], chunks: list[bytes]) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and, except on Windows, its children."""
     if sys.platform == "win32":
         process.kill()
     else:

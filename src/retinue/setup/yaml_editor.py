@@ -31,6 +31,7 @@ _SAFE_VALUE = re.compile(r"-?\d+(\.\d+)?|true|false|null|~|\{\}|\[\]")
 
 
 def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> str:
+    """Return the text with our entry added, or replaced in place."""
     container, name = place
     newline = "\r\n" if "\r\n" in text else "\n"
     top = parse_yaml(text)
@@ -58,6 +59,7 @@ def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> st
 
 
 def remove_entry(text: str, place: tuple[str, str]) -> str:
+    """Return the text without our entry."""
     container, name = place
     top = parse_yaml(text)
     found = None if top is None else find_pair(top, container)
@@ -78,6 +80,7 @@ def remove_entry(text: str, place: tuple[str, str]) -> str:
 
 
 def read_entry(text: str, place: tuple[str, str]) -> object:
+    """Return the value of our entry, None if there is none, or `FOREIGN`."""
     container, name = place
     top = parse_yaml(text)
     found = None if top is None else find_pair(top, container)
@@ -96,6 +99,7 @@ def read_entry(text: str, place: tuple[str, str]) -> object:
 
 
 def read_everything_else(text: str, place: tuple[str, str]) -> object:
+    """Return all content except our entry, for comparison."""
     container, name = place
     top = parse_yaml(text)
     seen: dict[int, int] = {}
@@ -114,6 +118,7 @@ def read_everything_else(text: str, place: tuple[str, str]) -> object:
 
 
 def mask_values(text: str, keep: Collection[str]) -> str:
+    """Return the text for display, with comments and all values except those in `keep` hidden."""
     return "".join(_mask_line(line, keep) for line in text.splitlines(keepends=True))
 
 
@@ -162,6 +167,7 @@ def _dump_block(value: object, indent: int, unit: int, newline: str) -> str:
 
 
 def _mask_line(line: str, keep: Collection[str]) -> str:
+    """Hide the value or comment on a line, unless the value is in `keep`."""
     body = line.rstrip("\r\n")
     ending = line[len(body) :]
     if body.lstrip().startswith("#"):
@@ -208,6 +214,7 @@ def parse_yaml(text: str) -> yaml.MappingNode | None:
 
 
 def find_pair(mapping: yaml.MappingNode, key: str) -> YamlPair | None:
+    """Return the key and value nodes of a key, or None."""
     return next((pair for pair in mapping.value if pair[0].value == key), None)
 
 
