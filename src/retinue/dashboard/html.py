@@ -39,6 +39,7 @@ def join_markup(*content: HtmlContent) -> Html:
 
 
 def _to_markup(content: HtmlContent) -> str:
+    """Escape a plain string, and return markup as it is."""
     if content is None:
         return ""
     if isinstance(content, Html):

@@ -73,6 +73,7 @@ def run_table(name: str, title: str, runs: Sequence[Mapping[str, Any]], empty: s
 
 
 def _run_row(run: Mapping[str, Any]) -> Html:
+    """Build the table row of one run."""
     link = tag("a", run["agent"], href=f"/runs/{run['run_id']}", id=f"see-{run['run_id']}")
     return tag(
         "tr",

@@ -34,7 +34,7 @@ CLI_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ExecutorSupport:
-    """What one executor does with an agent's definition."""
+    """Which fields of an agent's definition one executor supports."""
 
     fields: frozenset[str] = frozenset()
     """Fields of `Agent` that it enforces, besides `SUPPORTED_BY_ALL`."""

@@ -46,7 +46,7 @@ STREAM_END_S = 0.5
 """How long to wait for the end of a stream after its last event. Only a stream that was read to its end
 leaves a connection that can be reused."""
 MAX_CHARS_PER_TOKEN = 16
-"""More than the average token of any reply. Used to cut a reply that clearly exceeds `max_tokens`."""
+"""Upper bound for the average length of a token. Used to cut a reply that clearly exceeds `max_tokens`."""
 CUT_RATIO = 0.6
 """A server that counts fewer prompt tokens than this share of the estimate has cut the prompt."""
 NEARLY_FULL_RATIO = 0.8

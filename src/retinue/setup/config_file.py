@@ -107,6 +107,7 @@ def _create_file(path: Path, content: bytes, like: os.stat_result | None, mode: 
 
 
 def _delete(path: Path | None) -> None:
+    """Delete a file if it exists. Ignores errors."""
     if path is not None:
         with suppress(OSError):
             path.unlink(missing_ok=True)

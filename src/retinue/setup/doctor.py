@@ -67,4 +67,5 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
 
 
 def _failed_check(name: str, failure: TaskFailure) -> list[DoctorCheck]:
+    """Return the warning that replaces the results of a check that failed."""
     return [DoctorCheck(name, "warning", f"the check {failure.reason}", "run `retinue doctor` again")]

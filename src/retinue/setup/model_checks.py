@@ -22,7 +22,7 @@ START_OR_CORRECT = f"start it: {START_A_SERVER}; or correct the URL"
 CHECK_NAME = "model endpoint"
 MAX_NAMES = 3
 COMFORTABLE_CONTEXT = 8_192
-"""In tokens. Agents get 30 % of the context, which is hardly more than a page below this size."""
+"""In tokens. Agents get 30 % of the context; below this size, that is hardly a page."""
 
 
 def check_model_endpoints(
