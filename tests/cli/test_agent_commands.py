@@ -66,7 +66,7 @@ def test_check_prints_file_and_line_and_fails_only_for_errors(project: Path) -> 
     write_agent(project, ".claude/agents/fine.md", "description: d\ncolor: red")
     result = run("agents", "check")
     assert result.exit_code == 0
-    assert "warning: color is not used here" in result.output
+    assert "warning: color is not supported and is ignored" in result.output
 
 
 def test_prompt_prints_the_section_for_a_main_agent(project: Path) -> None:
@@ -158,7 +158,7 @@ def test_failed_run_names_the_log_with_the_raw_answer_P8(project: Path) -> None:
 
 def test_permanent_permissions_are_listed_and_removed(project: Path, own_folders: Path) -> None:
     file = own_folders / "permissions.toml"
-    assert "no permanent permissions" in run("agents", "allowed").output
+    assert "no agent has permanent permissions" in run("agents", "allowed").output
     assert run("agents", "allowed", "web", "--forget").exit_code == 2
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text('[agents]\nweb = ["Bash(curl:*)", "WebFetch"]\nother = ["Edit(a.py)"]\n')
@@ -193,7 +193,7 @@ def test_check_reports_every_mistake_with_its_line(project: Path) -> None:
     assert sorted(found) == [3, 4, 5, 6, 7, 8]
     assert "did you mean executor?" in found[3]
     assert "no profile 'no-such'" in found[4]
-    assert "no such settings: usr" in found[5]
+    assert "unknown value: usr" in found[5]
     assert "a whole number" in found[6]
     assert "needs a `command`" in found[7]
     assert "not a permission rule" in found[8]

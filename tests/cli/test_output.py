@@ -40,7 +40,7 @@ def test_pipe_gets_plain_text_without_hyperlinks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("raw", "shown"),
     [
         ("a\tb\r\nc", "a\tb\nc"),
         ("\x1b[31mred\x1b[0m", "red"),
@@ -51,6 +51,6 @@ def test_pipe_gets_plain_text_without_hyperlinks() -> None:
         ("größe 日本 😀", "größe 日本 😀"),
     ],
 )
-def test_terminal_control_sequences_are_removed(said: str, shown: str) -> None:
-    assert strip_control_characters(said) == shown
-    assert strip_control_characters({"key": [said, 1, None]}) == {"key": [shown, 1, None]}
+def test_terminal_control_sequences_are_removed(raw: str, shown: str) -> None:
+    assert strip_control_characters(raw) == shown
+    assert strip_control_characters({"key": [raw, 1, None]}) == {"key": [shown, 1, None]}

@@ -141,7 +141,7 @@ def test_uninstall_without_a_host_removes_every_entry(
         ("claude", "user"),
         ("goose", "user"),
     ]
-    assert run("uninstall").stdout == "Nothing to do: Retinue is not in any host.\n"
+    assert run("uninstall").stdout == "Nothing to do: Retinue is not installed in any host.\n"
 
 
 def test_uninstall_continues_after_a_broken_file(cursor_file: Path) -> None:
@@ -250,7 +250,7 @@ def test_config_prints_the_path_of_the_users_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("[models.endpoints.a]\n", "models.endpoints.a.url: is missing"),
         (
@@ -264,13 +264,13 @@ def test_config_prints_the_path_of_the_users_file() -> None:
         ("[models.tiers.fast]\nendpoint = 'big'\n", "models.tiers.fast.endpoint = 'big': neither a URL nor"),
     ],
 )
-def test_config_check_validates_model_endpoints(tmp_path: Path, text: str, said: str) -> None:
+def test_config_check_validates_model_endpoints(tmp_path: Path, text: str, expected: str) -> None:
     """P6, P8: the error names the key and the fix, but not a password in the value."""
     file = tmp_path / "own.toml"
     file.write_text(text)
     result = run("config", "--check", str(file))
     assert result.exit_code == 2
-    assert f"{file}: {said}" in result.stderr
+    assert f"{file}: {expected}" in result.stderr
     assert "me:pass" not in result.output
 
 

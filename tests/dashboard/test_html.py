@@ -8,7 +8,7 @@ from retinue.dashboard.html import Html, join_markup, tag
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("raw", "shown"),
     [
         ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
         ("\"'&", "&quot;&#x27;&amp;"),
@@ -18,9 +18,9 @@ from retinue.dashboard.html import Html, join_markup, tag
         ("größe 日本 😀", "größe 日本 😀"),
     ],
 )
-def test_text_and_attributes_are_escaped(said: str, shown: str) -> None:
-    assert tag("p", said, title=said) == f'<p title="{shown}">{shown}</p>'
-    join_markup(tag("p", said)).encode()
+def test_text_and_attributes_are_escaped(raw: str, shown: str) -> None:
+    assert tag("p", raw, title=raw) == f'<p title="{shown}">{shown}</p>'
+    join_markup(tag("p", raw)).encode()
 
 
 def test_concatenated_markup_is_escaped() -> None:

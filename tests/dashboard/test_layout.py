@@ -8,11 +8,11 @@ from retinue.dashboard.layout import format_duration, format_usage
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [(-3, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3599, "59 min 59 s"), (7260, "2 h 1 min")],
 )
-def test_durations_are_readable(seconds: float, said: str) -> None:
-    assert format_duration(seconds) == said
+def test_durations_are_readable(seconds: float, expected: str) -> None:
+    assert format_duration(seconds) == expected
 
 
 def test_usage_shows_only_known_values() -> None:

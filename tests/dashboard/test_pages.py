@@ -46,7 +46,7 @@ async def test_permission_shows_tool_command_rule_and_time_left_P7() -> None:
         message = await visit.wish(run_id)
         for path in ("/", f"/runs/{run_id}"):
             shown = await visit.page(path)
-            assert "asks for a permission" in shown
+            assert "asks for permission" in shown
             assert "curl https://a.example/\\u{202e} \\u{1b}[2K&amp;&amp; rm x" in shown
             assert "“Always” allows Bash(curl https://a.example/" in shown
             assert "Denied in <time data-until=" in shown and ">5 min 0 s<" in shown
@@ -137,7 +137,7 @@ async def test_secret_known_only_to_the_server_of_the_run_is_redacted_P6() -> No
             await runs.next_change(0.05)
         for path in ("/", f"/runs/{run_id}"):
             shown = await visit.page(path)
-            assert "asks for a permission" in shown and "[redacted:" in shown
+            assert "asks for permission" in shown and "[redacted:" in shown
             assert hidden not in shown
         group.cancel_scope.cancel()
 

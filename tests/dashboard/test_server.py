@@ -93,7 +93,7 @@ def test_permission_decision_reaches_a_run_of_another_process_P7(
 ) -> None:
     browser = dashboard("--no-open").browser()
     run = agent("request_permission", tool_name="Bash", input={"command": "touch x"})
-    asked = question_in(shown_when(browser, "asks for a permission"))
+    asked = question_in(shown_when(browser, "asks for permission"))
     sent = browser.post(asked["action"], data={"message": asked["message"], "verdict": verdict})
     assert sent.status_code == 303
     output, _ = run.communicate(timeout=20)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def decide(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Let a run ask to touch a file. Return what it is told and the rules that are stored."""
+    """Let a run ask to touch a file. Return the answer it gets and the rules that are stored."""
     responses: list[dict[str, Any]] = []
     run_id = await visit.started()
 

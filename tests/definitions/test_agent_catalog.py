@@ -44,14 +44,14 @@ def home(tmp_path: Path) -> Path:
 
 
 def catalog(
-    project: Path, home: Path, *, trusted: bool = False, given: tuple[AgentDefinition, ...] = ()
+    project: Path, home: Path, *, trusted: bool = False, configured: tuple[AgentDefinition, ...] = ()
 ) -> AgentCatalog:
     return AgentCatalog(
         AgentSources(
             projects=(project,),
             config=home / ".config" / "retinue",
             home=home,
-            given=given,
+            configured=configured,
             is_trusted=lambda _: trusted,
             reserved=frozenset({"main", "jarvis"}),
         )
@@ -92,7 +92,7 @@ def test_definition_with_precedence_lists_what_it_overrides(project: Path, home:
     write(project, ".retinue/agents/reviewer.md")
     write(project, ".claude/agents/reviewer.md")
     write(home, ".config/retinue/agents/reviewer.md")
-    trusted = catalog(project, home, trusted=True, given=(command("reviewer"),)).agents()["reviewer"]
+    trusted = catalog(project, home, trusted=True, configured=(command("reviewer"),)).agents()["reviewer"]
     assert trusted.source == ".retinue/agents/reviewer.md"
     assert trusted.shadows == (
         ".claude/agents/reviewer.md",
@@ -104,7 +104,7 @@ def test_definition_with_precedence_lists_what_it_overrides(project: Path, home:
 def test_untrusted_project_cannot_override_the_users_agents(project: Path, home: Path) -> None:
     write(project, ".retinue/agents/reviewer.md", "description: evil")
     write(project, ".retinue/agents/locator.md", "description: the project's own")
-    assert catalog(project, home, given=(command("reviewer"),)).agents()["reviewer"].scope == "settings"
+    assert catalog(project, home, configured=(command("reviewer"),)).agents()["reviewer"].scope == "settings"
     write(home, ".claude/agents/reviewer.md")
     assert catalog(project, home).agents()["reviewer"].scope == "user"
     assert catalog(project, home).agents()["locator"].scope == "project"
@@ -139,7 +139,7 @@ def test_changed_files_are_read_again_and_others_are_not(project: Path, home: Pa
 def test_agent_cannot_have_the_name_of_a_caller(project: Path, home: Path) -> None:
     """`allowed_callers` could not distinguish it from the host."""
     write(project, ".retinue/agents/jarvis.md")
-    found = catalog(project, home, given=(command("main"),)).agents()
+    found = catalog(project, home, configured=(command("main"),)).agents()
     assert found["jarvis"].agent is None
     assert found["main"].agent is None
     assert "is reserved for the host" in str(found["main"].error)

@@ -1,4 +1,4 @@
-"""Every key of an agent's file is read, in all formats, and problems are reported."""
+"""Every key of an agent file is read, in all formats, and problems are reported."""
 
 from __future__ import annotations
 
@@ -161,19 +161,19 @@ def test_command_key_implies_the_executor_command() -> None:
         ("description: d\npermissions:\n  alow: []", 4, "did you mean allow?"),
         ("description: d\ntools: {read: maybe}", 3, "tools: expected true or false"),
         ("description: d\ntools: Read, Serch", 3, "there is no tool 'Serch'; did you mean search?"),
-        ("description: d\ntools:\n- Read\n- frobnicate", 5, "there are: read_file, search"),
+        ("description: d\ntools:\n- Read\n- frobnicate", 5, "known tools: read_file, search"),
         ("description: d\ntools: {'*': false, outlin: true}", 3, "did you mean outline?"),
         ("description: d\ndisallowed_tools: [Raed]", 3, "did you mean read?"),
         ("description: d\nmcp_servers:\n- name: a", 4, "needs a command or a url"),
         ("description: d\nmcp_servers:\n- {name: a, url: u, command: c}", 4, "but not both"),
         ("description: d\nmcp_servers:\n- {name: a, url: u}\n- {name: a, url: u}", 5, "appears twice"),
         ("description: d\nmcp_servers:\n- {name: a, urll: u}", 4, "did you mean url?"),
-        ("description: d\nsettings: [everyone]", 3, "no such settings"),
+        ("description: d\nsettings: [everyone]", 3, "unknown value: everyone"),
         ("description: d\nacceptance: ['a \"b']", 3, "not a command line"),
         ("description: d\ncommand: []", 3, "a program and its arguments"),
         ("description: d\nenv: {A: [1]}", 3, "A: expected text"),
         ("description: d\nisolation: moon", 3, "is not one of: none, worktree"),
-        ("description: d\nmaxTurns: 3\nsteps: 4", 4, "the same as the key in line 3"),
+        ("description: d\nmaxTurns: 3\nsteps: 4", 4, "duplicates the key in line 3"),
     ],
 )
 def test_invalid_value_is_reported_with_its_line_and_the_allowed_values(
@@ -212,9 +212,17 @@ def test_all_problems_within_one_key_are_reported(header: str, lines: list[int])
     ("header", "form", "says"),
     [
         ("tools: Read, Serch", SMALLCODE, ["there is no tool 'Serch'; did you mean search?"]),
-        ("tools: Read, Bash", NATIVE, ["Bash: agents of the executor local cannot do this; left out"]),
+        (
+            "tools: Read, Bash",
+            NATIVE,
+            ["Bash: the executor local does not have this tool, so it is left out"],
+        ),
         ("disallowed_tools: Bash", NATIVE, []),
-        ("tools: Read, mcp__web__get", NATIVE, ["mcp__web__get: there is no server 'web' here; name it in"]),
+        (
+            "tools: Read, mcp__web__get",
+            NATIVE,
+            ["mcp__web__get: the agent has no MCP server 'web'; add it to `mcp_servers`"],
+        ),
         ("tools: mcp__wbe__get\nmcp_servers: [{name: web, url: u}]", NATIVE, ["did you mean web?"]),
         ("tools: mcp__web__get, mcp__web__*\nmcp_servers: [{name: web, url: u}]", NATIVE, []),
         ("tools: 'read_file, GREP, Glob, LS, outline, ask_parent'", NATIVE, []),
@@ -334,7 +342,9 @@ def test_tools_cannot_exceed_the_profile() -> None:
     )
     assert narrowed.agent is not None
     assert narrowed.agent.tools == ("Read", "read_file", "mcp__cclsp__get_hover")
-    assert [str(each) for each in narrowed.problems] == ["Bash is not in the profile read-only: left out"]
+    assert [str(each) for each in narrowed.problems] == [
+        "Bash is not in the profile read-only, so it is left out"
+    ]
 
 
 def test_profile_of_a_local_agent_omits_tools_of_missing_servers() -> None:

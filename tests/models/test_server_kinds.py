@@ -61,8 +61,8 @@ async def test_overlong_prompt_is_refused_with_token_counts(kind: str) -> None:
         with pytest.raises(ContextOverflow) as caught:
             await here.client.reply(ask(LONG))
     assert caught.value.data["n_ctx"] == 1_000
-    told = caught.value.data["n_prompt"]
-    assert isinstance(told, int) and told > 5_000
+    reported = caught.value.data["n_prompt"]
+    assert isinstance(reported, int) and reported > 5_000
     assert here.scripted.prompts == []
 
 
@@ -209,7 +209,7 @@ async def test_substituted_model_of_llama_cpp_is_logged(caplog: pytest.LogCaptur
         replies = [await here.client.reply(ask()) for _ in range(2)]
     assert [(reply.model, reply.substituted) for reply in replies] == [("scripted", True)] * 2
     assert [record.getMessage() for record in caplog.records] == [
-        f"{here.url}: asked for gpt-9, answered by scripted"
+        f"{here.url}: requested gpt-9, but scripted answered"
     ]
 
 

@@ -12,7 +12,7 @@ import click
 
 from retinue.cli.open_service import agent_service, cancel_runs_on_interrupt
 from retinue.cli.output import json_option, print_json, print_table
-from retinue.cli.run_commands import read_task, result_text, run_with_runs, runs_exit_code
+from retinue.cli.run_commands import read_task, result_text, run_with_run_service, runs_exit_code
 from retinue.core import InvalidInput, Unauthorized, counted, strip_control_characters
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show an agent's fields, where each value comes from, and what a run of it starts.
+    """Show an agent's fields, where each value comes from, and the program that a run starts.
 
     \b
     Example:
@@ -85,7 +85,7 @@ def show(name: str, as_json: bool) -> None:
 def check(files: tuple[Path, ...], as_json: bool) -> None:
     """Report errors in agent files, by file and line. Without FILES, check all agents.
 
-    The exit code is 1 if a file has an error. Warnings alone are no failure.
+    The exit code is 1 if a file has an error. Warnings do not count.
 
     \b
     Examples:
@@ -121,14 +121,14 @@ def prompt(as_json: bool) -> None:
 
 
 @agents.command()
-@click.argument("folder", required=False, metavar="DIR")
+@click.argument("folder", required=False, metavar="[DIR]")
 @click.option("--remove", is_flag=True, help="Stop trusting the project.")
 @json_option
 def trust(folder: str | None, remove: bool, as_json: bool) -> None:
     """Allow a project's agents to start programs, use MCP servers and read environment variables.
 
-    Agents of other projects can only read files, with Retinue's own tools. Read the agent files before
-    you trust them. Without DIR, list the trusted projects.
+    Agents of untrusted projects can only read files, with Retinue's own tools. Read the agent files before
+    you trust a project. Without DIR, list the trusted projects.
 
     \b
     Examples:
@@ -150,7 +150,7 @@ def trust(folder: str | None, remove: bool, as_json: bool) -> None:
 @agents.command()
 @click.argument("name", required=False)
 @click.argument("rule", required=False)
-@click.option("--forget", is_flag=True, help="Remove RULE, or all rules of the agent; it has to ask again.")
+@click.option("--forget", is_flag=True, help="Remove RULE, or all rules of the agent.")
 @json_option
 def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> None:
     """List the permissions that you gave agents by answering "always", or remove them.
@@ -182,7 +182,7 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
     elif rows:
         print_table(rows)
     else:
-        click.echo("no permanent permissions")
+        click.echo("no agent has permanent permissions")
 
 
 @click.command()
@@ -203,7 +203,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
 
     from retinue import wiring
 
-    # If a run uses this command, the new run becomes its child: it counts and is checked as one.
+    # If a run uses this command, the new run becomes its child, with the limits of a child.
     parent = wiring.own_run(wiring.read_settings({})).id if wiring.is_child() else None
 
     async def perform(runs: RunService) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def agent(name: str, task: str, as_json: bool) -> None:
             if not more:
                 await runs.next_change(0.2)
 
-    done = run_with_runs(perform)
+    done = run_with_run_service(perform)
     if as_json:
         print_json(done)
     else:
@@ -270,7 +270,9 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
 @click.argument("agent")
 @json_option
 def forget(agent: str, as_json: bool) -> None:
-    """Make an agent start a new session next time, in every folder. Files of its CLI stay on disk.
+    """Make an agent start a new session in its next run, in every folder.
+
+    The session files of its CLI stay on disk.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`retinue handoff create` and `resume`: hand work over to another session."""
+"""`retinue handoff create` and `resume`: save the state of work for another session."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ root_option = click.option(
 @click.option("--report", metavar="ID", help="Include this report of `retinue research`.")
 @root_option
 @json_option
-def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def create(roots: tuple[str, ...], as_json: bool, **fields: Any) -> None:
     """Write a handoff document to the artifact folder.
 
     \b
@@ -61,15 +61,15 @@ def create(roots: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     from retinue.service import HandoffDraft, create_handoff
 
-    lists = {name: given.pop(name) for name in LISTS}
-    draft = HandoffDraft(lists=lists, **given)
+    lists = {name: fields.pop(name) for name in LISTS}
+    draft = HandoffDraft(lists=lists, **fields)
     made: dict[str, Any] = asyncio.run(create_handoff(service_for_roots(roots), draft))
     if as_json:
         print_json(made)
     else:
         click.echo(made["path"])
         for dropped in made.get("dropped", ()):
-            click.echo(f"left out, because the code does not match: {dropped}", err=True)
+            click.echo(f"left out, because the code there does not match: {dropped}", err=True)
 
 
 @handoff.command()

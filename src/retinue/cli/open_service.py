@@ -21,7 +21,7 @@ T = TypeVar("T")
 def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str, Any] | None = None) -> T:
     """Open the data folder, await `use(service)`, and close the folder again.
 
-    `flags` are the settings given on the command line.
+    `flags` contains the settings from the command line.
     """
     import asyncio
 
@@ -44,7 +44,7 @@ def run_with_service(use: Callable[[Service], Awaitable[T]], flags: Mapping[str,
 
 
 def service_for_roots(roots: tuple[str, ...]) -> Service:
-    """Build the service for these roots, or for the current folder if no root is given or configured."""
+    """Build the service for these roots, else the configured ones, else the current folder."""
     from retinue.wiring import build_service, read_settings
 
     loaded = read_settings({"roots": roots})
@@ -62,7 +62,7 @@ def agent_service() -> AgentService:
 async def cancel_runs_on_interrupt(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
     """Yield a function that registers a run. Ctrl-C inside the block cancels the registered runs.
 
-    Without this they would end as `interrupted`, the status of runs whose server went away.
+    Otherwise they would end as `interrupted`, which is the status of runs whose server disappeared.
     """
     import asyncio
 

@@ -14,7 +14,7 @@ from retinue.core import strip_control_characters
 
 T = TypeVar("T", bound=Callable[..., Any])
 JSON_WANTED = "retinue.json"
-"""Key in click's `ctx.meta` that says whether `--json` was given."""
+"""Key in click's `ctx.meta`. Its value is whether `--json` was used."""
 
 
 def json_option(command: T) -> T:
@@ -28,6 +28,7 @@ def json_option(command: T) -> T:
 
 
 def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
@@ -38,6 +39,7 @@ class LiveTable:
         self._lines = 0
 
     def draw(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print the table, over its previous version on a terminal."""
         if self._lines and sys.stdout.isatty():
             click.echo(f"\x1b[{self._lines}A\x1b[J", nl=False)
         print_table(rows)
@@ -71,7 +73,7 @@ def is_plain_terminal(environ: Mapping[str, str], *, is_tty: bool) -> bool:
 
 
 def supports_hyperlinks(environ: Mapping[str, str], *, is_tty: bool) -> bool:
-    """Return whether the terminal is known to support hyperlinks (OSC 8), judged by its variables."""
+    """Return whether the environment variables show that the terminal supports hyperlinks (OSC 8)."""
     if forced := environ.get("FORCE_HYPERLINK"):
         return forced != "0"
     if is_plain_terminal(environ, is_tty=is_tty):

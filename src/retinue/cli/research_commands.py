@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported inside the commands at run time, because `retinue 
     from retinue.service import ResearchRequest, ResearchVerb
 
 WORTH_AN_INDEX = 500
-"""Number of files from which an index pays off: scanning them takes about a quarter of a second."""
+"""An index pays off from this many files: scanning them takes about a quarter of a second."""
 MAX_INDEX_SECONDS = 1_800
 LOWEST_PRIORITY = 19
 _CREATION_FLAGS = (
@@ -49,7 +49,7 @@ def question_options(command: T) -> T:
     "--previous", metavar="ID", help="Refine an earlier report. With an empty question, show it again."
 )
 def research(artifact: bool, previous: str | None, **options: Any) -> None:
-    """Answer a question about a codebase with a short report. Its references are checked.
+    """Answer a question about a codebase with a short report. Every reference in it is checked.
 
     \b
     Examples:
@@ -115,16 +115,16 @@ def answer_and_print(
     as_json: bool,
     **more: Any,
 ) -> None:
-    """Ask the question, print the answer, and exit with a code that says whether there is one."""
+    """Ask the question, print the answer, and exit with the code for its status."""
     import asyncio
 
     from retinue.cli.research_output import print_report
     from retinue.service import ResearchRequest
 
     constraints = {"tokens": tokens, "deadlineMs": deadline_ms}
-    given = {name: value for name, value in constraints.items() if value is not None}
-    ask = ResearchRequest(question=question, constraints=given, limit=limit, **more)
-    answer, needs_index = asyncio.run(ask_service(verb, ask, roots, index=not no_index))
+    limits = {name: value for name, value in constraints.items() if value is not None}
+    request = ResearchRequest(question=question, constraints=limits, limit=limit, **more)
+    answer, needs_index = asyncio.run(ask_service(verb, request, roots, index=not no_index))
     if as_json:
         print_json(answer)
     else:
@@ -136,7 +136,7 @@ def answer_and_print(
 
 
 async def ask_service(
-    verb: ResearchVerb, ask: ResearchRequest, roots: tuple[str, ...], *, index: bool
+    verb: ResearchVerb, request: ResearchRequest, roots: tuple[str, ...], *, index: bool
 ) -> tuple[dict[str, Any], bool]:
     """Return the answer, and whether an index should be built for the next question.
 
@@ -164,8 +164,8 @@ async def ask_service(
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)
         register = await stack.enter_async_context(cancel_runs_on_interrupt(service.run_service))
         show = await stack.enter_async_context(show_progress(service.run_service))
-        answer = await verb(service, ask, lambda run_id: (register(run_id), show(run_id)))
-    # Processes that a run starts end with it, and a half-built index is useless.
+        answer = await verb(service, request, lambda run_id: (register(run_id), show(run_id)))
+    # Inside a run, indexing would be stopped when the run ends, and a half-built index is useless.
     return answer, bool(outdated) and not is_child() and can_index(loaded.settings)
 
 
@@ -179,9 +179,9 @@ def answer_exit_code(answer: dict[str, Any]) -> int:
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder to index. Repeatable.")
 @json_option
 def index(roots: tuple[str, ...], as_json: bool) -> None:
-    """Build or update the index of the roots, so that the next questions are answered faster.
+    """Build or update the index of the roots, so that later questions are answered faster.
 
-    Questions about large codebases do this by themselves, in the background.
+    A question about a large codebase also starts this in the background.
 
     \b
     Example:
@@ -218,4 +218,4 @@ def start_indexing(roots: Sequence[str]) -> None:
         os.setpriority(os.PRIO_PROCESS, process.pid, LOWEST_PRIORITY)
     process.returncode = 0  # keeps Popen from warning that a process which outlives us still runs
     if sys.stderr.isatty():
-        click.echo(click.style("indexing in the background for the next questions", dim=True), err=True)
+        click.echo(click.style("building an index in the background for later questions", dim=True), err=True)

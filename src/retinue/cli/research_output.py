@@ -1,4 +1,4 @@
-"""How a research question looks on a terminal: a progress line while it runs, then the report.
+"""Prints a research question on the terminal: a progress line while it runs, then the report.
 
 References in the report are hyperlinks if the terminal supports them.
 """
@@ -40,7 +40,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 @asynccontextmanager
 async def show_progress(runs: RunService | None) -> AsyncGenerator[Callable[[RunId], None]]:
-    """Show the progress of a run on one line of stderr, and clear the line at the end of the block.
+    """Show the progress of a run on one line of stderr. Clears the line at the end of the block.
 
     Yields a function that takes the id of the run. Does nothing if stderr is not a terminal.
     """
@@ -63,6 +63,7 @@ async def show_progress(runs: RunService | None) -> AsyncGenerator[Callable[[Run
 
 
 async def _draw_progress(runs: RunService, run: asyncio.Future[RunId]) -> None:
+    """Redraw the progress line until canceled."""
     run_id = await run
     await asyncio.sleep(PROGRESS_DELAY_S)
     while True:
@@ -77,6 +78,7 @@ def progress_line(roles: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _role_progress(role: Mapping[str, Any]) -> str:
+    """Return the state of one role."""
     seconds = f"{role['elapsed_ms'] / 1000:.1f} s"
     if role["status"] in ("queued", "running"):
         return f"{role['agent']}: {seconds}"
@@ -127,6 +129,7 @@ class ReferenceLinks:
         return self._known.sub(lambda found: self.link(found[0]), text)
 
     def link(self, reference: str) -> str:
+        """Return a reference as a hyperlink to its file and line."""
         if not self._enabled:
             return reference
         place = Reference.parse(reference)
@@ -136,7 +139,7 @@ class ReferenceLinks:
 
 
 def _single_role_lines(answer: dict[str, Any], links: ReferenceLinks) -> Iterator[str]:
-    """Yield the summary of a role that was asked alone, then its findings."""
+    """Yield the summary of a single role, then its findings."""
     if "error" not in answer:
         confidence = f"{answer['confidence']} confidence"
         summary = answer["summary"]
@@ -159,6 +162,7 @@ def _role_lines(outcome: dict[str, Any], value: dict[str, Any], links: Reference
 
 
 def _role_notes(answer: dict[str, Any]) -> Iterator[str | None]:
+    """Yield the notes of all roles."""
     return (answer[role].get("value", {}).get("notes") for role in TITLES if role in answer)
 
 
@@ -169,6 +173,7 @@ def _note_lines(notes: Iterable[str | None]) -> list[str]:
 
 
 def _footer(answer: dict[str, Any]) -> str:
+    """Return the last line of a report: what was searched, and the report's id."""
     progress = answer.get("progress")
     if progress is None:
         return f"report {answer['id']}"

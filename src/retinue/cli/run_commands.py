@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EXIT_BY_STATUS = {"success": 0, "timeout": 3, "canceled": 3, "interrupted": 3}
-"""Exit codes for runs that have ended. Every other end is 1."""
+"""Exit codes by the status of an ended run. Every other status is 1."""
 EXIT_ACTIVE = 4
 """Exit code if a run has not ended yet."""
 
@@ -52,7 +52,7 @@ def runs(active: bool, limit: int, live: bool, as_json: bool) -> None:
                 return
             await run_service.next_change(1.0)
 
-    run_with_runs(show)
+    run_with_run_service(show)
 
 
 @click.command()
@@ -91,7 +91,7 @@ def logs(run_id: str, follow: bool, stream: str, as_json: bool) -> None:
         if follow:
             print_page(run_service.logs(run_id, stream=stream, cursor=page["cursor"]))
 
-    run_with_runs(show)
+    run_with_run_service(show)
 
 
 @click.command()
@@ -110,7 +110,7 @@ def reply(run_id: str, answer: str, message_id: str | None, as_json: bool) -> No
     async def send(run_service: RunService) -> dict[str, Any]:
         return await run_service.reply(run_id, message_id or run_service.only_question(run_id), answer)
 
-    done = run_with_runs(send)
+    done = run_with_run_service(send)
     if as_json:
         print_json(done)
     else:
@@ -131,7 +131,7 @@ def cancel(run_id: str, as_json: bool) -> None:
     async def end(run_service: RunService) -> dict[str, Any]:
         return await run_service.cancel_and_wait(run_id)
 
-    done = run_with_runs(end)
+    done = run_with_run_service(end)
     if as_json:
         print_json(done)
     else:
@@ -140,9 +140,7 @@ def cancel(run_id: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("run_ids", nargs=-1, required=True)
-@click.option(
-    "--any", "any_of_them", is_flag=True, help="Return as soon as one run ends or asks, not after all."
-)
+@click.option("--any", "any_of_them", is_flag=True, help="Return as soon as any run ends or asks a question.")
 @click.option(
     "--timeout", type=float, default=3600, show_default=True, help="Wait at most this many seconds."
 )
@@ -159,7 +157,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     async def block(run_service: RunService) -> dict[str, Any]:
         return await run_service.wait(run_ids, "any" if any_of_them else "all", timeout)
 
-    done = run_with_runs(block)
+    done = run_with_run_service(block)
     if as_json:
         print_json(done)
     else:
@@ -170,7 +168,7 @@ def wait(run_ids: tuple[str, ...], any_of_them: bool, timeout: float, as_json: b
     sys.exit(runs_exit_code(done["runs"]))
 
 
-def run_with_runs(use: Callable[[RunService], Awaitable[T]]) -> T:
+def run_with_run_service(use: Callable[[RunService], Awaitable[T]]) -> T:
     """Open the data folder and await `use` with the run service."""
     return run_with_service(lambda service: use(service.runs))
 
@@ -182,7 +180,7 @@ def runs_exit_code(views: list[dict[str, Any]]) -> int:
 
 
 def result_text(view: Mapping[str, Any]) -> str:
-    """Return the result of a run. If it failed, return the error, its hint and the end of the output."""
+    """Return the result of a run or, if it failed, the error, its hint and the end of the output."""
     if "result" in view:
         result = view["result"]
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
@@ -193,7 +191,7 @@ def result_text(view: Mapping[str, Any]) -> str:
 
 
 def read_task(argument: str) -> str:
-    """Return the task given as an argument; `-` reads it from stdin."""
+    """Return the task from the command line, or from stdin if the argument is `-`."""
     task = sys.stdin.read() if argument == "-" else argument
     if not task.strip():
         raise InvalidInput("the task is empty", hint="describe what to do")
@@ -201,6 +199,7 @@ def read_task(argument: str) -> str:
 
 
 def _run_row(view: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one run for the table."""
     asks = "  asks: " + view["questions"][0]["question"] if view.get("questions") else ""
     seconds = f"{view['elapsed_ms'] / 1000:.1f} s"
     return (view["run_id"], view["status"], seconds, view["agent"], view["task"] + asks)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="A folder that may be read. Repeatable.")
 @click.option("--http", metavar="HOST:PORT", help="Serve streamable HTTP here instead of stdin and stdout.")
 @click.option("--no-token", is_flag=True, help="With --http on loopback: accept requests without a token.")
-@click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
+@click.option("--log-level", metavar="LEVEL", help="Lowest level to log: debug, info, warning or error.")
 def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: str | None) -> None:
     """Run the MCP server until its input closes.
 
@@ -38,7 +38,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     from retinue.server import BindAddress, build_server, serve_http, serve_stdio, start_logging
 
     if wiring.is_child():
-        # A run may find this server in the user's configuration. It must not get more than a child may.
+        # A run may find this server in the user's configuration. It must get only a child's tools.
         return serve_child()
     loaded = wiring.read_settings({"roots": roots, "log_level": log_level})
     settings = loaded.settings
@@ -56,7 +56,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
 
 @click.command()
 def child() -> None:
-    """Serve the tools for processes of a run, such as `ask_parent`. A run's program starts this itself.
+    """Serve tools such as `ask_parent` to the processes of a run. The program of a run starts this command.
 
     \b
     Example, in the MCP configuration of a program that a run starts:
@@ -66,6 +66,7 @@ def child() -> None:
 
 
 def serve_child() -> None:
+    """Serve the tools of a child process on stdin and stdout."""
     import anyio
 
     from retinue import wiring
@@ -113,7 +114,7 @@ def token(new: bool, as_json: bool) -> None:
     "roots",
     multiple=True,
     metavar="DIR",
-    help="A folder that may be read. Repeatable. Workflows of the first one can continue here.",
+    help="A folder that may be read. Repeatable. Workflows in the first folder can continue here.",
 )
 @click.option("--no-open", is_flag=True, help="Only print the link; do not open a browser.")
 def dashboard(port: int, roots: tuple[str, ...], no_open: bool) -> None:

@@ -27,8 +27,9 @@ STATUS_COLORS = {"ok": "green", "warning": "yellow", "problem": "red"}
 ScopeChoice = Literal["user", "project"]
 
 
-def _parse_variables(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
+def _parse_variables(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Convert NAME=VALUE options to a dict."""
+    pairs = [text.partition("=") for text in values]
     if not all(separator for _, separator, _ in pairs):
         raise click.BadParameter("write it as NAME=VALUE", param=parameter)
     return {name: value for name, _, value in pairs}
@@ -123,17 +124,17 @@ def uninstall(host: str | None, scope: ScopeChoice | None, dry_run: bool, as_jso
     for error in errors:
         click.echo(f"retinue: {error.message}\n  {error.hint}", err=True)
     if not outcomes and not errors and not as_json:
-        click.echo(f"Nothing to do: Retinue is not in {f'a file of {host}' if host else 'any host'}.")
+        click.echo(f"Nothing to do: Retinue is not installed in {host or 'any host'}.")
     sys.exit(1 if errors else 0)
 
 
 @click.command()
 @click.option(
-    "--root", "roots", multiple=True, metavar="DIR", help="A folder that should be readable. Repeatable."
+    "--root", "roots", multiple=True, metavar="DIR", help="A folder to check as a root. Repeatable."
 )
 @json_option
 def doctor(roots: tuple[str, ...], as_json: bool) -> None:
-    """Check everything that could keep Retinue from working, and say how to fix it.
+    """Check everything that could keep Retinue from working, and show how to fix it.
 
     Takes less than six seconds, changes nothing, and contacts only this machine. The exit code is 1 if
     there is a problem; warnings do not count.
@@ -196,6 +197,7 @@ def config(file: Path | None, as_json: bool) -> None:
 
 
 def _print_text(value: dict[str, str], text: str, as_json: bool) -> None:
+    """Print `value` as JSON, or else `text`."""
     if as_json:
         print_json(value)
     else:
@@ -203,6 +205,7 @@ def _print_text(value: dict[str, str], text: str, as_json: bool) -> None:
 
 
 def _print_install_outcome(outcome: InstallOutcome) -> None:
+    """Print what was changed in a host's file, or would be changed."""
     place = f"{outcome.title} ({outcome.file})"
     if outcome.action == "none":
         click.echo(f"Nothing to do: Retinue is already in {place}.")

@@ -38,7 +38,7 @@ def workflow() -> None:
 @click.option(
     "--file", type=click.Path(path_type=Path), help="Run the workflow in this file instead of a named one."
 )
-@click.option("--spec-path", metavar="PATH", help="A specification that every phase gets the path of.")
+@click.option("--spec-path", metavar="PATH", help="Path of a specification. Every phase receives the path.")
 @click.option("--relevant", "files", multiple=True, metavar="PATH", help="A relevant file. Repeatable.")
 @click.option("--constraint", "constraints", multiple=True, help="A constraint to respect. Repeatable.")
 @json_option
@@ -62,7 +62,10 @@ def run(
     from retinue.core import Assignment
 
     if len(words) != (2 if file is None else 1):
-        raise InvalidInput("a workflow needs a name and a task", hint="or --file and a task; quote the task")
+        raise InvalidInput(
+            "a workflow needs a name and a task",
+            hint="put the task in quotes, or replace the name with --file",
+        )
     name = words[0] if file is None else None
     assignment = Assignment(
         feature=read_task(words[-1]), spec_path=spec_path, relevant_files=files, constraints=constraints
@@ -73,7 +76,7 @@ def run(
         run = await flows.start(name, assignment, spec=spec, person=True)
         return await _follow_workflow(flows, run.id)
 
-    _print_outcome(_run_with_workflows(perform), as_json)
+    _print_outcome(_run_with_workflow_service(perform), as_json)
 
 
 @workflow.command(name="list")
@@ -91,7 +94,7 @@ def list_workflows(only_runs: bool, as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.newest() if only_runs else flows.listed("workflow")
 
-    listed = _run_with_workflows(fetch)
+    listed = _run_with_workflow_service(fetch)
     if as_json:
         print_json({"runs" if only_runs else "workflows": listed})
     elif only_runs:
@@ -118,7 +121,7 @@ def show(run_id: str, as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> dict[str, Any]:
         return flows.show(run_id)
 
-    view = _run_with_workflows(fetch)
+    view = _run_with_workflow_service(fetch)
     if as_json:
         print_json(view)
         return
@@ -156,7 +159,7 @@ def check(files: tuple[Path, ...], teams: bool, as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.check("team" if teams else "workflow", files)
 
-    found = _run_with_workflows(fetch)
+    found = _run_with_workflow_service(fetch)
     if as_json:
         print_json({"problems": found})
     else:
@@ -187,16 +190,20 @@ def resume(run_id: str, as_json: bool) -> None:
             click.echo("another process is already running this workflow", err=True)
         return view
 
-    _print_outcome(_run_with_workflows(resume_and_follow), as_json)
+    _print_outcome(_run_with_workflow_service(resume_and_follow), as_json)
 
 
 @workflow.command()
-@click.option("--confirm", is_flag=True, help="Allow the server to run them.")
+@click.option("--confirm", is_flag=True, help="Allow the server to run these commands.")
 @click.option(
-    "--set", "given", multiple=True, metavar="NAME=COMMAND", help="Use this command instead. Repeatable."
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="NAME=COMMAND",
+    help="Use this command for a check. Repeatable.",
 )
 @json_option
-def checks(confirm: bool, given: tuple[str, ...], as_json: bool) -> None:
+def checks(confirm: bool, overrides: tuple[str, ...], as_json: bool) -> None:
     """Show or confirm the commands that check the current project: types, lint, tests, security.
 
     Retinue finds them in the Makefile, package.json and pyproject.toml. The server runs only confirmed
@@ -207,14 +214,14 @@ def checks(confirm: bool, given: tuple[str, ...], as_json: bool) -> None:
       retinue workflow checks
       retinue workflow checks --confirm --set tests="pytest -q tests/unit"
     """
-    commands = dict(_parse_check(each) for each in given)
+    commands = dict(_parse_check(each) for each in overrides)
     if commands and not confirm:
         raise InvalidInput("--set needs --confirm", hint="add --confirm")
 
     async def fetch(flows: WorkflowService) -> dict[str, Any]:
         return flows.confirm_checks(commands) if confirm else flows.checks()
 
-    shown = _run_with_workflows(fetch)
+    shown = _run_with_workflow_service(fetch)
     if as_json:
         print_json(shown)
         return
@@ -238,7 +245,7 @@ def teams(as_json: bool) -> None:
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
         return flows.listed("team")
 
-    listed = _run_with_workflows(fetch)
+    listed = _run_with_workflow_service(fetch)
     if as_json:
         print_json({"teams": listed})
     elif listed:
@@ -272,7 +279,7 @@ def team(name: str, task: str, as_json: bool) -> None:
         run = await flows.start(name, assignment, kind="team", person=True)
         return await _follow_workflow(flows, run.id)
 
-    _print_outcome(_run_with_workflows(perform), as_json)
+    _print_outcome(_run_with_workflow_service(perform), as_json)
 
 
 @click.command()
@@ -280,7 +287,7 @@ def team(name: str, task: str, as_json: bool) -> None:
 @click.argument("answers", nargs=-1, required=True)
 @json_option
 def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
-    """Answer the questions of a workflow, one answer for each, and wait until it ends or asks again.
+    """Answer the questions of a workflow in order, and wait until it ends or asks again.
 
     \b
     Example:
@@ -291,7 +298,7 @@ def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
         answered = await flows.answer(run_id, answers)
         return await _follow_workflow(flows, answered) if flows.is_here(answered) else flows.outcome(answered)
 
-    _print_outcome(_run_with_workflows(answer_and_follow), as_json)
+    _print_outcome(_run_with_workflow_service(answer_and_follow), as_json)
 
 
 @click.command()
@@ -308,7 +315,7 @@ def schema(name: str) -> None:
     print_json(handoff_schemas())
 
 
-def _run_with_workflows(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
+def _run_with_workflow_service(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
     """Open the data folder and await `use` with the workflow service. Refused inside a run."""
     from retinue import wiring
 
@@ -318,7 +325,7 @@ def _run_with_workflows(use: Callable[[WorkflowService], Awaitable[T]]) -> T:
 
 
 async def _follow_workflow(flows: WorkflowService, run_id: RunId) -> dict[str, Any]:
-    """Print the steps on stderr until the workflow ends or asks, and return its view.
+    """Print the steps on stderr until the workflow ends or asks a question. Returns its view.
 
     Ctrl-C cancels the workflow.
     """
@@ -348,7 +355,7 @@ def _print_steps(flows: WorkflowService, run_id: RunId, cursor: int) -> int:
 
 
 def _print_outcome(view: dict[str, Any], as_json: bool) -> None:
-    """Print the result or the questions of a workflow, and exit with the code of its run."""
+    """Print the result or the questions of a workflow, and exit with the code for its status."""
     if as_json:
         print_json(view)
     else:
@@ -357,6 +364,7 @@ def _print_outcome(view: dict[str, Any], as_json: bool) -> None:
 
 
 def _print_result(view: dict[str, Any]) -> None:
+    """Print the result or the questions of a workflow as text."""
     if questions := view.get("questions"):
         click.echo("\n".join(f"asks: {each}" for each in questions))
         places = " ".join('"..."' for _ in questions)
@@ -379,6 +387,7 @@ def _print_result(view: dict[str, Any]) -> None:
 
 
 def _outcome_text(view: dict[str, Any]) -> str:
+    """Return the reason, the summary or the error of a workflow."""
     error: dict[str, str] = view.get("error") or {}
     return view.get("reason") or view.get("summary") or error.get("message", "")
 
@@ -389,17 +398,18 @@ def _description(row: dict[str, Any]) -> str:
 
 
 def _read_file(file: Path) -> str:
+    """Return the content of a file. Raises `InvalidInput` if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InvalidInput(
-            f"{file} cannot be read: {reason}", hint="give the path of a workflow file"
+            f"{file} cannot be read: {reason}", hint="pass the path of a workflow file"
         ) from None
 
 
 def _parse_check(text: str) -> tuple[str, str]:
-    """Split NAME=COMMAND."""
+    """Split NAME=COMMAND into its two parts. Raises `InvalidInput` if there is no `=`."""
     name, equals, command = text.partition("=")
     if not equals:
         raise InvalidInput(f"not NAME=COMMAND: {text!r}", hint='for example --set tests="pytest -q"')

@@ -1,6 +1,6 @@
-"""Settings: their declaration and where they are loaded from.
+"""Declares all settings and loads them from files, environment variables and flags.
 
-The only package that reads settings files and environment variables. Knows nothing of what settings are for.
+No other package reads settings files or `RETINUE_*` variables. Knows nothing of what settings are for.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,8 @@
 """Loads settings from the project's file, the user's file, environment variables and command line flags.
 
-Later sources override earlier ones, in this order. Every value is checked against its row in a flat table
-of dotted keys, which is derived from the dataclasses in `settings.py`. Knows nothing of what a setting means.
+The sources are read in this order, and later ones override earlier ones. Every value is checked against its
+row in a flat table of dotted keys, which is derived from the dataclasses in `settings.py`. Knows nothing of
+what a setting means.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ Section = TypeVar("Section")
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """One invalid setting: where it is, its value, and what would be valid."""
+    """One invalid setting: where it is set, its value, and what is wrong."""
 
     source: str
     """A file, or `environment` or `command line`."""
     key: str
-    given: str
-    wanted: str
+    value: str
+    message: str
     closest_key: str | None = None
 
     def __str__(self) -> str:
         text = f"{self.source}: {self.key}" if self.key else self.source
-        if self.given:
-            text += f" = {self.given}"
-        text += f": {self.wanted}"
+        if self.value:
+            text += f" = {self.value}"
+        text += f": {self.message}"
         return text + (f"; did you mean {self.closest_key}?" if self.closest_key else "")
 
 
@@ -64,15 +65,16 @@ class LoadedSettings:
 
 @dataclass(slots=True)
 class _Layers:
-    """Values collected so far; a later source overwrites an earlier one."""
+    """The values collected so far. A later source overwrites the values of an earlier one."""
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     origins: dict[str, str] = field(default_factory=dict[str, str])
     problems: list[SettingProblem] = field(default_factory=list[SettingProblem])
     empty: dict[str, str] = field(default_factory=dict[str, str])
-    """Empty tables and the files they are in. Such a table may lack required keys."""
+    """Empty tables, with the files they are in. They are remembered because they may lack required keys."""
 
     def put(self, key: str, value: Any, origin: str) -> None:
+        """Set a value and record where it comes from."""
         self.values[key] = value
         self.origins[key] = origin
 
@@ -130,7 +132,7 @@ def load_settings_file(path: Path) -> LoadedSettings:
 
 
 def invalid_settings(problems: list[SettingProblem]) -> ConfigInvalid:
-    """Build the error that lists all problems, one a line."""
+    """Build the error that lists all problems, one per line."""
     count = "one setting is wrong" if len(problems) == 1 else f"{len(problems)} settings are wrong"
     return ConfigInvalid(
         count + "".join(f"\n  {problem}" for problem in problems),
@@ -142,10 +144,10 @@ def _check_required(layers: _Layers) -> None:
     """Record a problem for each required key that is missing from a user-named table."""
     for key in sorted(set(missing_required_keys((*layers.values, *layers.empty)))):
         row = find_row(key)
-        wanted = f"is missing; it must be {row.allowed if row else 'given'}"
+        message = f"is missing; it must be {row.allowed if row else 'set'}"
         table = key.rpartition(".")[0]
         files = {**layers.empty, **{each.rpartition(".")[0]: file for each, file in layers.origins.items()}}
-        layers.problems.append(SettingProblem(files.get(table, "settings"), key, "", wanted))
+        layers.problems.append(SettingProblem(files.get(table, "settings"), key, "", message))
 
 
 def _read_settings_file(layers: _Layers, path: Path, user_file: Path) -> None:
@@ -164,10 +166,10 @@ def _read_settings_file(layers: _Layers, path: Path, user_file: Path) -> None:
         if value == {} and is_section(key):
             layers.empty[key] = str(path)
         elif row is None:
-            layers.problems.append(_unknown_key(str(path), key, value))
+            layers.problems.append(_unknown_key_problem(str(path), key, value))
         elif row.user_only and path != user_file:
-            wanted = f"a project may not set this; put it in {user_file}"
-            layers.problems.append(SettingProblem(str(path), key, repr(value), wanted))
+            message = f"a project may not set this; put it in {user_file}"
+            layers.problems.append(SettingProblem(str(path), key, repr(value), message))
         else:
             try:
                 checked = row.check(value)
@@ -192,7 +194,7 @@ def _resolve_path(value: Any, folder: Path, *, inside: bool) -> Any:
 
 
 def _canonical_key(row_key: str, key: str) -> str:
-    """Return the row's spelling of a key, with the user's name in place of `*`."""
+    """Return a key as the row spells it, with the user's name for the table in place of `*`."""
     if "*" not in row_key:
         return row_key
     return row_key.replace("*", key.split(".")[row_key.split(".").index("*")])
@@ -207,25 +209,26 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield prefix + key, value
 
 
-def _unknown_key(source: str, key: str, value: object, format_key: KeyFormatter = str) -> SettingProblem:
-    """Describe a key that does not exist, with the keys that do and the closest one."""
-    given = repr(value)
+def _unknown_key_problem(
+    source: str, key: str, value: object, format_key: KeyFormatter = str
+) -> SettingProblem:
+    """Return the problem for an unknown key, with the known keys and the closest one."""
     section = snake_case_key(key).rpartition(".")[0]
     if snake_case_key(key) in section_keys():
-        return SettingProblem(source, format_key(key), given, "must be a table of settings")
+        return SettingProblem(source, format_key(key), repr(value), "must be a table of settings")
     near = closest_key(snake_case_key(key))
     known = [known.rpartition(".")[2] for known in setting_rows() if known.rpartition(".")[0] == section]
     known += sorted(section_keys()) if not section else []
-    wanted = (
+    message = (
         f"no such setting; {section or 'the top level'} has: {', '.join(known)}"
         if known
         else "no such setting"
     )
-    return SettingProblem(source, format_key(key), given, wanted, format_key(near) if near else None)
+    return SettingProblem(source, format_key(key), repr(value), message, format_key(near) if near else None)
 
 
 def variable_name(key: str) -> str:
-    """Return the environment variable of a key: `RETINUE_LIMITS__MAX_FILES_READ`."""
+    """Return the environment variable for a key, such as `RETINUE_LIMITS__MAX_FILES_READ`."""
     return VARIABLE_PREFIX + key.replace(".", "__").upper()
 
 
@@ -237,7 +240,7 @@ def _read_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
         key = name.removeprefix(VARIABLE_PREFIX).lower().replace("__", ".")
         row = setting_rows().get(key)
         if row is None or "*" in key:
-            layers.problems.append(_unknown_key("environment", key, text, variable_name))
+            layers.problems.append(_unknown_key_problem("environment", key, text, variable_name))
             continue
         try:
             layers.put(key, row.from_text(text, os.pathsep), name)
@@ -246,7 +249,7 @@ def _read_environment(layers: _Layers, environment: Mapping[str, str]) -> None:
 
 
 def _read_flags(layers: _Layers, flags: Mapping[str, Any]) -> None:
-    """Add command line flags, given by setting key, to the layers."""
+    """Add command line flags to the layers. `flags` maps the keys of settings to values."""
     for key, value in flags.items():
         flag = "--root" if key == "roots" else "--" + key.replace("_", "-").replace(".", "-")
         try:
@@ -304,12 +307,13 @@ class SettingRow:
 
     @property
     def choices(self) -> tuple[str, ...]:
+        """The allowed strings. Empty if any string is allowed."""
         literal = get_args(self.kind) if get_origin(self.kind) is Literal else ()
         return literal or self.bounds.get("one_of", ())
 
     @property
     def user_only(self) -> bool:
-        """Whether a project's settings file may not set it."""
+        """Whether a project's settings file is not allowed to set it."""
         return bool(self.bounds.get("user_only"))
 
     def check(self, value: object) -> Any:
@@ -326,7 +330,7 @@ class SettingRow:
         return self._check_item(value)
 
     def from_text(self, text: str, separator: str) -> Any:
-        """Check and convert the text of an environment variable. `separator` splits lists of paths."""
+        """Check and convert the value of an environment variable. `separator` splits lists of paths."""
         if self.is_list:
             parts = text.split(separator if self.item is Path else ",")
             return self.check([part.strip() for part in parts if part.strip()])
@@ -380,6 +384,7 @@ def _collect_rows(kind: type, prefix: str = "", user_only: bool = False) -> Iter
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:
+    """Whether a field has no default."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
@@ -397,12 +402,12 @@ def named_table_type(hint: Any) -> type | None:
 
 @cache
 def setting_rows() -> Mapping[str, SettingRow]:
-    """All settings by key. `*` stands for a name that the user chooses, as in `commands.*.argv`."""
+    """Return all settings by key. `*` stands for a name that the user chooses, as in `commands.*.argv`."""
     return {row.key: row for row in _collect_rows(Settings)}
 
 
 def find_row(key: str) -> SettingRow | None:
-    """Find the row for a key as the user spelled it."""
+    """Return the row for a key, however the user spells it, or None if there is no such setting."""
     found = setting_rows().get(snake_case_key(key))
     if found is not None and "*" not in key:
         return found
@@ -417,7 +422,7 @@ def find_row(key: str) -> SettingRow | None:
 
 @cache
 def section_keys() -> frozenset[str]:
-    """All keys that contain further settings. For a user-named table, only the table itself."""
+    """Return all keys that contain further settings, such as `commands`, but not `commands.*`."""
     found: set[str] = set()
     for key in setting_rows():
         section = key.partition(".*.")[0] if "*" in key else key.rpartition(".")[0]
@@ -429,6 +434,7 @@ def section_keys() -> frozenset[str]:
 
 @cache
 def _user_named_tables() -> frozenset[str]:
+    """Return the tables whose entries the user names, such as `commands`."""
     return frozenset(key.partition(".*.")[0] for key in setting_rows() if "*" in key)
 
 
@@ -446,7 +452,7 @@ def snake_case_key(key: str) -> str:
 
 
 def closest_key(key: str) -> str | None:
-    """Return the valid key that most resembles a wrong one, if any is close."""
+    """Return the valid key that is closest to `key`, or None if none is close."""
     whole = difflib.get_close_matches(key, setting_rows(), n=1, cutoff=0.6)
     if whole:
         return whole[0]
@@ -457,35 +463,37 @@ def closest_key(key: str) -> str | None:
 
 
 def build_settings(values: Mapping[str, Any]) -> Settings:
-    """Build the settings from checked values by key. Missing keys keep their defaults."""
+    """Build the settings from checked values by dotted key. Missing keys keep their defaults."""
     return _build_section(Settings, "", values)
 
 
 def _build_section(kind: type[Section], prefix: str, values: Mapping[str, Any]) -> Section:
-    """Build one settings class, and those nested in it, from values by key."""
+    """Build one settings class and the classes nested in it. `values` maps dotted keys to values."""
     hints = get_type_hints(kind)
-    given: dict[str, Any] = {}
+    values_by_field: dict[str, Any] = {}
     for each in dataclasses.fields(cast("Any", kind)):
         key, hint = prefix + each.name, hints[each.name]
         if dataclasses.is_dataclass(hint):
-            given[each.name] = _build_section(cast("type[Any]", hint), key + ".", values)
+            values_by_field[each.name] = _build_section(cast("type[Any]", hint), key + ".", values)
         elif named := named_table_type(hint):
             below = (name.removeprefix(key + ".") for name in values if name.startswith(key + "."))
             names = sorted({name.partition(".")[0] for name in below})
-            given[each.name] = {name: _build_section(named, f"{key}.{name}.", values) for name in names}
+            values_by_field[each.name] = {
+                name: _build_section(named, f"{key}.{name}.", values) for name in names
+            }
         elif key in values:
-            given[each.name] = values[key]
-    return kind(**given)
+            values_by_field[each.name] = values[key]
+    return kind(**values_by_field)
 
 
-def missing_required_keys(given: Collection[str]) -> Iterator[str]:
-    """Yield required keys that user-named tables lack. `given` holds all keys, and tables that are empty."""
-    for key in given:
+def missing_required_keys(keys: Collection[str]) -> Iterator[str]:
+    """Yield required keys that are missing from user-named tables. `keys` also contains empty tables."""
+    for key in keys:
         for row_key, row in setting_rows().items():
             before, star, after = row_key.partition(".*.")
             if star and row.bounds["required"] and key.startswith(before + "."):
                 name = key.removeprefix(before + ".").partition(".")[0]
-                if f"{before}.{name}.{after}" not in given:
+                if f"{before}.{name}.{after}" not in keys:
                     yield f"{before}.{name}.{after}"
 
 
@@ -503,6 +511,7 @@ def setting_values(settings: Settings) -> Iterator[tuple[str, SettingRow, Any]]:
 
 
 def _value_at(settings: object, key: str) -> Any:
+    """Return the value at a dotted key."""
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)

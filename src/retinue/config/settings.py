@@ -35,6 +35,7 @@ def setting(
 
 
 def default_data_dir() -> Path:
+    """Return the platform's folder for user data."""
     import platformdirs  # imported here because `retinue --help` does not need it
 
     return platformdirs.user_data_path("retinue", appauthor=False)
@@ -42,6 +43,8 @@ def default_data_dir() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
+    """Limits for one request: how much it may read and how long its answer may be."""
+
     max_files_read: int = setting(50, at_least=1)
     """Maximum number of files that one request may read, including all runs it starts."""
 
@@ -58,6 +61,8 @@ class LimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSettings:
+    """How runs are queued, awaited and kept."""
+
     default_deadline_ms: int = setting(30_000, at_least=1)
     """Milliseconds that a request may take if it does not set a deadline."""
 
@@ -80,12 +85,14 @@ class RuntimeSettings:
 
     ask_person: bool = setting(False, user_only=True)
     """Whether to show a run's questions to the person at the host instead of to the host's model, if the host
-    supports it. A host that uses tasks shows its model nothing until a task ends; there the person is always
-    asked."""
+    supports it. A host that uses MCP tasks shows its model nothing until a task ends, so in such a host the
+    person is always asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
+    """Which files inside the roots may be read."""
+
     deny: tuple[str, ...] = ()
     """Globs of files that are never read, in addition to the built-in list of secret files."""
 
@@ -95,18 +102,24 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
+    """Which tools a host sees."""
+
     groups: tuple[str, ...] = setting(DEFAULT_TOOL_GROUPS, one_of=(*TOOL_GROUPS, "all"))
     """Groups of tools that a host sees. `all` means every group."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
+    """The HTTP server."""
+
     allowed_hosts: tuple[str, ...] = setting((), user_only=True)
     """Additional `Host` headers to accept over HTTP, such as `build-box:8765`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
+    """One model server: `models.endpoints.NAME`."""
+
     url: str
     """Base URL of an OpenAI-compatible server."""
 
@@ -115,15 +128,18 @@ class EndpointSettings:
     machine."""
 
     slots: int | None = setting(None, at_least=1)
-    """Number of requests that the server processes at the same time. By default the number that the server
-    reports, or a cautious one."""
+    """Number of requests that the server processes at the same time. Defaults to the number that the server
+    reports, or to a low number if it reports none."""
 
     context: int | None = setting(None, at_least=512)
-    """Context size of the loaded model in tokens. By default the size that the server reports, or 4,096."""
+    """Context size of the loaded model in tokens. Defaults to the size that the server reports, or to
+    4,096."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierSettings:
+    """The model of one tier."""
+
     endpoint: str = ""
     """A name from `models.endpoints`, or a URL. Defaults to the endpoint of the tier `default`, then to
     `models.endpoint`."""
@@ -135,6 +151,8 @@ class TierSettings:
 
 @dataclass(frozen=True, slots=True)
 class TiersSettings:
+    """The models of all tiers."""
+
     fast: TierSettings = field(default_factory=TierSettings)
     default: TierSettings = field(default_factory=TierSettings)
     medium: TierSettings = field(default_factory=TierSettings)
@@ -143,18 +161,20 @@ class TiersSettings:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
+    """Language models and the servers that they run on."""
+
     endpoint: str = ""
     """Base URL of an OpenAI-compatible server, such as `http://127.0.0.1:1234/v1`, or a name from
     `models.endpoints`."""
 
     model: str = ""
-    """Name of the model on that server. Defaults to the one that is loaded."""
+    """Name of the model on that server. Defaults to the model that is loaded."""
 
     patience_s: int = setting(300, at_least=1, at_most=3_600)
     """Seconds to wait for the first token of a reply. The server may have to load the model first."""
 
     research: bool = True
-    """Whether the model orders and explains the findings of research. It never adds findings."""
+    """Whether a model ranks and explains the findings of research. It never adds findings."""
 
     endpoints: Mapping[str, EndpointSettings] = setting(dict[str, EndpointSettings])
     tiers: TiersSettings = field(default_factory=TiersSettings)
@@ -162,12 +182,14 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
+    """Who calls agents and how they run."""
+
     caller: str = setting("main")
     """Name of the calling host, which an agent's `allowed_callers` can list. Set it in the host's own
     configuration of Retinue."""
 
     executor: str | None = setting(None, one_of=EXECUTOR_NAMES)
-    """Executor for agents whose files do not name one. By default `claude` for Claude Code's files,
+    """Executor for agents whose files do not name one. Defaults to `claude` for Claude Code's files,
     `opencode` for opencode's files and `local` for Retinue's own."""
 
     tool_for_each: bool = setting(False)
@@ -176,6 +198,8 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowSettings:
+    """Limits of workflows and their checks."""
+
     max_runs: int = setting(200, at_least=1)
     """Maximum number of agents and checks that one workflow may run, including retries."""
 
@@ -183,12 +207,14 @@ class WorkflowSettings:
     """Milliseconds after which a project check is stopped and counts as failed."""
 
     sandbox: Literal["auto", "none"] = setting("auto", user_only=True)
-    """Whether checks run under bubblewrap if it is installed. They can then change only the project and
-    caches, and cannot read your keys."""
+    """Whether checks run under bubblewrap if it is installed. Under bubblewrap, they can change only the
+    project and caches, and cannot read your keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSettings:
+    """A program that runs as an agent: `commands.NAME`."""
+
     argv: tuple[str, ...]
     """The program and its arguments; no shell is used. `{prompt}`, `{run_id}` and `{cwd}` are replaced. If
     `{prompt}` is missing, the program reads the task from standard input."""
@@ -209,6 +235,8 @@ class CommandSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """All settings. The nested classes are the tables of `retinue.toml`."""
+
     roots: tuple[Path, ...] = ()
     """Directories that may be read. A relative path is relative to the settings file that contains it."""
 
@@ -223,8 +251,8 @@ class Settings:
     data folder."""
 
     index: bool = True
-    """Whether to keep an index of the roots in the data folder. It makes answers faster but does not change
-    them."""
+    """Whether to keep an index of the roots in the data folder. An index makes answers faster but does not
+    change them."""
 
     thoughts_dir: Path | None = None
     """Folder of historical documents that research searches after the code."""

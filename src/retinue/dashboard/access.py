@@ -26,12 +26,12 @@ HEADERS = {
 }
 WRONG_HOST = ("This is not the address of the dashboard.", "Open the link that `retinue dashboard` printed.")
 NO_TOKEN = (
-    "This page needs its secret link.",
+    "This page opens only with its secret link.",
     "Open the link that `retinue dashboard` printed. If you just did, reload this page.",
 )
 STALE_LINK = (
     "This link is not valid.",
-    "Every start of the dashboard has a new link: use the newest one.",
+    "The dashboard has a new link each time it starts. Use the newest one.",
 )
 FOREIGN_FORM = ("This form was not sent by the dashboard.", "Answer on the dashboard's own page.")
 
@@ -47,19 +47,20 @@ class LinkTokens:
         self._tickets: set[str] = set()
 
     def new_ticket(self) -> str:
+        """Create a ticket: a token that is accepted once."""
         ticket = secrets.token_urlsafe(32)
         self._tickets.add(ticket)
         return ticket
 
-    def accept(self, given: str) -> bool:
-        """Return whether a link's token or ticket is valid. A ticket is used up by this."""
-        used = {ticket for ticket in self._tickets if _equal(given, ticket)}
+    def accept(self, value: str) -> bool:
+        """Return whether a link's token or ticket is valid. A ticket is valid only once."""
+        used = {ticket for ticket in self._tickets if _equal(value, ticket)}
         self._tickets -= used
-        return bool(used) or self.is_token(given)
+        return bool(used) or self.is_token(value)
 
-    def is_token(self, given: str) -> bool:
+    def is_token(self, value: str) -> bool:
         """Return whether this is the token of the printed link, compared in constant time."""
-        return _equal(given, self.token)
+        return _equal(value, self.token)
 
 
 def _equal(one: str, other: str) -> bool:
@@ -88,7 +89,7 @@ class AccessMiddleware:
         await responder(scope, receive, send_with_headers)
 
     def _refuse(self, request: Request) -> Response | None:
-        """Return the response for a request that is not let through, or None if it is."""
+        """Return the response that refuses a request, or None if the request is allowed."""
         host = request.headers.get("host", "")
         if host not in self._hosts:  # DNS rebinding: another name that resolves to this machine
             return bare_page(421, *WRONG_HOST)

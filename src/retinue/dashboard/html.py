@@ -34,10 +34,12 @@ def tag(name: str, /, *content: HtmlContent, **attributes: HtmlAttribute) -> Htm
 
 
 def join_markup(*content: HtmlContent) -> Html:
+    """Join content to markup. Escapes plain strings."""
     return Html("".join(map(_to_markup, content)))
 
 
 def _to_markup(content: HtmlContent) -> str:
+    """Escape a plain string, and return markup as it is."""
     if content is None:
         return ""
     if isinstance(content, Html):
@@ -46,6 +48,7 @@ def _to_markup(content: HtmlContent) -> str:
 
 
 def _to_attribute(name: str, value: HtmlAttribute) -> str:
+    """Format an attribute with its leading space."""
     if value is None or value is False:
         return ""
     html_name = name.rstrip("_").replace("_", "-")

@@ -38,13 +38,14 @@ def page(title: str, *main: HtmlContent, live: str | None = None, status: int = 
 
 
 def bare_page(status: int, message: str, hint: str) -> HTMLResponse:
-    """Build a page for visitors without access. It has no style sheet, because they may not load it."""
+    """Build a page for visitors without access. It has no style sheet, because they cannot load it."""
     head = tag("head", tag("meta", charset="utf-8"), tag("title", message))
     body = tag("body", tag("h1", message), tag("p", hint))
     return _document(head, body, status)
 
 
 def error_page(status: int, message: str, hint: str | None = None, *more: HtmlContent) -> HTMLResponse:
+    """Build a page that shows an error, a hint and further content."""
     return page(
         message, tag("h1", message), tag("p", hint) if hint else None, join_markup(*more), status=status
     )
@@ -55,22 +56,24 @@ def _document(head: Html, body: Html, status: int) -> HTMLResponse:
 
 
 def section(name: str, title: str, items: Sequence[Html], empty: str) -> Html:
-    """Build a section. The page's script updates its items one by one, to keep text that is being typed."""
+    """Build a section. The page's script updates its items one by one, so that text being typed is kept."""
     heading = tag("h2", title, id=f"{name}-title")
     content = items or [tag("p", empty, class_="about", id=f"no-{name}")]
     return tag("section", heading, content, id=name, data_live=True, aria_labelledby=f"{name}-title")
 
 
 def run_table(name: str, title: str, runs: Sequence[Mapping[str, Any]], empty: str) -> Html:
+    """Build a section with a table of runs, or with the text `empty` if there are none."""
     if not runs:
         return section(name, title, [], empty)
-    head = tag("tr", [tag("th", each, scope="col") for each in ("Agent", "Status", "Time", "Spent", "Task")])
+    head = tag("tr", [tag("th", each, scope="col") for each in ("Agent", "Status", "Time", "Usage", "Task")])
     body = tag("tbody", [_run_row(run) for run in runs], id=f"{name}-runs", data_live=True)
     table = tag("table", tag("thead", head, id=f"{name}-head"), body, id=f"{name}-table", data_live=True)
     return section(name, title, [table], empty)
 
 
 def _run_row(run: Mapping[str, Any]) -> Html:
+    """Build the table row of one run."""
     link = tag("a", run["agent"], href=f"/runs/{run['run_id']}", id=f"see-{run['run_id']}")
     return tag(
         "tr",
@@ -84,6 +87,7 @@ def _run_row(run: Mapping[str, Any]) -> Html:
 
 
 def status_badge(status: str) -> Html:
+    """Show a status as a coloured badge."""
     return tag("span", status_label(status), class_=f"status {status}")
 
 
@@ -112,12 +116,15 @@ def format_usage(usage: Mapping[str, int]) -> str:
 
 
 def format_time(seconds: float) -> str:
+    """Format a Unix time as a date and time in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def status_label(status: str) -> str:
+    """Return the label of a status for display."""
     return STATUS_LABELS.get(status, status)
 
 
 def format_value(value: Any) -> str:
+    """Return a string as it is, and any other value as indented JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

@@ -27,7 +27,7 @@ FACTS = ("caller", "executor", "model", "tools", "exit_code", "limits", "usage")
 
 
 def home_page(view: Mapping[str, Any]) -> HTMLResponse:
-    """List what waits for the user, then the active runs, then those that ended recently."""
+    """List the open questions, then the active runs, then the runs that ended recently."""
     asked = view["asked"]
     title = f"({len(asked)}) Retinue" if asked else "Retinue"
     return page(
@@ -40,7 +40,11 @@ def home_page(view: Mapping[str, Any]) -> HTMLResponse:
             "No run is waiting for you.",
         ),
         run_table("active", "Active", view["active"], "No run is active."),
-        tag("p", "More runs are active than this page lists: `retinue runs --active`", id="more")
+        tag(
+            "p",
+            "More runs are active than this page lists. To see all, run `retinue runs --active`.",
+            id="more",
+        )
         if view["more_active"]
         else None,
         run_table("recent", "Recently ended", view["recent"], "No run has ended yet."),
@@ -63,7 +67,7 @@ def run_page(run: Mapping[str, Any]) -> HTMLResponse:
         _answers_section(run),
         _log_section(run["log"]),
         _events_section(run),
-        tag("p", "Some texts above are shortened: ", run["cut"], class_="warning", id="cut")
+        tag("p", "Some text above is shortened: ", run["cut"], class_="warning", id="cut")
         if "cut" in run
         else None,
         _cancel_form(run),
@@ -72,6 +76,7 @@ def run_page(run: Mapping[str, Any]) -> HTMLResponse:
 
 
 def _task_section(run: Mapping[str, Any]) -> Html:
+    """Show the task of a run, and how much of it is not shown."""
     left_out = run["task_letters"] - len(run["task"])
     more = f"{counted(left_out, 'more character')} not shown." if left_out > 0 else None
     return _plain_section(
@@ -80,6 +85,7 @@ def _task_section(run: Mapping[str, Any]) -> Html:
 
 
 def _outcome_section(run: Mapping[str, Any]) -> Html | None:
+    """Show the error, else the answer, else the latest status of a run."""
     error: Mapping[str, Any] = run["error"] or {}
     if error:
         hint = tag("p", error["hint"]) if error.get("hint") else None
@@ -94,7 +100,7 @@ def _outcome_section(run: Mapping[str, Any]) -> Html | None:
 def _facts_section(run: Mapping[str, Any]) -> Html:
     """Show the facts about a run: isolation, denied permissions, notes, limits and usage."""
     rows = dict(run["facts"]) | {name: run[name] for name in FACTS if run[name] not in (None, [], {})}
-    rows = {"run": run["run_id"], "began": format_time(run["began_at"])} | rows
+    rows = {"run": run["run_id"], "started": format_time(run["began_at"])} | rows
     parent = run.get("parent")
     above = tag("a", parent, href=f"/runs/{parent}") if parent else None
     return _plain_section(
@@ -112,7 +118,7 @@ def _facts_section(run: Mapping[str, Any]) -> Html:
 
 
 def _fact_markup(value: Any) -> Html:
-    """Format a list with one line per item, a flat table on one line, and everything else as JSON."""
+    """Format a list with one line per item, a flat dict on one line, and everything else as text or JSON."""
     if isinstance(value, list):
         return join_markup([tag("div", format_value(each)) for each in cast("list[Any]", value)])
     pairs = cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
@@ -122,6 +128,7 @@ def _fact_markup(value: Any) -> Html:
 
 
 def _answers_section(run: Mapping[str, Any]) -> Html | None:
+    """List the questions that were answered."""
     if not run["answered"]:
         return None
     pairs = [
@@ -138,6 +145,7 @@ def _log_section(log: Mapping[str, Any]) -> Html:
 
 
 def _events_section(run: Mapping[str, Any]) -> Html:
+    """List the events of a run."""
     rows = [
         tag(
             "li",
@@ -157,8 +165,8 @@ def _cancel_form(run: Mapping[str, Any]) -> Html | None:
     if run["status"] in ENDED:
         return None
     if run["cancel_requested"]:
-        return tag("p", "This run is being ended.", id="cancel")
-    button = tag("button", "End this run and everything it started", id="cancel-now")
+        return tag("p", "This run is being canceled.", id="cancel")
+    button = tag("button", "Cancel this run and everything it started", id="cancel-now")
     form = tag("form", button, method="post", action=f"/runs/{run['run_id']}/cancel")
     return tag("details", tag("summary", "Cancel…", id="cancel-ask"), form, id="cancel")
 

@@ -1,4 +1,4 @@
-"""Cards for what runs ask: a question with a text field, a permission with buttons (P7)."""
+"""Cards for questions of runs, with a text field, and for permission requests, with buttons (P7)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ VERDICTS = ("allow", "always", "deny")
 
 
 def question_card(asked: Mapping[str, Any], back: str) -> Html:
-    """Build the card of one question or permission. `back` is the page to return to after the answer."""
+    """Build the card for one question or permission request. `back` is the page to show after the answer."""
     message, permission = asked["message_id"], asked.get("permission")
     who = tag(
         "h3",
         tag("strong", asked["agent"]),
-        " asks for a permission" if permission else " asks",
+        " asks for permission" if permission else " asks",
         id=f"who-{message}",
     )
     about = tag(
@@ -40,11 +40,12 @@ def question_card(asked: Mapping[str, Any], back: str) -> Html:
         method="post",
         action=f"/runs/{asked['run_id']}/answer",
     )
-    wanted = _permission_details(permission) if permission else [_long_text(asked["question"])]
-    return tag("article", who, about, *wanted, form, id=f"asked-{message}", aria_labelledby=f"who-{message}")
+    content = _permission_details(permission) if permission else [_long_text(asked["question"])]
+    return tag("article", who, about, *content, form, id=f"asked-{message}", aria_labelledby=f"who-{message}")
 
 
 def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
+    """Show what the agent wants to do, and when the request is denied."""
     left = tag("time", format_duration(permission["denied_in_s"]), data_until=permission["denied_at"])
     return [
         tag(
@@ -63,7 +64,7 @@ def _permission_details(permission: Mapping[str, Any]) -> list[Html]:
 
 
 def _long_text(text: str) -> Html:
-    """Show a text, cut at a limit with a warning that says how much is missing."""
+    """Show text up to a limit, with a warning about how much is missing."""
     left_out = max(0, len(text) - MAX_SHOWN_CHARACTERS)
     warning = f"Cut here: {counted(left_out, 'more character')} not shown."
     return tag(
@@ -74,6 +75,7 @@ def _long_text(text: str) -> Html:
 
 
 def _answer_fields(message: str) -> list[Html]:
+    """Build the text field and the button for an answer."""
     field = f"answer-{message}"
     return [
         tag("label", "Answer", for_=field),
@@ -91,7 +93,7 @@ def _permission_buttons(message: str, permission: Mapping[str, Any]) -> list[Htm
     field, rule = f"reason-{message}", permission["rule"]
     buttons = [button("deny", "Deny"), button("allow", "Allow once")]
     if rule is not None:
-        buttons.append(button("always", "Always for this agent"))
+        buttons.append(button("always", "Always allow for this agent"))
         what = escape_invisible_characters(rule) if len(rule) <= MAX_SHOWN_RULE else "the command above"
         arguments = ", with any arguments" if permission["details"] else ""
         buttons.append(tag("p", f"“Always” allows {what} from now on{arguments}.", class_="about"))

@@ -24,7 +24,7 @@ TERMINAL_BROWSERS = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
 
 
 class _DashboardServer(uvicorn.Server):
-    """Tells open pages when the server is about to end."""
+    """A uvicorn server that ends the event streams of open pages when it shuts down."""
 
     def __init__(self, config: uvicorn.Config, site: DashboardSite) -> None:
         super().__init__(config)
@@ -36,7 +36,7 @@ class _DashboardServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Treat the signals as a normal end. Uvicorn would raise them again and cut the shutdown short."""
+        """End normally on a signal. Uvicorn would raise the signal again and cut the shutdown short."""
         before = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
         try:
             yield
@@ -70,6 +70,7 @@ async def serve_dashboard(
 
 
 def _open_browser(link: str) -> None:
+    """Open the link in a graphical browser, if there is one."""
     with suppress(webbrowser.Error):  # the link is printed anyway
         browser = webbrowser.get()
         if getattr(browser, "name", "") not in TERMINAL_BROWSERS:
@@ -77,10 +78,11 @@ def _open_browser(link: str) -> None:
 
 
 def _listen(port: int) -> socket.socket:
+    """Open the listening socket. Port 0 means any free port."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
         raise Unavailable(
             f"cannot listen on {HOST}:{port}: {error.strerror}",
-            hint="another program may use the port; choose another one, or leave out --port",
+            hint="another program may use the port; choose another port, or leave out --port",
         ) from None

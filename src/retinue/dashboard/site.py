@@ -45,11 +45,11 @@ HTTP_STATUS: Mapping[type[RetinueError], int] = {
     Unavailable: 503,
 }
 CANCEL_WAIT_S = 1.0
-"""How long to wait for a canceled run to end. After that, its page says that it is being ended."""
+"""How long to wait for a canceled run to end. After that, the run's page shows that it is still ending."""
 EVENT_INTERVAL_S = 0.5
-"""Longest time between two looks for changes, and shortest time between two events."""
+"""Maximum time between two checks for changes, and minimum time between two events."""
 KEEPALIVE_S = 15.0
-"""Time without changes after which a comment is sent, which reveals pages that are closed."""
+"""After this time without changes, a comment is sent. If the page was closed, this ends its stream."""
 MAX_FORM_BYTES = 1_000_000
 """Limit for a whole form. The service has its own limit for an answer."""
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
@@ -67,6 +67,7 @@ class DashboardSite:
         self._is_ending = True
 
     def app(self, tokens: LinkTokens, port: int) -> ASGIApp:
+        """Build the application with its access control."""
         routes = [
             Route("/", self.home),
             Route("/live", self.live),
@@ -79,12 +80,15 @@ class DashboardSite:
         return AccessMiddleware(Starlette(routes=routes, exception_handlers=handlers), tokens, port)
 
     async def home(self, request: Request) -> Response:
+        """Show all runs."""
         return home_page(runs_overview(self._service.runs))
 
     async def run(self, request: Request) -> Response:
+        """Show one run."""
         return run_page(run_overview(self._service.runs, request.path_params["run_id"]))
 
     async def live(self, request: Request) -> Response:
+        """Stream events that tell a page about changes."""
         run_id = request.query_params.get("run")
         if run_id is not None:
             self._service.runs.has_ended(run_id)  # raises for an unknown run before the stream starts
@@ -92,6 +96,7 @@ class DashboardSite:
         return StreamingResponse(events, media_type="text/event-stream")
 
     async def answer(self, request: Request) -> Response:
+        """Answer a question from a form. If the answer is refused, show it again."""
         run_id, fields = RunId.parse(request.path_params["run_id"]), await read_form(request)
         text = answer_from_form(fields)
         try:
@@ -104,18 +109,21 @@ class DashboardSite:
         return RedirectResponse(f"/runs/{run_id}" if fields.get("back") == "run" else "/", 303)
 
     async def cancel(self, request: Request) -> Response:
+        """Cancel a run."""
         run_id = RunId.parse(request.path_params["run_id"])
         await read_form(request)
         await self._service.runs.cancel_and_wait(run_id, CANCEL_WAIT_S)
         return RedirectResponse(f"/runs/{run_id}", 303)
 
     async def static(self, request: Request) -> Response:
+        """Serve the style sheet or the script."""
         name: str = request.path_params["name"]
         if name not in MEDIA_TYPES:
             raise HTTPException(404)
         return Response((STATIC / name).read_bytes(), media_type=MEDIA_TYPES[name])
 
     def show_error(self, request: Request, error: Exception) -> Response:
+        """Build the page for an error that a route raised."""
         match error:
             case RetinueError():
                 return self._error_response(error)
@@ -129,6 +137,7 @@ class DashboardSite:
                 )
 
     def _error_response(self, error: RetinueError, *more: HtmlContent) -> Response:
+        """Build a page for the error, with the matching HTTP status."""
         status = next((code for kind, code in HTTP_STATUS.items() if isinstance(error, kind)), 500)
         redact = self._service.redactor.redact
         return error_page(status, redact(error.message), redact(error.hint or ""), *more, _home_link())
@@ -148,7 +157,7 @@ async def change_events(
 ) -> AsyncGenerator[str]:
     """Yield server-sent events that tell an open page to reload its content.
 
-    Ends if the reader goes away, the dashboard ends, or the watched run is deleted.
+    Ends if the page is closed, the dashboard stops, or the watched run is deleted.
     """
     quiet_s = 0.0
     yield "retry: 2000\n\n"
@@ -172,7 +181,7 @@ async def change_events(
 async def read_form(request: Request) -> dict[str, str]:
     """Read the fields of a submitted form, up to `MAX_FORM_BYTES`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_MEDIA_TYPE:
-        raise InvalidInput("the request is not a form of this page", hint=f"send {FORM_MEDIA_TYPE}")
+        raise InvalidInput("the request is not a form of the dashboard", hint=f"send {FORM_MEDIA_TYPE}")
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -186,7 +195,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def answer_from_form(fields: Mapping[str, str]) -> str:
-    """Return the text of an answer, or the verdict of a permission button, with the reason of a denial."""
+    """Return the written answer, or the verdict of a permission button with the reason for a denial."""
     verdict = fields.get("verdict")
     if verdict is None:
         return required_field(fields, "answer").replace("\r\n", "\n")
@@ -197,6 +206,7 @@ def answer_from_form(fields: Mapping[str, str]) -> str:
 
 
 def required_field(fields: Mapping[str, str], name: str) -> str:
+    """Return a field of a form. Raises `InvalidInput` if it is missing."""
     if name not in fields:
         raise InvalidInput(
             f"the form has no field {name!r}", hint="go back, reload the page and send it again"

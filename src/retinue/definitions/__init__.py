@@ -1,6 +1,6 @@
 """Finds and reads the files that define agents, workflows, teams and profiles.
 
-Knows nothing of how agents run or who calls them.
+Knows nothing of how agents run or who runs them.
 """
 
 from typing import TYPE_CHECKING

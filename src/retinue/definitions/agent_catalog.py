@@ -1,10 +1,10 @@
-"""Finds all agents in all folders and decides which definition of a name counts. Precedence:
+"""Finds the agents in all folders and picks one definition for each name. Precedence:
 
     trusted projects  >  the user's settings and files  >  untrusted projects  >  built in
 
 A cloned project therefore cannot replace one of the user's own agents. A broken file keeps its name, because
-running another definition in its place would be a surprise. Files are read on demand and cached until they
-change.
+silently running another definition of that name would be a surprise. Files are read on demand and cached
+until they change.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ class AgentSources:
     config: Path | None = None
     """The user's configuration folder."""
     home: Path | None = None
-    given: tuple[AgentDefinition, ...] = ()
+    configured: tuple[AgentDefinition, ...] = ()
     """Agents that are defined in settings instead of files."""
     is_trusted: Callable[[Path], bool] = field(default=lambda _: False)
+    """Whether the user trusts a project folder."""
     executor: str | None = None
     """The executor that the user prefers for files that do not name one."""
     executors: ExecutorTable = field(default_factory=lambda: EXECUTORS)
     """The executors that files may name."""
     reserved: frozenset[str] = frozenset()
-    """Names of callers. An agent with such a name could be mistaken for the caller."""
+    """Names of callers. An agent may not use one, because it could be mistaken for that caller."""
 
 
 class AgentCatalog:
-    """All agents of the given sources, with a cache of the files that were read."""
+    """The agents from a set of sources. Caches the files it reads."""
 
     def __init__(self, sources: AgentSources) -> None:
         self.sources = sources
@@ -59,9 +60,9 @@ class AgentCatalog:
         """Problems in the user's own profiles, by file."""
 
     def agents(self) -> Mapping[str, AgentDefinition]:
-        """Return the agents by name, the definition with the highest precedence for each.
+        """Return the agents by name. For each name, the definition with the highest precedence wins.
 
-        Definitions that are excluded (`left_out`) are not among them.
+        Skips excluded definitions, which have a `left_out` reason.
         """
         found: dict[str, list[AgentDefinition]] = {}
         for definition in self.all_definitions():
@@ -88,15 +89,16 @@ class AgentCatalog:
                     (trusted_files if trusted else untrusted_files).extend(found)
         user_files = [each for folder in user_folders for each in self._definitions_in(folder)]
         builtin_files = self._definitions_in(definition_files.builtin_folder())
-        ordered = [*trusted_files, *sources.given, *user_files, *untrusted_files, *builtin_files]
+        ordered = [*trusted_files, *sources.configured, *user_files, *untrusted_files, *builtin_files]
         return [_reject_reserved(each, sources.reserved) for each in ordered]
 
     def read(self, file: Path) -> AgentDefinition:
-        """Read one file from anywhere. The name of its folder decides its format."""
+        """Read one agent file from any folder. The folder's name determines the format."""
         self._refresh_profiles()
-        return self._definition(_folder_for(file), file, trusted=True)
+        return self._read_agent_file(_folder_for(file), file, trusted=True)
 
     def _user_folders(self) -> Iterator[AgentFolder]:
+        """Yield the user's folders of agents, if the sources name a configuration and a home folder."""
         if self.sources.config is not None and self.sources.home is not None:
             yield from definition_files.user_folders(self.sources.config, self.sources.home)
 
@@ -106,14 +108,15 @@ class AgentCatalog:
             stamp = file_stamp(file)
             cached = self._cache.get(file)
             if stamp is None or cached is None or cached[0] != stamp or cached[1].trusted != trusted:
-                definition = self._definition(folder, file, trusted=trusted)
+                definition = self._read_agent_file(folder, file, trusted=trusted)
                 if stamp is not None:
                     self._cache[file] = (stamp, definition)
             else:
                 definition = cached[1]
             yield definition
 
-    def _definition(self, folder: AgentFolder, file: Path, *, trusted: bool) -> AgentDefinition:
+    def _read_agent_file(self, folder: AgentFolder, file: Path, *, trusted: bool) -> AgentDefinition:
+        """Read one file of a folder. A file that cannot be opened gives a definition with problems."""
         origin = FileOrigin(
             name=folder.name_of(file),
             source=folder.label(file),
@@ -158,11 +161,11 @@ class AgentCatalog:
 
 
 def _folder_for(file: Path) -> AgentFolder:
-    """Return the kind of folder that matches the file's path; Retinue's own format if none does."""
+    """Return the file's folder with the format that its path implies, by default Retinue's own."""
     for folder, form in definition_files.PROJECT_FOLDERS:
         parent = file.parent.parent if form is definition_files.FOLDER_PER_AGENT else file.parent
-        named = (parent / "x").as_posix().endswith(f"/{folder}/x")
-        if named and (form is not definition_files.FOLDER_PER_AGENT or file.name == "agent.md"):
+        path_matches = (parent / "x").as_posix().endswith(f"/{folder}/x")
+        if path_matches and (form is not definition_files.FOLDER_PER_AGENT or file.name == "agent.md"):
             return AgentFolder(parent, form, "project", None, parent.as_posix())
     return AgentFolder(file.parent, NATIVE, "project", None, file.parent.as_posix())
 

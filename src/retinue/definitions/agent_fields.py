@@ -1,4 +1,4 @@
-"""Every key that an agent's file may have: the values it accepts, a description, and its reader.
+"""Every key that an agent file may have: the values it accepts, a description, and its reader.
 
 A test checks that `docs/agents.md` contains the same keys and descriptions. Knows nothing of where files are.
 """
@@ -60,19 +60,22 @@ SERVER_READERS: Mapping[str, ValueReader[Any]] = {
 
 
 def read_agent_name(node: Node) -> str:
-    given = read_text(node)
-    if not NAME_PATTERN.fullmatch(given):
+    """Read a name that matches `NAME_PATTERN`."""
+    name = read_text(node)
+    if not NAME_PATTERN.fullmatch(name):
         raise MalformedDefinition(
-            node.line, f"{given[:80]!r} is not a valid name", "use at most 64 letters, digits, `-` and `_`"
+            node.line, f"{name[:80]!r} is not a valid name", "use at most 64 letters, digits, `-` and `_`"
         )
-    return given
+    return name
 
 
 def read_budget(node: Node) -> dict[str, Any]:
+    """Read a table of limits."""
     return read_record(node, BUDGET_READERS, "a budget")
 
 
 def read_permissions(node: Node) -> dict[str, Any]:
+    """Read a table with the lists `allow` and `deny`."""
     return read_record(node, PERMISSION_READERS, "`permissions`")
 
 
@@ -87,28 +90,35 @@ class AgentServers:
 
     defined: tuple[McpServer, ...] = ()
     referred: tuple[str, ...] = ()
-    """Names of servers that are defined elsewhere, in a CLI's own settings."""
+    """Names of servers that are defined elsewhere, such as in a CLI's own settings."""
 
     @property
     def names(self) -> frozenset[str]:
+        """The names of all servers, wherever they are defined."""
         return frozenset({*self.referred, *(server.name for server in self.defined)})
 
 
 def read_servers(node: Node) -> AgentServers:
-    """Read MCP servers: a table by name, or a list of names, tables with a `name` and tables by name."""
+    """Read `mcp_servers`: a table keyed by server name, or a list.
+
+    Each item of the list is a server's name, a table with a `name` key, or a table keyed by server name.
+    """
     defined: dict[str, McpServer] = {}
 
     def read(item: tuple[str | None, Node]) -> McpServer | str:
-        name, given = item
-        if name is None and isinstance(given, ScalarNode):
-            return read_text(given)
-        if name is None and not isinstance(given, TableNode):
+        name, server_node = item
+        if name is None and isinstance(server_node, ScalarNode):
+            return read_text(server_node)
+        if name is None and not isinstance(server_node, TableNode):
             raise MalformedDefinition(
-                given.line, "a server is a name, or a table with its name and command or url"
+                server_node.line,
+                "a server must be a name, or a table with `name` and either `command` or `url`",
             )
-        server = _read_server(name, require_table(given))
+        server = _read_server(name, require_table(server_node))
         if defined.setdefault(server.name, server) is not server:
-            raise MalformedDefinition(given.line, f"the server {server.name!r} appears twice")
+            raise MalformedDefinition(
+                server_node.line, f"the server {server.name!r} appears twice", "remove one"
+            )
         return server
 
     found = read_each(read, _server_nodes(node))
@@ -116,7 +126,7 @@ def read_servers(node: Node) -> AgentServers:
 
 
 def _server_nodes(node: Node) -> Iterator[tuple[str | None, Node]]:
-    """Yield each server, with its name if that is the key of a table."""
+    """Yield each server's name and node. The name is None unless it is the key of a table."""
     if isinstance(node, TableNode):
         yield from ((name, entry.value) for name, entry in node.entries.items())
         return
@@ -128,19 +138,19 @@ def _server_nodes(node: Node) -> Iterator[tuple[str | None, Node]]:
 
 
 def _read_server(key: str | None, node: TableNode) -> McpServer:
-    """Read one server. `key` is its name if it is the key of a table."""
-    given = read_record(node, SERVER_READERS, "a server")
-    name = given["name"] if key is None else key
-    command, url = given.get("command", ()), given.get("url")
+    """Read one server. `key` is its name if the server is an entry of a table, otherwise None."""
+    values = read_record(node, SERVER_READERS, "a server")
+    name = values["name"] if key is None else key
+    command, url = values.get("command", ()), values.get("url")
     if bool(command) == (url is not None):
         raise MalformedDefinition(node.line, f"the server {name!r} needs a command or a url, but not both")
     return McpServer(
         name=name,
-        argv=(*command, *given.get("args", ())) if command else (),
-        env=given.get("env") or given.get("environment") or {},
+        argv=(*command, *values.get("args", ())) if command else (),
+        env=values.get("env") or values.get("environment") or {},
         url=url,
-        headers=given.get("headers", {}),
-        tools=given.get("tools"),
+        headers=values.get("headers", {}),
+        tools=values.get("tools"),
     )
 
 
@@ -157,7 +167,9 @@ class AgentField:
 
 FIELDS = (
     AgentField("name", "a name", "The agent's name. Defaults to the file's name.", read_agent_name),
-    AgentField("description", "text", "What the agent is good for. Callers choose by it.", read_text),
+    AgentField(
+        "description", "text", "What the agent is good for. Callers use it to choose an agent.", read_text
+    ),
     AgentField(
         "executor",
         ", ".join(EXECUTOR_NAMES),
@@ -179,11 +191,13 @@ FIELDS = (
     AgentField(
         "profile",
         "name of a profile",
-        "The largest set of tools it can have. `tools` can narrow it.",
+        "The set of tools that the agent may have at most. `tools` can narrow it.",
         read_text,
     ),
-    AgentField("tools", "a list, or a table of true and false", "The tools it may call.", read_tools),
-    AgentField("disallowed_tools", "a list", "Tools that it may not call.", read_words),
+    AgentField(
+        "tools", "a list, or a table of true and false", "The tools that the agent may call.", read_tools
+    ),
+    AgentField("disallowed_tools", "a list", "Tools that the agent must not call.", read_words),
     AgentField(
         "permissions",
         "`allow` and `deny`, each a list",
@@ -205,7 +219,7 @@ FIELDS = (
     AgentField(
         "mcp_servers",
         "a list of servers",
-        "MCP servers, each with `name` and either `command`, `args`, `env` or `url`.",
+        "MCP servers, each with a `name` and either a `command` (with `args` and `env`) or a `url`.",
         read_servers,
     ),
     AgentField(
@@ -214,7 +228,7 @@ FIELDS = (
         "Environment variables. `${NAME}` is replaced by the server's own value.",
         read_string_map,
     ),
-    AgentField("folders", "a list of paths", "Additional folders that it may work in.", read_paths),
+    AgentField("folders", "a list of paths", "Additional folders that the agent may work in.", read_paths),
     AgentField(
         "settings",
         "a list of user, project",
@@ -222,12 +236,12 @@ FIELDS = (
         read_words,
     ),
     AgentField(
-        "session", "true or false", "Whether a later run continues the session of the last one.", read_flag
+        "session", "true or false", "Whether each run continues the session of the previous one.", read_flag
     ),
     AgentField(
         "allowed_callers",
         "a list",
-        "Who may run it: `main` (the host) or names of agents. Anyone by default.",
+        "Who may run the agent: `main` (the host) or names of agents. Anyone by default.",
         read_words,
     ),
     AgentField("timeout_ms", "milliseconds", "Maximum duration of a run.", whole_number(1, DAY_MS)),
@@ -240,27 +254,32 @@ FIELDS = (
     AgentField("max_turns", "a number", "The same as `steps` in `budget`.", whole_number(1)),
     AgentField("max_cost_usd", "dollars", "The same as `cost_usd` in `budget`.", read_dollars),
     AgentField(
-        "spawns", "a number", "Maximum number of runs that it may start. 0 by default.", whole_number(0, 1000)
+        "spawns",
+        "a number",
+        "Maximum number of runs that the agent may start. 0 by default.",
+        whole_number(0, 1000),
     ),
-    AgentField("output_format", "text or json", "Format of its answer.", choice("text", "json")),
-    AgentField("output_schema", "a JSON Schema", "Schema that its answer must match.", read_json_object),
-    AgentField("container", "an image", "Container image to run it in.", read_text),
+    AgentField("output_format", "text or json", "Format of the agent's answer.", choice("text", "json")),
+    AgentField(
+        "output_schema", "a JSON Schema", "Schema that the agent's answer must match.", read_json_object
+    ),
+    AgentField("container", "an image", "Container image to run the agent in.", read_text),
     AgentField(
         "sandbox",
         "auto, bwrap or none",
-        "Sandbox to run it in. `auto` uses bubblewrap if it is installed.",
+        "Sandbox to run the agent in. `auto` uses bubblewrap if it is installed.",
         choice("auto", "bwrap", "none"),
     ),
     AgentField(
         "network",
         "true, false or host",
-        "Whether its sandbox has network access. `host` gives a container the network of this machine.",
+        "Whether the agent's sandbox has network access. `host` lets a container use this machine's network.",
         read_network,
     ),
     AgentField(
         "isolation",
         "none or worktree",
-        "Whether it works in its own git worktree.",
+        "Whether the agent works in its own git worktree.",
         choice("none", "worktree"),
     ),
     AgentField(
@@ -275,9 +294,7 @@ FIELDS = (
         "Whether the body replaces the CLI's own system prompt or is appended to it.",
         choice("replace", "append"),
     ),
-    AgentField(
-        "mode", "a mode of opencode", "An agent with `primary` is a main agent and is ignored.", read_text
-    ),
+    AgentField("mode", "a mode of opencode", "`primary` marks a main agent, which is ignored.", read_text),
     AgentField("disabled", "true or false", "Whether to ignore the agent.", read_flag),
     AgentField(
         "hooks",
@@ -301,7 +318,7 @@ IGNORED_KEYS = frozenset(
         *("reasoning_effort", "temperature", "top_p", "use_cases", "variant", "version", "when_to_use"),
     }
 )
-"""Keys of other programs that neither grant nor forbid anything, so they can be ignored."""
+"""Keys of other programs. They neither grant nor forbid anything, so ignoring them is safe."""
 
 
 def canonical_key(key: str) -> str:

@@ -1,6 +1,6 @@
 """Reads an agent's Markdown file into an `AgentDefinition`, with the origin of each field and all problems.
 
-Knows nothing of where files are or which of several definitions counts.
+Knows nothing of where files are or which of several definitions wins.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from retinue.definitions.yaml_tree import Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDefinition:
-    """What one file or one table of settings defines: an agent, or the reasons why it is invalid."""
+    """The result of reading one agent file or one settings table: an agent, or the problems in it."""
 
     name: str
     scope: DefinitionScope
     source: str
-    """The file's path that people and hosts see."""
+    """The path to show to people and hosts."""
     file: str = ""
-    """The file's full path, which only its owner sees."""
+    """The full path, shown only to the user."""
     agent: Agent | None = None
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """For each field that is set, the file and line, or another source, that set it."""
@@ -54,18 +54,19 @@ class AgentDefinition:
     trusted: bool = True
     """False for a file of a project that the user does not trust."""
     left_out: str | None = None
-    """Why a valid definition is not offered as a subagent."""
+    """Why a valid definition is not offered as a subagent, or None if it is offered."""
     shadows: tuple[str, ...] = ()
     """Sources of other definitions with the same name that this one overrides."""
 
     @property
     def error(self) -> DefinitionProblem | None:
+        """The first fatal problem."""
         return next((problem for problem in self.problems if problem.fatal), None)
 
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """Where a file comes from, as far as it affects the file's meaning."""
+    """Where a file comes from and the defaults that follow from it."""
 
     name: str
     """The agent's name if the file does not set one."""
@@ -87,11 +88,11 @@ MAX_DESCRIPTION_CHARS = 1_000
 def read_definition(
     data: bytes, origin: FileOrigin, profiles: Mapping[str, Profile] = known_profiles.BUILTIN_PROFILES
 ) -> AgentDefinition:
-    """Read a file. Never raises: problems are part of the definition."""
+    """Read an agent file. Never raises: the returned definition lists the problems."""
     try:
         document = parse_markdown(data, lenient=not origin.format.native)
     except MalformedDefinition as error:
-        return _definition(origin, origin.name, problems=error.problems)
+        return _make_definition(origin, origin.name, problems=error.problems)
     values, problems = _read_fields(document, origin)
     name = values["name"].value if "name" in values else origin.name
     if "name" not in values and not NAME_PATTERN.fullmatch(name):
@@ -100,8 +101,8 @@ def read_definition(
         )
     agent, origins = _AgentBuilder(document, origin, values, profiles, problems).build(name)
     if any(problem.fatal for problem in problems):
-        return _definition(origin, name, problems=tuple(sorted(problems, key=lambda each: each.line)))
-    return _definition(
+        return _make_definition(origin, name, problems=tuple(sorted(problems, key=lambda each: each.line)))
+    return _make_definition(
         origin,
         name,
         agent=agent,
@@ -120,7 +121,8 @@ class _FieldValue:
     node: Node
 
 
-def _definition(origin: FileOrigin, name: str, **more: Any) -> AgentDefinition:
+def _make_definition(origin: FileOrigin, name: str, **more: Any) -> AgentDefinition:
+    """Make a definition of a file. `more` contains the remaining fields of `AgentDefinition`."""
     return AgentDefinition(name=name, scope=origin.scope, source=origin.source, file=origin.file, **more)
 
 
@@ -133,7 +135,9 @@ def _read_fields(
     for written, entry in document.header.entries.items():
         key = canonical_key(written)
         if key in IGNORED_KEYS:
-            problems.append(DefinitionProblem(entry.line, f"{written} is not used here", fatal=False))
+            problems.append(
+                DefinitionProblem(entry.line, f"{written} is not supported and is ignored", fatal=False)
+            )
         elif key not in FIELDS_BY_KEY:
             near = did_you_mean(key, FIELDS_BY_KEY)
             problems.append(
@@ -143,7 +147,7 @@ def _read_fields(
             )
         elif key in values:
             problems.append(
-                DefinitionProblem(entry.line, f"{written}: the same as the key in line {values[key].line}")
+                DefinitionProblem(entry.line, f"{written}: duplicates the key in line {values[key].line}")
             )
         else:
             try:
@@ -187,7 +191,7 @@ class _AgentBuilder:
         self._origins: dict[str, str] = {}
 
     def build(self, name: str) -> tuple[Agent, Mapping[str, str]]:
-        """Return the agent and the origins of its fields. Problems are added to the given list."""
+        """Return the agent and the origins of its fields. Adds problems to the list passed to `__init__`."""
         executor = self._choose_executor()
         granted, denied = self._resolve_tools(executor)
         servers: AgentServers = self._get("mcp_servers", AgentServers())
@@ -244,7 +248,7 @@ class _AgentBuilder:
         return f"{self._origin.source}:{self._values[key].line}"
 
     def _choose_executor(self) -> str:
-        """Choose the executor: from the file, the user's preference, or the folder."""
+        """Choose the executor: the file's, else the user's preference, else the folder's default."""
         executor = self._get("executor", None)
         if executor is None and "command" in self._values:
             executor, self._origins["executor"] = "command", self._source_line("command")
@@ -259,7 +263,11 @@ class _AgentBuilder:
             self._add_problem(line, f"the executor `{executor}` needs a `command`")
         if not kind.takes_command and "command" in self._values:
             line = self._values["command"].line
-            self._add_problem(line, f"the executor {executor} takes no `command`", "remove one of them")
+            self._add_problem(
+                line,
+                f"the executor {executor} takes no `command`",
+                "remove `command`, or choose an executor that takes one",
+            )
         return executor
 
     def _choose_model(self, executor: str) -> str | None:
@@ -270,9 +278,9 @@ class _AgentBuilder:
         return CLAUDE_MODEL_TIERS.get(model, model) if executor == "local" else model
 
     def _resolve_tools(self, executor: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-        """Return the granted tools after applying profile and denials, and the denials that remain.
+        """Return the granted tools, or None for all tools, and the denied tools.
 
-        None means all tools; only then do denials remain.
+        Denials are already subtracted from a list of granted tools. They are returned only with None.
         """
         rules: tool_rules.ToolRules = self._get("tools", tool_rules.ToolRules())
         denied = (*rules.denied, *self._get("disallowed_tools", (), "denied_tools"))
@@ -284,7 +292,7 @@ class _AgentBuilder:
             for tool in granted:
                 if tool not in kept:
                     line = self._values["tools"].line
-                    text = f"{tool} is not in the profile {profile.name}: left out"
+                    text = f"{tool} is not in the profile {profile.name}, so it is left out"
                     self._problems.append(DefinitionProblem(line, text, fatal=False))
             granted = kept
         elif profile is not None:
@@ -300,7 +308,7 @@ class _AgentBuilder:
         if granted is None or "*" in granted:
             return None, denied
         left = tool_rules.remove_denied(granted, denied)
-        # For the executor `local`, the name of a server alone stands for all its tools.
+        # The executor `local` expects only the server's name for all tools of an MCP server.
         return tuple(tool.removesuffix("__*") for tool in left) if executor == "local" else left, ()
 
     def _check_tools(self, executor: str, servers: AgentServers) -> None:
@@ -314,13 +322,14 @@ class _AgentBuilder:
                 )
 
     def _find_profile(self) -> Profile | None:
+        """Return the profile that the file names, if any. Records a problem for an unknown name."""
         if "profile" not in self._values:
             return None
-        given = self._values["profile"]
-        if given.value not in self._profiles:
-            near = did_you_mean(given.value, self._profiles) or "there are: " + ", ".join(self._profiles)
-            self._add_problem(given.line, f"there is no profile {given.value!r}", near)
-        return self._profiles.get(given.value)
+        entry = self._values["profile"]
+        if entry.value not in self._profiles:
+            near = did_you_mean(entry.value, self._profiles) or "known profiles: " + ", ".join(self._profiles)
+            self._add_problem(entry.line, f"there is no profile {entry.value!r}", near)
+        return self._profiles.get(entry.value)
 
     def _merge_permissions(self) -> Permissions:
         """Combine `permissions`, opencode's `permission`, rules in `disallowed_tools`, and the mode."""
@@ -343,27 +352,28 @@ class _AgentBuilder:
         )
 
     def _checked_settings(self) -> tuple[str, ...]:
-        given = self._get("settings", ())
-        if wrong := set(given) - {"user", "project"}:
+        """Return the value of `settings`. Records a problem for an unknown value."""
+        values = self._get("settings", ())
+        if wrong := set(values) - {"user", "project"}:
             line = self._values["settings"].line
             self._add_problem(
-                line, f"settings: no such settings: {', '.join(sorted(wrong))}", "use user or project"
+                line, f"settings: unknown value: {', '.join(sorted(wrong))}", "use user or project"
             )
-        return given
+        return values
 
     def _combine_budget(self) -> Budget:
-        """Combine `budget` with `max_turns` and `max_cost_usd`; the lower limit counts."""
-        given = dict(self._get("budget", {}))
-        if "cost_usd" in given:
-            given["cost_micros"] = given.pop("cost_usd")
+        """Combine `budget` with `max_turns` and `max_cost_usd`; the lower limit applies."""
+        limits = dict(self._get("budget", {}))
+        if "cost_usd" in limits:
+            limits["cost_micros"] = limits.pop("cost_usd")
         for key, kind in (("max_turns", "steps"), ("max_cost_usd", "cost_micros")):
             if key in self._values:
                 amount = self._get(key, None, "budget")
-                given[kind] = min(amount, given.get(kind, amount))
-        return Budget(**given)
+                limits[kind] = min(amount, limits.get(kind, amount))
+        return Budget(**limits)
 
     def _unmet_needs(self, servers: AgentServers) -> tuple[str, ...]:
-        """Return what the agent needs that no executor can provide, in words."""
+        """Describe what the agent needs that no executor can provide."""
         needs = [f"the MCP server {name!r} that another program defines" for name in servers.referred]
         if "hooks" in self._values:
             self._origins["needs"] = self._source_line("hooks")

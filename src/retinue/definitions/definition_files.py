@@ -1,6 +1,6 @@
-"""Where agents' files are, in which format, and how they are opened safely.
+"""Locates agent files, knows their formats and opens them safely.
 
-A file's folder decides its format and its scope. Files are opened only if they are regular, of a bounded
+A file's folder determines its format and its scope. Files are opened only if they are regular, of a bounded
 size, and inside their project even through links (P6). Knows nothing of what is in a file.
 """
 
@@ -23,7 +23,7 @@ DOCUMENTATION_STEMS = frozenset({"readme", "changelog", "license", "contributing
 RESERVED_NAMES = frozenset({"main", "drafts"})
 """`main` is the host's own agent, and `drafts` holds agents that wait for a person's approval."""
 MAX_FILES_PER_FOLDER = 500
-"""A folder with more files than this is not a folder of agents; the rest is ignored."""
+"""Files beyond this number are ignored: a larger folder is probably not a folder of agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class AgentFormat:
     executor: str
     """The executor of agents whose files do not name one."""
     native: bool
-    """Whether the format is Retinue's own, so that an unknown key is an error. Files of other programs may
-    contain keys that only those programs know."""
+    """Whether the format is Retinue's own. Only then is an unknown key an error, because files of other
+    programs may contain keys that only those programs know."""
 
 
 NATIVE = AgentFormat("local", native=True)
@@ -62,18 +62,18 @@ HOME_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class AgentFolder:
-    """A folder that holds agents' files."""
+    """A folder that holds agent files."""
 
     path: Path
     format: AgentFormat
     scope: DefinitionScope
     base: Path | None = None
-    """The files must be inside this folder even through links. None if the user may link anywhere."""
+    """The files must be inside this folder, even after following links. None allows any target."""
     shown: str = ""
-    """The name of the folder that people and hosts see."""
+    """The folder's name to show to people and hosts."""
 
     def files(self) -> Iterator[Path]:
-        """Yield the agents' files by name. `agents/` has a folder for each agent: `NAME/agent.md`."""
+        """Yield the agent files, sorted by name. In `agents/`, each agent has a folder: `NAME/agent.md`."""
         try:
             names = sorted(entry.name for entry in self.path.iterdir() if entry.name[0] != ".")[
                 :MAX_FILES_PER_FOLDER
@@ -89,28 +89,29 @@ class AgentFolder:
                 yield self.path / name
 
     def name_of(self, file: Path) -> str:
-        """Return the name of an agent whose file does not name it."""
+        """Return the agent's default name, for a file that does not set one."""
         return file.parent.name if self.format is FOLDER_PER_AGENT else file.stem
 
     def label(self, file: Path) -> str:
-        """Return the path of a file that people and hosts see."""
+        """Return the path of a file to show to people and hosts."""
         return f"{self.shown}/{file.relative_to(self.path).as_posix()}"
 
 
 def project_folders(project: Path) -> Iterator[AgentFolder]:
-    """Yield the folders of agents in a project."""
+    """Yield the folders of a project that may hold agents."""
     for folder, form in PROJECT_FOLDERS:
         yield AgentFolder(project / folder, form, "project", project, folder)
 
 
 def user_folders(config: Path, home: Path) -> Iterator[AgentFolder]:
-    """Yield the user's own folders. Their files are as trusted as the user's settings."""
+    """Yield the user's own folders. Their files are trusted like the user's settings."""
     yield AgentFolder(config / "agents", NATIVE, "user", None, home_relative(config / "agents", home))
     for folder, form in HOME_FOLDERS:
         yield AgentFolder(home / folder, form, "user", None, f"~/{folder}")
 
 
 def builtin_folder() -> AgentFolder:
+    """Return the folder of the agents that come with Retinue."""
     return AgentFolder(BUILTIN, NATIVE, "built in", None, "built in")
 
 
@@ -127,7 +128,7 @@ def working_folders(start: Path, home: Path) -> tuple[Path, ...]:
 
 
 def home_relative(path: Path, home: Path) -> str:
-    """Shorten a path for hosts: relative to the home folder, or the last part only."""
+    """Shorten a path for hosts: `~/...` for a path in the home folder, otherwise only its last part."""
     return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else f"…/{path.name}"
 
 
@@ -144,9 +145,9 @@ def file_stamp(file: Path) -> DefinitionStamp | None:
 
 
 def read_definition_file(file: Path, base: Path | None = None) -> bytes:
-    """Read a file, at most one byte more than is allowed. Raises `MalformedDefinition` if it cannot be read.
+    """Return a file's content, cut one byte after the size limit. Raises `MalformedDefinition` on failure.
 
-    With `base`, the file must be inside that folder even through links.
+    With `base`, the file must be inside that folder, even after following links.
     """
     try:
         real = file.resolve(strict=True)
@@ -154,7 +155,7 @@ def read_definition_file(file: Path, base: Path | None = None) -> bytes:
             raise MalformedDefinition(
                 1, "the file is outside its project", "a link in a project may not point outside it"
             )
-        # O_NONBLOCK, because opening a pipe would otherwise wait for a writer.
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
         with os.fdopen(os.open(real, flags | getattr(os, "O_BINARY", 0)), "rb") as opened:
             found = os.fstat(opened.fileno())

@@ -78,8 +78,8 @@ def permissions_beyond_reading(agent: Agent, executors: ExecutorTable = EXECUTOR
     if agent.env:
         yield "reads environment variables"
     if agent.folders or agent.settings:
-        yield "reaches beyond its folder"
+        yield "may reach files outside its folder"
     if agent.acceptance:
-        yield "runs commands after it"
+        yield "runs commands after its runs"
     if agent.spawns:
         yield "starts further agents"

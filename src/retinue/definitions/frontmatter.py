@@ -1,8 +1,8 @@
 """Splits a Markdown file into its YAML header (frontmatter) and its body.
 
 Claude Code and opencode accept headers that are not quite YAML, such as an unquoted description that contains
-`: `. In their files, such a header is read again with each value quoted, and a warning says so. Knows nothing
-of what keys mean.
+`: `. If the header of such a file is not valid YAML, it is parsed again with each value quoted, and a warning
+is added. Knows nothing of what keys mean.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class MarkdownDocument:
 
 
 def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
-    """Parse a file. Raises `MalformedDefinition`.
+    """Split a file into header and body. Raises `MalformedDefinition`.
 
-    `lenient` accepts headers that are not quite YAML.
+    With `lenient`, a header that is not quite YAML is accepted.
     """
     lines = re.split(r"\r\n|\n|\r", _decode(data))
     if lines[0].rstrip() != FENCE:
@@ -45,13 +45,14 @@ def parse_markdown(data: bytes, *, lenient: bool = False) -> MarkdownDocument:
     header_lines = lines[1:end]
     if sum(map(len, header_lines)) > MAX_HEADER_CHARS:
         raise MalformedDefinition(
-            1, f"the header has more than {MAX_HEADER_CHARS // 1024} thousand characters"
+            1, f"the header has more than {MAX_HEADER_CHARS:,} characters", "shorten it"
         )
     header, warnings = _parse_header(header_lines, lenient=lenient)
     return MarkdownDocument(header, "\n".join(lines[end + 1 :]).strip(), end + 2, warnings)
 
 
 def _decode(data: bytes) -> str:
+    """Decode UTF-8, with or without a byte-order mark, and check the size."""
     if len(data) > MAX_BYTES:
         raise MalformedDefinition(1, f"the file is larger than {MAX_BYTES // 1024} KiB", "shorten it")
     try:
@@ -73,19 +74,20 @@ def _parse_header(lines: list[str], *, lenient: bool) -> tuple[TableNode, tuple[
         except MalformedDefinition:
             raise error from None
         warning = DefinitionProblem(
-            error.problem.line, f"{error.problem.message}; read line by line", fatal=False
+            error.problem.line, f"{error.problem.message}; parsed with all values quoted", fatal=False
         )
         return header, (warning,)
 
 
 def _require_table(node: Node | None) -> TableNode:
+    """Return the header as a table. An empty header is an empty table."""
     match node:
         case None | ScalarNode(_, "null"):
             return TableNode({}, 2)
         case TableNode():
             return node
         case _:
-            raise MalformedDefinition(node.line, "the header is not a list of `key: value` lines")
+            raise MalformedDefinition(node.line, "the header must consist of `key: value` lines")
 
 
 def _quote_value(line: str) -> str:

@@ -27,7 +27,7 @@ class DefinitionProblem:
 
 
 class MalformedDefinition(Exception):
-    """A file, or a value in it, is invalid. Has at least one problem."""
+    """A file, or a value in it, is invalid. `problems` has at least one item."""
 
     def __init__(self, line: int, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -40,20 +40,21 @@ class MalformedDefinition(Exception):
 
 
 class ProblemCollector:
-    """Collects problems while reading continues, so that people see all of them at once."""
+    """Collects problems while reading continues, so that all of them are reported at once."""
 
     def __init__(self) -> None:
         self._found: list[DefinitionProblem] = []
 
-    def read(self, read: Callable[[T], U], given: T) -> U | None:
-        """Return `read(given)`. If it raises `MalformedDefinition`, collect its problems and return None."""
+    def read(self, read: Callable[[T], U], item: T) -> U | None:
+        """Return `read(item)`. If it raises `MalformedDefinition`, collect its problems and return None."""
         try:
-            return read(given)
+            return read(item)
         except MalformedDefinition as error:
             self._found += error.problems
             return None
 
     def add(self, line: int, message: str, hint: str | None = None) -> None:
+        """Collect one error."""
         self._found.append(DefinitionProblem(line, message, hint))
 
     def raise_if_any(self) -> None:
@@ -66,7 +67,7 @@ class ProblemCollector:
 
 
 def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
-    """Read each item. Raises one `MalformedDefinition` with the problems of all items."""
+    """Call `read` for each item. Raises one `MalformedDefinition` with the problems of all items."""
     problems, found = ProblemCollector(), list[U]()
     for item in items:
         value = problems.read(read, item)
@@ -76,7 +77,7 @@ def read_each(read: Callable[[T], U], items: Iterable[T]) -> list[U]:
     return found
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str | None:
-    """Return a hint with the known name that most resembles a wrong one, if any is close."""
-    near = get_close_matches(given, list(known), 1, 0.6)
+def did_you_mean(unknown: str, known: Iterable[str]) -> str | None:
+    """Return a hint that suggests the known name closest to `unknown`, or None if none is close."""
+    near = get_close_matches(unknown, list(known), 1, 0.6)
     return f"did you mean {near[0]}?" if near else None

@@ -40,7 +40,7 @@ WRITER = Profile(
     "Change files and run commands",
     ("Read", "Write", "Edit", "Bash", "Grep", "Glob", "mcp__cclsp__*"),
 )
-FULL_ACCESS = Profile("full-access", "Every tool, starting agents too", ("*", "Task"))
+FULL_ACCESS = Profile("full-access", "Every tool, including starting other agents", ("*", "Task"))
 
 BUILTIN_PROFILES: Mapping[str, Profile] = {
     profile.name: profile for profile in (READ_ONLY, RESEARCH, WRITER, FULL_ACCESS)
@@ -59,7 +59,7 @@ def read_profile(data: bytes, name: str, source: str) -> Profile:
             )
     entries = header.entries
     if "tools" not in entries:
-        raise MalformedDefinition(1, "a profile needs `tools`")
+        raise MalformedDefinition(1, "a profile needs `tools`", "list the tools, such as `tools: Read, Grep`")
     return Profile(
         read_text(entries["name"].value) if "name" in entries else name,
         read_text(entries["description"].value) if "description" in entries else "",

@@ -1,4 +1,4 @@
-"""Finds the commands with which a project checks itself (types, lint, tests, security). Never runs them.
+"""Finds a project's own commands for checking types, lint, tests and security. Never runs them.
 
 Looks at the makefile first, then at the scripts in `package.json`, then at the tools that `pyproject.toml`
 configures.
@@ -58,12 +58,14 @@ def find_checks(project: Path) -> dict[str, ProjectCheck]:
 
 
 def _makefile_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
+    """Yield a check for each known target of the makefile."""
     for file in ("GNUmakefile", "makefile", "Makefile"):
         targets = set(_TARGET.findall(_read_text(project, file)))
         yield from _checks_named(targets, ("make",), file)
 
 
 def _package_json_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
+    """Yield a check for each known script, run with the project's package manager."""
     scripts = as_object(as_object(json_or_none(_read_text(project, "package.json"))).get("scripts"))
     real = {name for name, script in scripts.items() if "no test specified" not in str(script)}
     runner = next(
@@ -73,6 +75,7 @@ def _package_json_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
 
 
 def _pyproject_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
+    """Yield a check for each known tool that `pyproject.toml` requires or configures."""
     try:
         declared = tomllib.loads(_read_text(project, "pyproject.toml"))
     except tomllib.TOMLDecodeError:
@@ -88,6 +91,7 @@ def _pyproject_checks(project: Path) -> Iterator[tuple[str, ProjectCheck]]:
 def _checks_named(
     present: set[str], prefix: tuple[str, ...], source: str
 ) -> Iterator[tuple[str, ProjectCheck]]:
+    """Yield a check for each known name that is present. The command is `prefix` and the name."""
     for check, names in TARGET_NAMES.items():
         for name in names:
             if name in present:
@@ -95,7 +99,7 @@ def _checks_named(
 
 
 def _required_packages(value: Any) -> Iterator[str]:
-    """Yield the names of all packages in any list of requirements, because tools use different layouts."""
+    """Yield the names of all required packages. Searches everywhere, because tools use different layouts."""
     if isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
             if key in ("dependencies", "dev-dependencies") and isinstance(item, dict):
@@ -117,6 +121,7 @@ def _program_path(project: Path, name: str) -> str:
 
 
 def _read_text(project: Path, name: str) -> str:
+    """Return the content of a project's file, or "" if it cannot be read."""
     if not (project / name).is_file():
         return ""
     try:

@@ -1,7 +1,7 @@
 """Reads and checks which tools an agent's file grants and denies, in the formats of Claude Code and opencode.
 
-Works on names of tools alone. Only Retinue's own tools are known completely: a CLI may have tools that we
-have never heard of, so for a CLI only a name that looks like a typo is reported.
+Works on tool names alone. Retinue knows all of its own tools, but a CLI may have tools that Retinue does not
+know, so for a CLI only a name that looks like a typo is reported.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COMMON_CLI_TOOLS = (
     "Task",
     "TodoWrite",
 )
-"""Tools of coding CLIs that agents use most. A similar name is probably a typo."""
+"""The most common tools of coding CLIs. A name that resembles one of them is probably a typo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ def read_tools(node: Node) -> ToolRules:
 
 
 def _read_switch(item: tuple[str, NodeEntry]) -> tuple[str, bool]:
+    """Read one entry of opencode's table: a tool, and whether it is on."""
     name, entry = item
     return name, read_flag(entry.value)
 
@@ -88,13 +89,15 @@ class OpencodePermission:
 
 
 def read_opencode_permission(node: Node) -> OpencodePermission:
-    """Read opencode's table: allow, deny or ask for each tool, or for each pattern of a tool's commands.
+    """Read opencode's table: `allow`, `deny` or `ask` for each tool, or for each command pattern of a tool.
 
-    `ask` needs no rule: without one, the parent is asked, and no answer means denied.
+    `ask` needs no rule: without a rule, Retinue asks the parent, and denies the call if nobody answers.
     """
     if isinstance(node, ScalarNode):
-        given = read_decision(node)
-        return OpencodePermission(("*",) if given == "allow" else (), (), ("*",) if given == "deny" else ())
+        for_all_tools = read_decision(node)
+        return OpencodePermission(
+            ("*",) if for_all_tools == "allow" else (), (), ("*",) if for_all_tools == "deny" else ()
+        )
     if not isinstance(node, TableNode):
         raise MalformedDefinition(node.line, "expected a table of tools with allow, deny or ask")
     decisions = [rule for rules in read_each(_read_rules, node.entries.items()) for rule in rules]
@@ -125,17 +128,18 @@ def canonical_tool(tool: str) -> str:
 
 
 def tool_matches(tool: str, pattern: str) -> bool:
+    """Whether a tool's name matches a pattern, after both are normalised."""
     return fnmatchcase(canonical_tool(tool), canonical_tool(pattern))
 
 
 def remove_denied(granted: Sequence[str], denied: Iterable[str]) -> tuple[str, ...]:
-    """Remove denied tools. A rule such as `Bash(rm:*)` removes nothing here: it is a permission."""
+    """Remove denied tools. Ignores rules such as `Bash(rm:*)`, which are enforced as permissions."""
     whole = [name for name in denied if "(" not in name]
     return tuple(tool for tool in granted if not any(tool_matches(tool, name) for name in whole))
 
 
 def drop_missing_servers(granted: Iterable[str], servers: Collection[str]) -> tuple[str, ...]:
-    """Remove tools of MCP servers that the agent does not have: profiles list more than most agents need."""
+    """Remove tools of MCP servers that the agent does not have, because profiles list more servers."""
     return tuple(
         tool for tool in granted if not tool.startswith(MCP_PREFIX) or tool.split("__")[1] in servers
     )
@@ -160,25 +164,27 @@ def check_tool_names(
         if lowered.startswith(MCP_PREFIX):
             server = name.split("__")[1]
             if executor == "local" and grants and server not in servers and "*" not in server:
-                hint = did_you_mean(server, servers) or "name it in `mcp_servers`"
+                hint = did_you_mean(server, servers) or "add it to `mcp_servers`"
                 yield DefinitionProblem(
-                    line, f"{name}: there is no server {server!r} here", hint, fatal=False
+                    line, f"{name}: the agent has no MCP server {server!r}", hint, fatal=False
                 )
         elif executor == "local" and lowered in FOREIGN_TOOLS and grants:
             yield DefinitionProblem(
-                line, f"{name}: agents of the executor local cannot do this; left out", fatal=False
+                line, f"{name}: the executor local does not have this tool, so it is left out", fatal=False
             )
         elif lowered in known or "*" in lowered:
             continue
         elif executor == "local":
-            near = did_you_mean(lowered, (*OWN_TOOLS, *TOOL_SYNONYMS)) or f"there are: {', '.join(OWN_TOOLS)}"
+            near = (
+                did_you_mean(lowered, (*OWN_TOOLS, *TOOL_SYNONYMS)) or f"known tools: {', '.join(OWN_TOOLS)}"
+            )
             yield DefinitionProblem(line, f"there is no tool {name!r}", near, fatal=native)
         elif near := did_you_mean(lowered.capitalize(), COMMON_CLI_TOOLS):
             yield DefinitionProblem(line, f"{executor} may have no tool {name!r}", near, fatal=False)
 
 
 def _tools_with_lines(node: Node) -> Iterator[tuple[str, int]]:
-    """Yield each tool, without the part in parentheses, and its line."""
+    """Yield the name of each tool, without a part in parentheses, and its line."""
     if isinstance(node, TableNode):
         named = [(name, entry.line) for name, entry in node.entries.items()]
     elif isinstance(node, ListNode):

@@ -1,6 +1,6 @@
-"""Functions that check and convert one YAML value. Knows nothing of agents or workflows.
+"""Functions that check and convert YAML values. Knows nothing of agents or workflows.
 
-Each takes a node and returns its value, or raises `MalformedDefinition` that says what is allowed.
+Each takes a node and returns its value, or raises a `MalformedDefinition` that says what is allowed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ COMMA_OUTSIDE_PARENTHESES = re.compile(r",\s*(?![^()]*\))")
 
 
 def read_text(node: Node) -> str:
+    """Read a string that is not empty."""
     if isinstance(node, ScalarNode) and node.kind != "null" and node.text.strip() and "\0" not in node.text:
         return node.text.strip()
     raise MalformedDefinition(node.line, "expected text")
 
 
 def read_flag(node: Node) -> bool:
+    """Read true or false."""
     if isinstance(node, ScalarNode) and node.kind == "bool":
         return bool(to_json(node))
     raise MalformedDefinition(node.line, "expected true or false")
@@ -67,36 +69,36 @@ def read_dollars(node: Node) -> int:
 
 
 def choice(*choices: str) -> ValueReader[Any]:
-    """Make a reader that accepts only these texts."""
+    """Make a reader that accepts only these strings."""
 
     def read(node: Node) -> str:
-        given = read_text(node)
-        if given in choices:
-            return given
-        near = did_you_mean(given, choices)
-        raise MalformedDefinition(node.line, f"{given!r} is not one of: {', '.join(choices)}", near)
+        text = read_text(node)
+        if text in choices:
+            return text
+        near = did_you_mean(text, choices)
+        raise MalformedDefinition(node.line, f"{text!r} is not one of: {', '.join(choices)}", near)
 
     return read
 
 
 def read_words(node: Node) -> tuple[str, ...]:
-    """Read a list of texts, or one text with commas."""
+    """Read a list of strings, or one string with commas between the items."""
     if isinstance(node, ListNode):
         return tuple(read_each(read_text, node.items))
     if isinstance(node, ScalarNode) and node.kind == "null":
         return ()
     if isinstance(node, ScalarNode):
         return tuple(part.strip() for part in COMMA_OUTSIDE_PARENTHESES.split(node.text) if part.strip())
-    raise MalformedDefinition(node.line, "expected a list of texts")
+    raise MalformedDefinition(node.line, "expected a list of strings")
 
 
 def read_paths(node: Node) -> tuple[str, ...]:
-    """Read a list of paths and replace `~` by the home folder."""
+    """Read a list of paths and expand `~` to the home folder."""
     return tuple(map(os.path.expanduser, read_words(node)))
 
 
 def read_argv(node: Node) -> tuple[str, ...]:
-    """Read a program and its arguments: a list, or one text that is split as a shell would do."""
+    """Read a program and its arguments: a list, or one string that is split like a shell command."""
     try:
         found = read_words(node) if isinstance(node, ListNode) else tuple(shlex.split(read_text(node)))
     except ValueError as error:
@@ -113,13 +115,14 @@ def read_commands(node: Node) -> tuple[tuple[str, ...], ...]:
 
 
 def require_table(node: Node) -> TableNode:
+    """Return the node if it is a table."""
     if isinstance(node, TableNode):
         return node
-    raise MalformedDefinition(node.line, "expected a table of `key: value`")
+    raise MalformedDefinition(node.line, "expected a table of `key: value` pairs")
 
 
 def read_string_map(node: Node) -> dict[str, str]:
-    """Read a table of texts. A number counts as its text, so a port needs no quotes."""
+    """Read a table of strings. Numbers are read as written, so a port needs no quotes."""
 
     def read(item: tuple[str, NodeEntry]) -> tuple[str, str]:
         name, entry = item
@@ -131,11 +134,12 @@ def read_string_map(node: Node) -> dict[str, str]:
 
 
 def read_json_object(node: Node) -> Mapping[str, Json]:
+    """Read a table as plain JSON values."""
     return {key: to_json(entry.value) for key, entry in require_table(node).entries.items()}
 
 
 def read_record(node: Node, readers: Mapping[str, ValueReader[Any]], what: str = "this") -> dict[str, Any]:
-    """Read a table that may have only these keys, each with its reader. `what` names it in errors."""
+    """Read a table with one reader for each allowed key. Error messages call the table `what`."""
 
     def read(item: tuple[str, NodeEntry]) -> tuple[str, Any]:
         key, entry = item

@@ -1,14 +1,15 @@
 """Finds and reads the YAML files of workflows and teams.
 
 A step is a table with one of the keys `agent`, `checks`, `chain`, `parallel` or `branch`, and further keys
-that depend on it. All problems of a file are reported at once, each with its line. Folders have the same
-precedence as those of agents.
+that depend on its kind. All problems of a file are reported at once, each with its line. The precedence of
+folders is the same as for agents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,13 +80,13 @@ WORKFLOW_FOLDERS: Mapping[WorkflowKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundWorkflow:
-    """What one file defines: a workflow, or the reasons why it is invalid."""
+    """The result of reading one file: a workflow or team, or the problems in it."""
 
     name: str
     kind: WorkflowKind
     scope: DefinitionScope
     source: str
-    """The file's path that people and hosts see."""
+    """The path to show to people and hosts."""
     workflow: Workflow | None = None
     problems: tuple[DefinitionProblem, ...] = ()
     trusted: bool = True
@@ -97,15 +98,15 @@ class FoundWorkflow:
 
 
 class WorkflowCatalog:
-    """All workflows and teams in all folders. Reads the files at each call."""
+    """All workflows and teams in all folders. Reads the files again at each call."""
 
     def __init__(self, sources: AgentSources) -> None:
         self._sources = sources
 
     def by_name(self, kind: WorkflowKind) -> Mapping[str, FoundWorkflow]:
-        """Return the definitions by name, the one with the highest precedence for each.
+        """Return the definitions by name. For each name, the one with the highest precedence wins.
 
-        A broken file keeps its name, because running another definition in its place would be a surprise.
+        A broken file keeps its name, because silently running another definition would be a surprise.
         """
         nearest: dict[str, FoundWorkflow] = {}
         for each in self.all_definitions(kind):
@@ -133,14 +134,14 @@ class WorkflowCatalog:
         return [*trusted_files, *user_files, *untrusted_files, *builtin_files]
 
     def read(self, file: Path, kind: WorkflowKind) -> FoundWorkflow:
-        """Read one file from anywhere."""
+        """Read one file from any folder."""
         return _read_workflow_file(file, kind, "project", str(file))
 
 
 def _workflows_in(
     folder: Path, kind: WorkflowKind, scope: DefinitionScope, shown: str, base: Path | None = None
 ) -> Iterator[FoundWorkflow]:
-    """Yield what the YAML files in a folder define. `shown` replaces the folder in paths that people see."""
+    """Yield the workflows in a folder of YAML files. `shown` replaces the folder's path in messages."""
     try:
         names = sorted(entry.name for entry in folder.iterdir())[:MAX_FILES_PER_FOLDER]
     except OSError:
@@ -153,6 +154,7 @@ def _workflows_in(
 def _read_workflow_file(
     file: Path, kind: WorkflowKind, scope: DefinitionScope, source: str, base: Path | None = None
 ) -> FoundWorkflow:
+    """Read one file. Problems are part of the result."""
     found = FoundWorkflow(name=file.stem, kind=kind, scope=scope, source=source)
     try:
         data = read_definition_file(file, base)
@@ -168,40 +170,43 @@ def _read_workflow_file(
 
 
 def read_workflow(text: str, name: str, source: str) -> Workflow:
-    """Read a workflow. Raises `MalformedDefinition` with all problems.
+    """Parse the YAML text of a workflow. Raises `MalformedDefinition` with all problems.
 
-    `name` is used if the text does not set one; `source` is the path that people see.
+    `name` is used if the text does not set one; `source` is the path to show to people.
     """
     readers: dict[str, ValueReader[Any]] = {
         "name": read_agent_name,
         "description": read_text,
         "budget": _read_budget,
-        "steps": _read_steps,
+        "steps": partial(_read_chain, name="steps"),
     }
-    given = _read_table(_parse_table(text), readers, "a workflow", "steps")
+    values = _read_table(_parse_table(text), readers, "a workflow", "steps")
     return Workflow(
-        name=given.get("name", name),
-        description=given.get("description", ""),
-        body=given["steps"],
+        name=values.get("name", name),
+        description=values.get("description", ""),
+        body=values["steps"],
         source=source,
         kind="workflow",
         text=text,
-        budget=given.get("budget", Budget()),
+        budget=values.get("budget", Budget()),
     )
 
 
 def read_team(text: str, name: str, source: str) -> Workflow:
-    """Read a team: a chain of agents, each with the answer of the previous one as its task."""
+    """Parse the YAML text of a team: a chain of agents, where each answer is the next task.
+
+    Raises `MalformedDefinition` with all problems.
+    """
     readers: dict[str, ValueReader[Any]] = {
         "name": read_agent_name,
         "description": read_text,
         "agents": _read_members,
     }
-    given = _read_table(_parse_table(text), readers, "a team", "agents")
-    steps = [Step(id=agent, agent=agent, plain=True) for agent in given["agents"]]
+    values = _read_table(_parse_table(text), readers, "a team", "agents")
+    steps = [Step(id=agent, agent=agent, plain=True) for agent in values["agents"]]
     return Workflow(
-        name=given.get("name", name),
-        description=given.get("description", ""),
+        name=values.get("name", name),
+        description=values.get("description", ""),
         body=Chain(id="agents", steps=_with_unique_ids(steps)),
         source=source,
         kind="team",
@@ -216,32 +221,35 @@ def _read_table(
     problems = ProblemCollector()
     if required not in table.entries:
         problems.add(table.line, f"{what} needs `{required}`")
-    given = problems.read(lambda node: read_record(node, readers, what), table)
+    values = problems.read(lambda node: read_record(node, readers, what), table)
     problems.raise_if_any()
-    return given or {}
+    return values or {}
 
 
 def _parse_table(text: str) -> TableNode:
+    """Parse YAML text whose top level is a table."""
     if len(text) > MAX_TEXT_CHARS:
         raise MalformedDefinition(1, f"more than {MAX_TEXT_CHARS} characters", "shorten it")
     tree = read_yaml(text, 1, MAX_YAML_VALUES)
     if not isinstance(tree, TableNode):
-        raise MalformedDefinition(1, "expected a table of `key: value`")
+        raise MalformedDefinition(1, "expected a table of `key: value` pairs")
     return tree
 
 
 def _read_budget(node: Node) -> Budget:
-    given = read_record(node, WORKFLOW_BUDGET_READERS, "a budget")
+    """Read the limits of a workflow."""
+    values = read_record(node, WORKFLOW_BUDGET_READERS, "a budget")
     return Budget(
-        tokens=given.get("tokens"),
-        steps=given.get("steps"),
-        cost_micros=given.get("cost_usd"),
-        wall_ms=given.get("wall_ms"),
-        spawns=given.get("runs"),
+        tokens=values.get("tokens"),
+        steps=values.get("steps"),
+        cost_micros=values.get("cost_usd"),
+        wall_ms=values.get("wall_ms"),
+        spawns=values.get("runs"),
     )
 
 
 def _read_members(node: Node) -> tuple[str, ...]:
+    """Read the agents of a team: at least one."""
     found = read_words(node)
     if not found:
         raise MalformedDefinition(node.line, "a team needs at least one agent")
@@ -262,6 +270,7 @@ def _read_chain(node: Node, name: str) -> Chain:
 
 
 def _require_items(node: Node) -> tuple[Node, ...]:
+    """Return the items of a list that is not empty."""
     if not isinstance(node, ListNode) or not node.items:
         raise MalformedDefinition(node.line, "expected a list with at least one step")
     return node.items
@@ -270,49 +279,49 @@ def _require_items(node: Node) -> tuple[Node, ...]:
 def _read_step(node: Node) -> WorkflowNode:
     """Read one step of any kind."""
     if isinstance(node, ListNode):
-        return _read_nested(node)
+        return _read_chain(node, "chain")
     table = require_table(node)
     kind = next((kind for kind in STEP_KINDS if kind in table.entries), None)
     if kind is None:
         raise MalformedDefinition(table.line, f"a step needs one of: {', '.join(STEP_KINDS)}")
     needed = "cases" if kind == "branch" else kind
-    given = _read_table(table, READERS_BY_KIND[kind], f"a step with `{kind}`", needed)
+    values = _read_table(table, READERS_BY_KIND[kind], f"a step with `{kind}`", needed)
     match kind:
         case "chain":
-            return replace(given["chain"], id=given.get("id", "chain"))
+            return replace(values["chain"], id=values.get("id", "chain"))
         case "parallel":
             return Parallel(
-                id=given.get("id", "parallel"),
-                steps=given["parallel"],
-                rule=given.get("rule", "all"),
-                at_once=given.get("at_once", PARALLEL_LIMIT),
+                id=values.get("id", "parallel"),
+                steps=values["parallel"],
+                rule=values.get("rule", "all"),
+                at_once=values.get("at_once", PARALLEL_LIMIT),
             )
         case "branch":
             return Branch(
-                id=given.get("id", "branch"),
-                on=given["branch"],
-                cases=given["cases"],
-                otherwise=given.get("otherwise"),
+                id=values.get("id", "branch"),
+                on=values["branch"],
+                cases=values["cases"],
+                otherwise=values.get("otherwise"),
             )
         case _:
-            return _make_step(given)
+            return _make_step(values)
 
 
-def _make_step(given: Mapping[str, Any]) -> Step:
+def _make_step(values: Mapping[str, Any]) -> Step:
     """Build a step that runs an agent or checks."""
-    agent, checks = given.get("agent"), given.get("checks", ())
-    phase = given.get("phase", Phase.VALIDATE if checks else Phase.RESEARCH)
+    agent, checks = values.get("agent"), values.get("checks", ())
+    phase = values.get("phase", Phase.VALIDATE if checks else Phase.RESEARCH)
     return Step(
-        id=given.get("id") or agent or "checks",
+        id=values.get("id") or agent or "checks",
         agent=agent,
         phase=phase,
-        instructions=given.get("instructions", ""),
-        constraints=given.get("constraints", ()),
-        finding=given.get("finding", {}),
+        instructions=values.get("instructions", ""),
+        constraints=values.get("constraints", ()),
+        finding=values.get("finding", {}),
         checks=checks,
-        timeout_s=given.get("timeout_s"),
-        # Reading twice does no harm; writing twice may.
-        idempotent=given.get("idempotent", phase is not Phase.WRITE),
+        timeout_s=values.get("timeout_s"),
+        # Repeating a step that only reads does no harm; repeating one that writes may.
+        idempotent=values.get("idempotent", phase is not Phase.WRITE),
     )
 
 
@@ -320,7 +329,7 @@ def _read_parallel_steps(node: Node) -> tuple[WorkflowNode, ...]:
     """Read the steps of a `parallel`."""
     items = _require_items(node)
     if len(items) > MAX_STEPS:
-        raise MalformedDefinition(node.line, f"more than {MAX_STEPS} steps")
+        raise MalformedDefinition(node.line, f"more than {MAX_STEPS} steps", "split the workflow")
 
     def read(item: Node) -> WorkflowNode:
         step = _read_step(item)
@@ -334,6 +343,8 @@ def _read_parallel_steps(node: Node) -> tuple[WorkflowNode, ...]:
 
 
 def _read_cases(node: Node) -> dict[str, Chain]:
+    """Read the cases of a `branch`: a chain for each value."""
+
     def read(item: tuple[str, NodeEntry]) -> tuple[str, Chain]:
         case, entry = item
         return case, _read_chain(entry.value, case)
@@ -366,6 +377,8 @@ def _check_branch(branch: Branch, before: WorkflowNode | None, line: int) -> Non
 
 
 def _read_finding(node: Node) -> dict[str, FieldType]:
+    """Read the findings that a step reports, each with its type."""
+
     def read(item: tuple[str, NodeEntry]) -> tuple[str, FieldType]:
         name, entry = item
         return name, _read_finding_type(entry.value)
@@ -390,7 +403,7 @@ def _read_checks(node: Node) -> tuple[str, ...]:
             known = did_you_mean(check, CHECKS) or f"known checks: {', '.join(CHECKS)}"
             problems.add(node.line, f"{check!r} is not a check", known)
     if not found:
-        problems.add(node.line, "name a check, or `all`")
+        problems.add(node.line, "list at least one check, or write `all`")
     problems.raise_if_any()
     return found
 
@@ -399,25 +412,14 @@ def _read_phase(node: Node) -> Phase:
     return Phase(choice(*Phase)(node))
 
 
-def _read_otherwise(node: Node) -> Chain:
-    return _read_chain(node, "otherwise")
-
-
-def _read_steps(node: Node) -> Chain:
-    return _read_chain(node, "steps")
-
-
-def _read_nested(node: Node) -> Chain:
-    return _read_chain(node, "chain")
-
-
 def _read_id(node: Node) -> str:
-    given = read_text(node)
-    if not NAME_PATTERN.fullmatch(given):
+    """Read the id of a step."""
+    text = read_text(node)
+    if not NAME_PATTERN.fullmatch(text):
         raise MalformedDefinition(
-            node.line, f"{given[:80]!r} is not a valid id", "use letters, digits, `-` and `_`"
+            node.line, f"{text[:80]!r} is not a valid id", "use letters, digits, `-` and `_`"
         )
-    return given
+    return text
 
 
 def _with_unique_ids(found: list[WorkflowNode] | list[Step]) -> tuple[WorkflowNode, ...]:
@@ -448,7 +450,7 @@ STEP_READERS: Mapping[str, ValueReader[Any]] = {
 READERS_BY_KIND: Mapping[str, Mapping[str, ValueReader[Any]]] = {
     "agent": STEP_READERS,
     "checks": STEP_READERS,
-    "chain": {"id": _read_id, "chain": _read_nested},
+    "chain": {"id": _read_id, "chain": partial(_read_chain, name="chain")},
     "parallel": {
         "id": _read_id,
         "parallel": _read_parallel_steps,
@@ -459,7 +461,7 @@ READERS_BY_KIND: Mapping[str, Mapping[str, ValueReader[Any]]] = {
         "id": _read_id,
         "branch": read_text,
         "cases": _read_cases,
-        "otherwise": _read_otherwise,
+        "otherwise": partial(_read_chain, name="otherwise"),
     },
 }
 """The keys of each kind of step with their readers."""

@@ -1,8 +1,8 @@
 """Parses YAML into a tree of nodes that know their lines.
 
-Depth and number of values are limited and aliases are refused, so that no text is expensive to read (P2).
-Scalars keep their text as written: a name may be `on` or `007`, and a key may be `no`. Knows nothing of what
-keys mean.
+Depth and number of values are limited and aliases are refused, so that no input is expensive to parse (P2).
+Scalars keep their text as written, so a name can be `on` or `007`, and a key can be `no`. Knows nothing of
+what keys mean.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class _OpenNode:
     key: ScalarNode | None = None
 
     def add(self, node: Node) -> None:
+        """Add an item to a list, or a key or value to a table."""
         if not self.is_table:
             self.items.append(node)
         elif self.key is None:
@@ -104,7 +105,9 @@ class _OpenNode:
             if node.text in self.entries:
                 first = self.entries[node.text].line
                 raise MalformedDefinition(
-                    node.line, f"the key {node.text!r} appears twice", f"it is also in line {first}"
+                    node.line,
+                    f"the key {node.text!r} appears twice",
+                    f"the first is in line {first}",
                 )
             self.key = node
         else:
@@ -112,13 +115,14 @@ class _OpenNode:
             self.key = None
 
     def close(self) -> Node:
+        """Return the finished node."""
         return TableNode(self.entries, self.line) if self.is_table else ListNode(tuple(self.items), self.line)
 
 
 def read_yaml(text: str, first_line: int, max_values: int = MAX_VALUES) -> Node | None:
-    """Parse a text with one YAML document. Returns None if it is empty; raises `MalformedDefinition`.
+    """Parse one YAML document. Returns None if it is empty; raises `MalformedDefinition`.
 
-    `first_line` is the line of the text's beginning in its file.
+    `first_line` is the number of the line in the file at which `text` begins.
     """
     import yaml  # imported here because most commands read no definitions
 
@@ -155,18 +159,20 @@ def _build(events: Iterable[Any], first_line: int, max_values: int) -> Node | No
             node = ScalarNode(event.value, _kind(event), line)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(stack) >= MAX_DEPTH:
-                raise MalformedDefinition(line, f"nested more than {MAX_DEPTH} deep")
+                raise MalformedDefinition(line, f"nested more than {MAX_DEPTH} levels deep", "flatten it")
             stack.append(_OpenNode(line, isinstance(event, yaml.MappingStartEvent)))
             continue
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             node = stack.pop().close()
         elif isinstance(event, yaml.DocumentStartEvent) and whole is not None:
-            raise MalformedDefinition(line, "a second document", "use only one YAML document")
+            raise MalformedDefinition(
+                line, "a second YAML document begins here", "use only one document in a file"
+            )
         else:
             continue
         values += 1
         if values > max_values:
-            raise MalformedDefinition(line, f"more than {max_values} values")
+            raise MalformedDefinition(line, f"more than {max_values} values", "shorten it")
         if stack:
             stack[-1].add(node)
         else:
@@ -175,12 +181,12 @@ def _build(events: Iterable[Any], first_line: int, max_values: int) -> Node | No
 
 
 def _kind(event: Any) -> ScalarKind:
-    """Return the type of a scalar according to YAML 1.1, restricted to what people mean."""
+    """Return the type of a scalar by the rules of YAML 1.1, except for number formats that nobody intends."""
     import yaml
 
     tag: str = event.tag or _resolver().resolve(yaml.ScalarNode, event.value, event.implicit)
     kind = KIND_BY_TAG.get(tag, "text")
-    # Octal and base-60 numbers, infinity and NaN count as text: nobody means them.
+    # Octal and base-60 numbers, infinity and NaN count as text.
     if kind == "int" and not DECIMAL_PATTERN.fullmatch(event.value):
         return "text"
     if kind == "float" and not FLOAT_PATTERN.fullmatch(event.value):
@@ -190,6 +196,7 @@ def _kind(event: Any) -> ScalarKind:
 
 @cache
 def _resolver() -> Any:
+    """Return PyYAML's resolver, which decides the type of a plain scalar."""
     from yaml.resolver import Resolver
 
     return Resolver()
@@ -198,7 +205,7 @@ def _resolver() -> Any:
 def _hint_for(reason: str) -> str:
     """Return a hint for an error message of the YAML parser."""
     if "mapping values are not allowed" in reason:
-        return "a text that contains `: ` needs quotes"
+        return "quote a value that contains `: `"
     if "\\t" in reason or "tab" in reason:
         return "indent with spaces"
-    return "check the quotes, the brackets and the indentation there"
+    return "check the quotes, brackets and indentation around this line"

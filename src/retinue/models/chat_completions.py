@@ -1,8 +1,8 @@
 """The format of `/v1/chat/completions`: builds request bodies, parses the event stream, assembles the reply.
 
 Requests never contain `json_object`, which LM Studio refuses, or `tool_choice`, which Ollama ignores and
-LM Studio refuses in part. httpx2 has an SSE reader too, but it silently drops two things that `EventReader`
-keeps: the last event of a server that breaks off right after it, and the `error: ...` lines of older
+LM Studio refuses in part. `EventReader` exists although httpx2 can read server-sent events, because httpx2
+silently drops the last event if the connection closes right after it, and the `error: ...` lines of older
 llama.cpp servers. Knows nothing of HTTP.
 """
 
@@ -64,6 +64,7 @@ def build_request(prompt: Prompt, model: str) -> RequestBody:
 
 
 def _message_json(turn: Turn) -> Json:
+    """Convert one turn of the conversation to a message."""
     message: dict[str, Json] = {"role": turn.role, "content": turn.text}
     if turn.calls:
         message["tool_calls"] = [
@@ -80,7 +81,7 @@ def _message_json(turn: Turn) -> Json:
 
 
 def _valid_arguments(arguments: str) -> str:
-    """Replace arguments that are not a JSON object by `{}`.
+    """Return the arguments, or `{}` if they are not a JSON object.
 
     Servers parse the arguments of earlier calls and refuse the whole conversation if one is broken.
     """
@@ -113,12 +114,13 @@ class ReplyAssembler:
     _open: dict[int, _PartialCall] = field(default_factory=dict[int, _PartialCall])
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """Whether any text, reasoning or tool call has arrived."""
         return bool(self._text or self._reasoning or self._calls)
 
     @property
     def has_text(self) -> bool:
+        """Whether any text has arrived, apart from reasoning."""
         return bool(self._text)
 
     def add(self, chunk: JsonObject) -> str:
@@ -146,15 +148,21 @@ class ReplyAssembler:
     def _add_call(self, position: int, chunk: JsonObject) -> None:
         """Start a tool call, or append to the open one with the same index."""
         function = as_object(chunk.get("function"))
-        name, call_id, given = (
+        name, call_id, raw_arguments = (
             as_text(function.get("name")),
             as_text(chunk.get("id")),
             function.get("arguments"),
         )
-        arguments = given if isinstance(given, str) else json.dumps(given) if given else ""
+        arguments = (
+            raw_arguments
+            if isinstance(raw_arguments, str)
+            else json.dumps(raw_arguments)
+            if raw_arguments
+            else ""
+        )
         self._size += len(arguments)
-        given_index = chunk.get("index")
-        index = given_index if isinstance(given_index, int) else position
+        raw_index = chunk.get("index")
+        index = raw_index if isinstance(raw_index, int) else position
         current = self._open.get(index)
         if current is None or _starts_new_call(current, call_id, name):
             current = self._open[index] = _PartialCall(call_id, name, arguments)
@@ -194,7 +202,7 @@ class ReplyAssembler:
         )
 
     def _finished_calls(self) -> tuple[ToolCall, ...]:
-        """Return the tool calls, each with a unique id: some servers send none."""
+        """Return the tool calls. Calls without an id, or with a repeated one, get a new id."""
         seen: set[str] = set()
         calls: list[ToolCall] = []
         for call in self._calls:
@@ -207,7 +215,7 @@ class ReplyAssembler:
 
 
 def _starts_new_call(current: _PartialCall, call_id: str, name: str) -> bool:
-    """Whether a chunk starts a new call although its index is in use: some servers send index 0 for all."""
+    """Whether a chunk starts a new call. The index does not tell, because some servers always send 0."""
     if call_id and current.id:
         return call_id != current.id
     if not name or not current.name:
@@ -220,7 +228,7 @@ def _non_negative_int(value: object) -> int | None:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Replace halves of surrogate pairs, which JSON allows but UTF-8 cannot encode."""
+    """Replace unpaired surrogates, which JSON allows but UTF-8 cannot encode."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -286,6 +294,7 @@ class EventReader:
             yield self._finish_event()
 
     def _parse_line(self, line: bytes) -> None:
+        """Handle one line of an event: `data`, `event` or `error`. Other fields are ignored."""
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
@@ -297,13 +306,14 @@ class EventReader:
             self._name, self._data = "error", [value]
 
     def _finish_event(self) -> SseEvent:
+        """Return the event that is complete and start a new one."""
         event = self._name, b"\n".join(self._data)
         self._name, self._data, self._size = "message", [], 0
         return event
 
 
 class JsonBodyReader:
-    """Reads a response that is one JSON document, as a single event."""
+    """Reads a response that is one JSON document and yields it as a single event."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

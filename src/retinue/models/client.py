@@ -36,7 +36,7 @@ from retinue.models.chat_completions import (
     reader_for_content_type,
 )
 from retinue.models.connection import ConnectionLost, ServerLoading, ServerRefused
-from retinue.models.server_errors import context_overflow, is_error, is_loading
+from retinue.models.server_errors import context_overflow_error, is_error, is_loading
 from retinue.models.server_info import ModelServer, ResolvedModel, display_name, same_model
 
 log = logging.getLogger(__name__)
@@ -46,9 +46,9 @@ STREAM_END_S = 0.5
 """How long to wait for the end of a stream after its last event. Only a stream that was read to its end
 leaves a connection that can be reused."""
 MAX_CHARS_PER_TOKEN = 16
-"""No reply has longer tokens on average. A reply that exceeds `max_tokens` by this measure is cut."""
+"""Upper bound for the average length of a token. Used to cut a reply that clearly exceeds `max_tokens`."""
 CUT_RATIO = 0.6
-"""If a server counts less than this share of the estimated prompt tokens, it has cut the prompt."""
+"""A server that counts fewer prompt tokens than this share of the estimate has cut the prompt."""
 NEARLY_FULL_RATIO = 0.8
 """A prompt is suspected of being cut only if it fills at least this share of the context."""
 
@@ -57,7 +57,7 @@ TOKENS_PER_TURN = 5
 MIN_FACTOR, MAX_FACTOR = 0.7, 2.0
 """Bounds of the learned factor. Some servers do not count cached tokens, and overestimating is safer."""
 MIN_LEARNING_TOKENS = 64
-"""Shorter prompts consist mostly of template and teach nothing."""
+"""Shorter prompts consist mostly of the chat template, so they are not used for learning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class ReplyTimeouts:
 class TokenEstimator:
     """Estimates the tokens of a prompt for one model and learns from the server's counts.
 
-    Vocabularies and chat templates differ. Each reply reports how many tokens its prompt really had; the
-    factor then moves half the way to that value, within fixed bounds.
+    Vocabularies and chat templates differ between models. Each reply reports how many tokens its prompt had,
+    and the correction factor then moves halfway to the measured value, within fixed bounds.
     """
 
     def __init__(self) -> None:
@@ -85,6 +85,7 @@ class TokenEstimator:
         return self._factor
 
     def estimate(self, prompt: Prompt) -> int:
+        """Estimate the tokens of a prompt, corrected by the learned factor."""
         return round(estimate_prompt(prompt) * self._factor)
 
     def learn(self, prompt: Prompt, prompt_tokens: int) -> None:
@@ -106,7 +107,7 @@ def estimate_prompt(prompt: Prompt) -> int:
 
 @lru_cache(maxsize=2_048)
 def _cached_estimate(text: str) -> int:
-    """Cached because each step of an agent sends the turns of all earlier steps again."""
+    """Estimate the tokens of `text`. Cached, because each step of an agent sends all earlier turns again."""
     return estimate_tokens(text)
 
 
@@ -124,6 +125,7 @@ class ModelClient:
         self._timeouts = timeouts
 
     async def facts(self) -> ModelFacts:
+        """Return what is known about the model. Asks the server if necessary."""
         return (await self._resolve()).facts
 
     async def reply(self, prompt: Prompt, on_text: ReplyPiece | None = None) -> Reply:
@@ -131,7 +133,7 @@ class ModelClient:
         model = await self._resolve()
         estimate = self.tokens.estimate(prompt)
         if model.kind.cuts_front and model.certain and estimate > model.facts.context:
-            raise context_overflow(self._url, estimate, model.facts.context)
+            raise context_overflow_error(self._url, estimate, model.facts.context)
         try:
             assembler = ReplyAssembler(max_chars=prompt.max_tokens * MAX_CHARS_PER_TOKEN)
             await self._receive(build_request(prompt, model.request_name), assembler, on_text)
@@ -145,7 +147,7 @@ class ModelClient:
         except EmptyReply:
             # LM Studio sends an empty reply if the prompt is too long.
             if estimate >= NEARLY_FULL_RATIO * model.facts.context:
-                raise context_overflow(self._url, estimate, model.facts.context) from None
+                raise context_overflow_error(self._url, estimate, model.facts.context) from None
             raise
         if reply.text and not assembler.has_text and on_text is not None:
             await on_text(reply.text)
@@ -168,12 +170,12 @@ class ModelClient:
                     except ServerLoading:
                         await asyncio.sleep(LOADING_POLL_S)
         except TimeoutError:
-            raise self._timed_out(begun=False) from None
+            raise self._timeout_error(started=False) from None
 
     async def _receive(
         self, body: RequestBody, assembler: ReplyAssembler, on_text: ReplyPiece | None
     ) -> None:
-        """Request until the server has loaded the model, and read the whole reply into `assembler`."""
+        """Repeat the request until the server has loaded the model, and read the reply into `assembler`."""
         deadline = asyncio.timeout(self._timeouts.first_s)
         try:
             async with deadline:
@@ -183,9 +185,9 @@ class ModelClient:
             if not deadline.expired():
                 raise
             if not assembler.done:
-                raise self._timed_out(begun=assembler.begun) from None
+                raise self._timeout_error(started=assembler.started) from None
         if not (assembler.done or assembler.finish):
-            raise self._broken_off()
+            raise self._incomplete_reply_error()
 
     async def _request_once(
         self,
@@ -206,7 +208,7 @@ class ModelClient:
             if assembler.done:
                 if not was_done:
                     _extend_deadline(deadline, STREAM_END_S)
-            elif assembler.begun:
+            elif assembler.started:
                 _extend_deadline(deadline, self._timeouts.idle_s)
 
         try:
@@ -222,10 +224,10 @@ class ModelClient:
         except StreamTooLong:
             raise ModelFailed(f"{self._url} sent more data than any reply can have") from None
         except ConnectionLost:
-            if not assembler.begun:
+            if not assembler.started:
                 raise
             self.server.forget()
-            raise self._broken_off() from None
+            raise self._incomplete_reply_error() from None
         return True
 
     def _add_event(self, event: SseEvent, assembler: ReplyAssembler) -> str:
@@ -242,12 +244,19 @@ class ModelClient:
             raise ModelFailed(f"{self._url} sent something that is not JSON")
         return assembler.add(chunk)
 
-    def _broken_off(self) -> ModelFailed:
-        return ModelFailed(f"{self._url} broke off in the middle of its reply")
+    def _incomplete_reply_error(self) -> ModelFailed:
+        """Build the error for a stream that ended in the middle of a reply."""
+        return ModelFailed(
+            f"{self._url} stopped in the middle of its reply",
+            hint="try again, or check the log of the model server",
+        )
 
-    def _timed_out(self, *, begun: bool) -> ModelFailed | Unavailable:
-        if begun:
-            return ModelFailed(f"{self._url} sent nothing for {self._timeouts.idle_s:g} s within a reply")
+    def _timeout_error(self, *, started: bool) -> ModelFailed | Unavailable:
+        """Build the error for a server that was silent for too long."""
+        if started:
+            return ModelFailed(
+                f"{self._url} sent nothing for {self._timeouts.idle_s:g} s in the middle of a reply"
+            )
         return Unavailable(
             f"{self._url} did not start a reply within {self._timeouts.first_s:g} s",
             hint="a large model may take longer to load: raise `models.patience_s`, or load it beforehand",
@@ -263,15 +272,15 @@ class ModelClient:
         nearly_full = estimate >= NEARLY_FULL_RATIO * context
         was_cut = counted is not None and nearly_full and counted < CUT_RATIO * estimate
         if was_cut or (model.certain and estimate > context):
-            raise context_overflow(self._url, estimate, context)
+            raise context_overflow_error(self._url, estimate, context)
 
     def _with_actual_model(self, model: ResolvedModel, reply: Reply) -> Reply:
-        """Name the model that really answered, and log it if it is not the requested one."""
+        """Return the reply with the model that really answered. Logs a model that was not requested."""
         answered = display_name(reply.model)
         substituted = self._model is not None and not same_model(self._model, answered)
         if substituted and (model.facts.model, answered) not in self.server.substitutes:
             self.server.substitutes.add((model.facts.model, answered))
-            log.warning("%s: asked for %s, answered by %s", self._url, model.facts.model, answered)
+            log.warning("%s: requested %s, but %s answered", self._url, model.facts.model, answered)
         if not same_model(model.request_name, reply.model):
             self.server.forget()
         return replace(reply, model=answered, substituted=substituted)

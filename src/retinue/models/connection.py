@@ -1,4 +1,4 @@
-"""The HTTP connection to one model server, with bounded answers and transport errors mapped to our own.
+"""The HTTP connection to one model server. Limits the size of answers and maps transport errors to our own.
 
 Never follows a redirect. Uses a proxy from the environment only for a server on another machine, because a
 request to this machine must not leave it. Knows nothing of what is requested.
@@ -19,9 +19,9 @@ from retinue.models.server_errors import error_from_response, is_loading
 
 CONNECT_TIMEOUT_S = 5.0
 KEEP_ALIVE_S = 2.0
-"""Shorter than servers keep idle connections open, so that we do not use one that is being closed."""
+"""Shorter than the keep-alive of servers, so that we never use a connection that the server is closing."""
 ANSWER_TIMEOUT_S = 10.0
-"""Timeout for requests about the server itself."""
+"""Timeout for requests that ask for the server's models or properties."""
 INFO_TIMEOUT = httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
 STREAM_TIMEOUT = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S, write=60.0)
 MAX_ATTEMPTS = 3
@@ -59,15 +59,20 @@ class ServerConnection:
                 hint="use https, reach the server through a tunnel to 127.0.0.1, or remove `api_key_env`",
             )
         if not (key.isascii() and key.isprintable()):
-            raise ConfigInvalid(f"the key for {address.root} contains characters that a key cannot have")
+            raise ConfigInvalid(
+                f"the key for {address.root} contains characters that a key cannot have",
+                hint="check the value of the variable that `api_key_env` names",
+            )
         try:
             httpx2.URL(address.root)
         except httpx2.InvalidURL:
-            raise ConfigInvalid(f"{address.root} is not a usable URL") from None
+            raise ConfigInvalid(
+                f"{address.root} is not a usable URL", hint="correct the endpoint's URL"
+            ) from None
         self.address = address
         self._key = key
         # Loading the machine's certificates takes 35 ms. A server without TLS gets an empty context instead,
-        # which trusts nobody.
+        # which trusts no certificate.
         headers = {"accept-encoding": "identity", "user-agent": "retinue"}
         self._client = httpx2.AsyncClient(
             headers={**headers, "authorization": f"Bearer {key}"} if key else headers,
@@ -96,7 +101,7 @@ class ServerConnection:
                         f"{self.address.base} is still loading its model", hint="try again later"
                     )
         except httpx2.TransportError as error:
-            raise self._connection_lost(error) from None
+            raise self._connection_lost_error(error) from None
         except httpx2.HTTPError:
             return None
         return json_or_none(whole) if response.status_code == 200 else None
@@ -113,7 +118,7 @@ class ServerConnection:
                     raise ServerRefused(response.status_code, await _read_at_most(response, MAX_ERROR_BYTES))
                 yield response
         except httpx2.TransportError as error:
-            raise self._connection_lost(error) from None
+            raise self._connection_lost_error(error) from None
         except httpx2.HTTPError as error:
             raise ModelFailed(f"{self.address.base}: {type(error).__name__}") from None
 
@@ -129,7 +134,7 @@ class ServerConnection:
                     raise
         return await self._client.send(request, stream=True)
 
-    def _connection_lost(self, error: httpx2.TransportError) -> ConnectionLost:
+    def _connection_lost_error(self, error: httpx2.TransportError) -> ConnectionLost:
         """Build the error without the transport's own message, which may contain anything."""
         never_connected = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         reason = "does not answer" if never_connected else f"broke the connection ({type(error).__name__})"

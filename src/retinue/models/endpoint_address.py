@@ -13,12 +13,12 @@ EXAMPLE = "http://127.0.0.1:1234/v1"
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """The address of a server, free of user names, passwords and queries, so that it can be shown."""
+    """The address of a server. It contains no user name, password or query, so it is safe to show."""
 
     root: str
     """Base of the server's own API: `http://127.0.0.1:1234`."""
     key: str
-    """Identifies the server however its URL is written. Runs that share a server share its slots."""
+    """Identifies the server: different spellings of its URL have the same key."""
     loopback: bool
     encrypted: bool
 
@@ -34,13 +34,13 @@ class EndpointAddress:
             parts = urlsplit(url.strip())
             port, host = parts.port, parts.hostname or ""
         except ValueError:
-            raise _invalid("is not a URL") from None
+            raise _invalid_url("is not a URL") from None
         if parts.scheme not in ("http", "https") or not host:
-            raise _invalid("is not an http or https URL")
+            raise _invalid_url("is not an http or https URL")
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise _invalid("contains a user name, a password, a query or a fragment")
+            raise _invalid_url("contains a user name, a password, a query or a fragment")
         if any(not char.isprintable() or char.isspace() for char in parts.netloc + parts.path):
-            raise _invalid("contains a space or a control character")
+            raise _invalid_url("contains a space or a control character")
         bracketed = f"[{host}]" if ":" in host else host
         authority = f"{bracketed}:{port}" if port else bracketed
         path = parts.path.rstrip("/").removesuffix("/v1")
@@ -61,7 +61,8 @@ def _is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _invalid(reason: str) -> ConfigInvalid:
+def _invalid_url(reason: str) -> ConfigInvalid:
+    """Build the error for a URL that cannot be used."""
     return ConfigInvalid(
         f"the URL of a model server {reason}",
         hint=f"write it like {EXAMPLE}; put a key into the variable that `api_key_env` names",

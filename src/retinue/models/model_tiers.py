@@ -1,4 +1,4 @@
-"""Chooses the server and the model for a tier or a model's name, and keeps the connections to the servers.
+"""Chooses the server and the model for a tier or a model name, and keeps the connections to the servers.
 
 Knows nothing of where its plan comes from.
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from retinue.models.server_info import ModelServer
 
 SURVEY_S = 2.0
-"""Maximum time to ask a server for its slots. A run is recorded only after this."""
+"""How long to wait for a server to report its slots. A run is recorded only after that."""
 TIERS = ("fast", "default", "medium", "strong")
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointPlan:
-    """One server as the user configured it. None means: use what the server reports."""
+    """One server as the user configured it. If `slots` or `context` is None, the server's value is used."""
 
     url: str
     api_key_env: str = ""
@@ -36,7 +36,7 @@ class EndpointPlan:
 
 @dataclass(frozen=True, slots=True)
 class TierPlan:
-    """The model of one tier as the user configured it. Empty values fall back to other tiers."""
+    """The model of one tier as the user configured it. Empty values fall back to the tier `default`."""
 
     endpoint: str = ""
     """A name in the plan's endpoints, or a URL."""
@@ -54,16 +54,16 @@ class ModelPlan:
     patience_s: float = 300.0
 
     def choose(self, name: str) -> tuple[EndpointPlan, str | None]:
-        """Return the server and the model for a tier, or for a model's name on the server of tier `default`.
+        """Return the endpoint and the model for a tier or a model name. None is the model that is loaded.
 
-        Missing values come from the tier `default`, then from the plan itself. A model's name is only taken
-        over together with its server. A model of None means the one that is loaded.
+        Missing values come from the tier `default`, then from the plan itself. A tier with its own endpoint
+        does not inherit a model, because that model may not exist there.
         """
         tier = self.tiers.get(name, TierPlan()) if name in TIERS else TierPlan(model=name)
         endpoint = model = ""
-        for given in (tier, self.tiers.get("default", TierPlan()), TierPlan(self.endpoint, self.model)):
-            model = model or given.model
-            endpoint = given.endpoint
+        for source in (tier, self.tiers.get("default", TierPlan()), TierPlan(self.endpoint, self.model)):
+            model = model or source.model
+            endpoint = source.endpoint
             if endpoint:
                 break
         return self._find_endpoint(endpoint), model or None
@@ -71,28 +71,28 @@ class ModelPlan:
     def servers(self) -> dict[str, EndpointPlan]:
         """Return all configured servers by name or URL."""
         found = dict(self.endpoints)
-        for given in (self.endpoint, *(tier.endpoint for tier in self.tiers.values())):
-            if given and given not in found:
-                found[given] = self._find_endpoint(given)
+        for name_or_url in (self.endpoint, *(tier.endpoint for tier in self.tiers.values())):
+            if name_or_url and name_or_url not in found:
+                found[name_or_url] = self._find_endpoint(name_or_url)
         return found
 
     @property
     def configured(self) -> bool:
-        """Whether the user configured any server. Errors in it are reported when a model is used."""
+        """Whether any server is configured. Errors in its configuration are reported when it is used."""
         named = (self.endpoint, *(tier.endpoint for tier in self.tiers.values()))
         return bool(self.endpoints) or any(named)
 
-    def _find_endpoint(self, given: str) -> EndpointPlan:
-        """Return the endpoint with a name or a URL. Raises `ConfigInvalid` or `Unavailable`."""
-        if known := self.endpoints.get(given):
+    def _find_endpoint(self, name_or_url: str) -> EndpointPlan:
+        """Return the endpoint with this name or URL. Raises `ConfigInvalid` or `Unavailable`."""
+        if known := self.endpoints.get(name_or_url):
             return known
-        if "://" in given:
-            return EndpointPlan(given)
-        if given:
+        if "://" in name_or_url:
+            return EndpointPlan(name_or_url)
+        if name_or_url:
             names = ", ".join(sorted(self.endpoints)) or "none"
             raise ConfigInvalid(
-                f"no endpoint is called {given}; there are: {names}",
-                hint=f"add [models.endpoints.{given}], or use a URL",
+                f"no endpoint is called {name_or_url}; known endpoints: {names}",
+                hint=f"add [models.endpoints.{name_or_url}], or use a URL",
             )
         raise Unavailable(
             "no model is configured",
@@ -123,7 +123,7 @@ class Models:
         self._servers.clear()
 
     def client_for(self, name: str = "default") -> ModelClient:
-        """Return a client for a tier or a model's name. Does not contact the server.
+        """Return a client for a tier or a model name. Does not contact the server.
 
         Raises `Unavailable` if no model is configured and `ConfigInvalid` if the configuration is invalid.
         """
@@ -147,7 +147,7 @@ class Models:
                 await self.client_for(name).facts()
 
     def _open_server(self, endpoint: EndpointPlan) -> ModelServer:
-        """Return the server of an endpoint, connected at first use."""
+        """Return the server of an endpoint. Creates its connection at first use."""
         from retinue.models.connection import ServerConnection
         from retinue.models.server_info import ModelServer
 
@@ -167,6 +167,6 @@ def endpoint_key(endpoint: EndpointPlan, environment: Mapping[str, str]) -> str:
     if not key:
         raise ConfigInvalid(
             f"the variable {endpoint.api_key_env} for an endpoint's key is not set",
-            hint="set it where retinue is started, or remove `api_key_env`",
+            hint="set it in the environment of Retinue, or remove `api_key_env`",
         )
     return key

@@ -1,6 +1,7 @@
-"""Maps the error responses of model servers to our own errors. Of HTTP it knows only the status.
+"""Maps the error responses of model servers to our own errors.
 
-Uses the error texts of every kind of server for every server, since one may run behind another.
+Compares each message with the patterns of all server kinds, because one server may run behind another. Knows
+nothing of HTTP except status codes.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def error_from_response(url: str, status: int, body: bytes, secret: str = "") ->
             counts = found.groupdict()
             prompt = as_positive_int(error.get("n_prompt_tokens")) or int(counts.get("prompt") or 0)
             context = as_positive_int(error.get("n_ctx")) or int(counts.get("context") or 0)
-            return context_overflow(url, prompt or None, context or None)
+            return context_overflow_error(url, prompt or None, context or None)
     if _NO_TOOLS.search(searched):
         return ToolsUnsupported(
             f"{url} does not support tools with this model: {shown}",
@@ -78,7 +79,9 @@ def error_from_response(url: str, status: int, body: bytes, secret: str = "") ->
         )
     if status in (401, 403):
         hint = "set `api_key_env` of the endpoint to the variable that holds the key"
-        return Unavailable(f"{url} requires a key, or refuses the given one (status {status})", hint=hint)
+        return Unavailable(
+            f"{url} requires a key, or refuses the configured one (status {status})", hint=hint
+        )
     if 300 <= status < 400:
         hint = "correct the endpoint's URL; it usually ends in /v1"
         return Unavailable(f"{url} answers with a redirect, which is not followed", hint=hint)
@@ -95,10 +98,10 @@ def error_from_response(url: str, status: int, body: bytes, secret: str = "") ->
     return ModelFailed(f"{prefix}: {shown}" if shown else prefix, status=status)
 
 
-def context_overflow(url: str, prompt: int | None, context: int | None) -> ContextOverflow:
-    """Build the error for a prompt that exceeds the context; both counts are tokens, if known."""
+def context_overflow_error(url: str, prompt: int | None, context: int | None) -> ContextOverflow:
+    """Build the error for a prompt that exceeds the context. Both counts are tokens, None if unknown."""
     counts = {"n_prompt": prompt, "n_ctx": context}
-    details = f": {prompt:,} tokens, {context:,} fit" if prompt and context else ""
+    details = f": {prompt:,} tokens, but only {context:,} fit" if prompt and context else ""
     return ContextOverflow(
         f"the conversation is longer than the context of the model at {url}{details}",
         hint="load the model with a larger context, or ask for less at a time",
@@ -107,7 +110,7 @@ def context_overflow(url: str, prompt: int | None, context: int | None) -> Conte
 
 
 def _shorten(message: str) -> str:
-    """Reduce a message to one short line. File paths are cut to the file's name, to not reveal folders."""
+    """Reduce a message to one short line. File paths are cut to the file's name, to hide folders."""
     short = _FOLDER_OF_PATH.sub("", message[: 4 * MAX_MESSAGE_CHARS])
     flat = " ".join("".join(char if char.isprintable() else " " for char in short).split())
     return flat if len(flat) <= MAX_MESSAGE_CHARS else flat[:MAX_MESSAGE_CHARS] + "…"

@@ -1,7 +1,7 @@
 """Finds out what a model server is, which models it has and what they can do.
 
-A `ModelServer` asks its server when it needs to know and caches the answer until a failure makes it doubtful.
-Knows nothing of conversations.
+A `ModelServer` queries its server on demand and caches the answers until a request fails. Knows nothing of
+conversations.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class ServerSurvey:
     offers: tuple[OfferedModel, ...]
 
     def has(self, name: str) -> bool:
+        """Whether the server offers this model."""
         return any(same_model(offer.name, name) for offer in self.offers)
 
     def find(self, name: str | None) -> OfferedModel:
-        """Find the model with a name; without a name, the model that is loaded."""
+        """Return the model with this name, or the loaded model if `name` is None."""
         if name is None:
             return self._default_model()
         exact = [offer for offer in self.offers if offer.name == name]
@@ -101,9 +102,9 @@ class ModelServer:
         self._resolved.clear()
 
     async def resolve(self, name: str | None) -> ResolvedModel:
-        """Find a model by name, or the loaded one, with its facts.
+        """Return the model with this name and its facts, or the loaded model if `name` is None.
 
-        Raises `Unavailable` if the server does not answer, or if no name is given and no model is loaded.
+        Raises `Unavailable` if the server does not answer, or if `name` is None and no model is loaded.
         """
         if known := self._resolved.get(name):
             return known
@@ -148,6 +149,7 @@ class ModelServer:
         return ServerSurvey(UNKNOWN, tuple(UNKNOWN.read({}, listing) or ()))
 
     async def _supports_tools(self, kind: ServerKind, offer: OfferedModel) -> bool:
+        """Whether a model supports tools. True if the server does not report it."""
         if offer.name in self._without_tools:
             return False
         if kind.show is None:
@@ -159,17 +161,18 @@ class ModelServer:
 
 
 def display_name(name: str) -> str:
-    """Shorten a model's name for display: a file path, as llama.cpp uses it, becomes the file's name."""
+    """Shorten a model name for display. llama.cpp names models by file path; only the file's name is kept."""
     if _FILE_PATH.match(name):
         name = re.split(r"[\\/]", name.rstrip("\\/"))[-1]
     return "".join(char for char in name if char.isprintable())[:MAX_NAME_LENGTH]
 
 
 def same_model(one: str, other: str) -> bool:
-    """Whether two names mean the same model. Ignores an owner, `.gguf`, `:latest` and instance numbers."""
+    """Whether two names mean the same model. Ignores the owner, `.gguf`, `:latest` and instance numbers."""
     return _base_name(one) == _base_name(other)
 
 
 def _base_name(name: str) -> str:
+    """Return the part of a name that identifies the model."""
     last = re.split(r"[\\/]", name.strip().lower())[-1]
     return _INSTANCE_SUFFIX.sub("", last.removesuffix(".gguf"))

@@ -1,7 +1,7 @@
-"""The known kinds of model servers as data: how to recognise one, where it lists its models, how it refuses.
+"""The known kinds of model servers as data: how to recognise each, list its models and read its errors.
 
-To support another server, add a `ServerKind` to `SERVER_KINDS`. Answers come in as JSON in which anything may
-be missing. Knows nothing of HTTP.
+To support another server, add a `ServerKind` to `SERVER_KINDS`. Readers expect that any field of a server's
+JSON may be missing. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT_SLOTS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedModel:
-    """One model that a server has. None means that the server does not say."""
+    """One model that a server offers. None means that the server does not report the value."""
 
     name: str
     loaded: bool
@@ -36,23 +36,23 @@ class ServerKind:
     owner: str
     """The value of `owned_by` in its list of models."""
     native: str | None = None
-    """Path of its own endpoint that says which models are loaded."""
+    """Path in the server's own API that lists the loaded models."""
     read: Callable[[JsonObject, JsonObject], list[OfferedModel] | None]
     """Reads the models from the native answer and the list of models. Returns None if the kind is wrong."""
     show: str | None = None
-    """Path of an endpoint that says whether a model supports tools, given the model's name."""
+    """Path in the server's own API that reports whether a model supports tools."""
     slots: int = DEFAULT_SLOTS
-    """Number of parallel requests if the server does not say."""
+    """Number of parallel requests to assume if the server does not report it."""
     any_name: bool = False
     """Whether it accepts any model name and answers with the one model that it has."""
     cuts_front: bool = False
     """Whether it silently drops the beginning of a prompt that is too long, instead of refusing it."""
     overflow: tuple[str, ...] = ()
-    """Regexes of its error for a prompt that is too long, with the token counts `prompt` and `context`."""
+    """Regexes for its error about a prompt that is too long. The groups are token counts."""
     no_tools: tuple[str, ...] = ()
-    """Regexes of its error if a model does not support tools."""
+    """Regexes for its error about a model that does not support tools."""
     no_model: tuple[str, ...] = ()
-    """Regexes of its error if it does not have the model."""
+    """Regexes for its error about a model that it does not have."""
 
 
 def read_model_list(listing: JsonObject) -> list[OfferedModel]:
@@ -70,12 +70,13 @@ def read_model_list(listing: JsonObject) -> list[OfferedModel]:
 
 
 def _read_llama_cpp(props: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read `/props`, which describes the loaded model."""
     settings = as_object(props.get("default_generation_settings"))
     if not settings:
         return None
     caps = as_object(props.get("chat_template_caps"))
     template = as_text(props.get("chat_template"))
-    takes = caps.get("supports_tools", "tools" in template if template else None)
+    supports_tools = caps.get("supports_tools", "tools" in template if template else None)
     states = {
         as_text(entry.get("id")): as_text(as_object(entry.get("status")).get("value")) or "loaded"
         for entry in as_object_list(listing.get("data"))
@@ -86,13 +87,14 @@ def _read_llama_cpp(props: JsonObject, listing: JsonObject) -> list[OfferedModel
             loaded=states[offer.name] == "loaded",  # in router mode, it also lists models that it could load
             context=offer.context or as_positive_int(settings.get("n_ctx")),
             slots=as_positive_int(props.get("total_slots")),
-            tools=takes if isinstance(takes, bool) else None,
+            tools=supports_tools if isinstance(supports_tools, bool) else None,
         )
         for offer in read_model_list(listing)
     ]
 
 
 def _read_ollama(running: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read `/api/ps`, which lists the loaded models."""
     if not isinstance(running.get("models"), list):
         return None
     loaded = [
@@ -113,6 +115,7 @@ def _read_ollama(running: JsonObject, listing: JsonObject) -> list[OfferedModel]
 
 
 def _read_lm_studio(native: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read `/api/v1/models`, which lists all models with their loaded instances."""
     if not isinstance(native.get("models"), list):
         return None
     offers: list[OfferedModel] = []
@@ -135,6 +138,7 @@ def _read_lm_studio(native: JsonObject, listing: JsonObject) -> list[OfferedMode
 
 
 def _read_vllm(_: JsonObject, listing: JsonObject) -> list[OfferedModel] | None:
+    """Read the list of models if its entries belong to vLLM."""
     entries = as_object_list(listing.get("data"))
     return read_model_list(listing) if any(entry.get("owned_by") == "vllm" for entry in entries) else None
 
@@ -204,9 +208,9 @@ SERVER_KINDS = (LLAMA_CPP, OLLAMA, LM_STUDIO, VLLM)
 
 
 def likely_kinds(listing: JsonObject) -> list[ServerKind]:
-    """Order the kinds so that those named as owners in the list of models come first.
+    """Return all kinds, starting with those that `owned_by` in the list of models suggests.
 
-    Most servers are then recognised with one more request.
+    With this order, most servers are recognised with one more request.
     """
     owners = {as_text(entry.get("owned_by")) for entry in as_object_list(listing.get("data"))}
     return sorted(SERVER_KINDS, key=lambda kind: kind.owner not in owners)

@@ -20,7 +20,7 @@ from retinue.redaction.secret_rule import (
 )
 
 LOGIN_NAME = r"(?:passw(?:or)?d|passwd|passphrase|passcode|pwd|(?:(?:\b|_)pass|(?-i:[a-z]Pass))\b)"
-"""Names of passwords, which people choose: any value that is not a plain word may be one."""
+"""Names of passwords. People choose passwords, so any value that is not a plain word may be one."""
 PASSWORD_KEYWORDS = (
     *("password", "passwd", "passphrase", "passcode", "pwd"),
     # Not "pass" alone, which occurs in half of all Python files.
@@ -40,7 +40,7 @@ KEY_KINDS = (
     "license",
 )
 CREDENTIAL_NAME = rf"(?:secret|token|credentials?|_auth\b|(?:{'|'.join(KEY_KINDS)})[ _.-]?key)"
-"""Names of credentials, which machines generate: long and with digits."""
+"""Names of credentials. Machines generate credentials, so the values are long and contain digits."""
 CREDENTIAL_KEYWORDS = (
     "secret",
     "token",
@@ -110,7 +110,7 @@ FILE_RULES = (
         keywords=("type=password", 'type="password', "type='password"),
         allowlists=(PLACEHOLDER, WORDS),
     ),
-    # The name and the value in two members: container specifications, HTTP recordings, .NET settings.
+    # Name and value as two members, as in container specifications, HTTP recordings and .NET settings.
     SecretRule(
         id="secret",
         regex=rf"(?i)\b(?:name|key){ASSIGNMENT}{QUOTE}?[\w.-]{{0,40}}"

@@ -1,7 +1,7 @@
 """Loads the rules of gitleaks from `rules.toml` and adapts them.
 
-gitleaks only reports where a leak is in a file, but Retinue must hide all of it in any text. This module
-changes rules that would not match the whole secret. Knows nothing of how rules are searched for.
+gitleaks only reports where a file contains a leak, but Retinue must hide the whole secret in any text. This
+module changes the rules that would not match the whole secret. Knows nothing of how rules are applied.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ KEYWORD_OVERRIDES = {
     "cloudflare-origin-ca-key": ("v1.0-",),
     "intra42-client-secret": ("s-s4t2ud-", "s-s4t2af-"),
 }
-"""Less frequent keywords for these rules. Each rule whose keyword occurs costs a pass over the text."""
+"""More specific keywords for these rules. Each rule whose keyword occurs costs a pass over the text."""
 
 SECRET_GROUPS = {"jwt-base64": 0, "sonar-api-token": 2}
 """The group of the secret in rules where it is not the first one."""
 
 IDENTIFIER = r"[\w.-]{0,50}?"
 IDENTIFIER_PREFIXES = {f"(?i){IDENTIFIER}": "(?i)", f"{IDENTIFIER}(?i:{IDENTIFIER}": "(?i:"}
-"""Beginnings of rules that also match the identifier before the secret, with their replacements. Matching the
-identifier slows RE2 down, so it is only looked at after a match (`SecretRule.after_identifier`)."""
+"""Prefixes of regexes that also match the identifier before the secret, with their replacements. Matching the
+identifier slows RE2 down, so it is examined only after a match (`SecretRule.after_identifier`)."""
 
 TERMINATOR = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 ANY_TERMINATOR = r"(?:[^\w-]|$)"
@@ -52,20 +52,20 @@ EXTRA_ALLOWLISTS = {GENERIC_RULE: (CODE, NUMBERED_WORDS, SECRET_METADATA)}
 
 
 def load_gitleaks_rules() -> tuple[SecretRule, ...]:
-    """Return all rules of gitleaks that we use, adapted."""
-    # Imported here because only the first text needs it.
+    """Return the adapted rules of gitleaks, except those that our own rules replace."""
+    # Imported here because a process that redacts nothing does not need it.
     import tomllib
 
     document = tomllib.loads(files("retinue.redaction").joinpath("rules.toml").read_text(encoding="utf-8"))
-    # The stopwords are the alphabet and one UUID: samples that may as well be hidden.
-    for_all = replace(make_allowlist(document["allowlist"]), stopwords=())
+    # The global stopwords are the alphabet and one UUID. Hiding these samples does no harm.
+    global_allowlist = replace(make_allowlist(document["allowlist"]), stopwords=())
     return tuple(
-        make_rule(entry, for_all) for entry in document["rules"] if entry["id"] not in REPLACED_RULES
+        make_rule(entry, global_allowlist) for entry in document["rules"] if entry["id"] not in REPLACED_RULES
     )
 
 
-def make_rule(entry: dict[str, Any], for_all: Allowlist) -> SecretRule:
-    """Adapt one rule. `for_all` is the allowlist that applies to every rule."""
+def make_rule(entry: dict[str, Any], global_allowlist: Allowlist) -> SecretRule:
+    """Adapt one rule. `global_allowlist` applies to every rule."""
     name, regex = str(entry["id"]), str(entry["regex"])
     opening = next((opening for opening in IDENTIFIER_PREFIXES if regex.startswith(opening)), "")
     if opening:
@@ -81,7 +81,7 @@ def make_rule(entry: dict[str, Any], for_all: Allowlist) -> SecretRule:
         after_identifier=bool(opening),
         open_ended=True,
         allowlists=(
-            for_all,
+            global_allowlist,
             *(make_allowlist(each) for each in entry.get("allowlists", ()) if each.get("condition") != "AND"),
             *EXTRA_ALLOWLISTS.get(name, ()),
         ),
@@ -89,7 +89,7 @@ def make_rule(entry: dict[str, Any], for_all: Allowlist) -> SecretRule:
 
 
 def make_allowlist(entry: dict[str, Any]) -> Allowlist:
-    """Convert an allowlist without its path conditions, because a text has no path."""
+    """Convert an allowlist. Drops its path conditions, because redacted text has no path."""
     return Allowlist(
         regex=any_of(*entry.get("regexes", ())),
         stopwords=tuple(word.lower().encode() for word in entry.get("stopwords", ())),

@@ -1,4 +1,4 @@
-"""Replaces secrets in text, lines and JSON-like values by `[redacted:<kind>]`. All output passes through it.
+"""Replaces secrets in text, lines and JSON-like values with `[redacted:<kind>]`, for all output of Retinue.
 
 Knows nothing of where text comes from or goes to. The rules are in the `*_rules.py` modules.
 """
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RewriteString = Callable[[str, str], str]
-"""Takes a string and the name it is the value of (or ""), and returns its replacement."""
+"""Returns the replacement for a string. The second argument is the key or flag it belongs to, or ""."""
 
 HIDDEN_VALUE = "hidden-value"
-"""Kind of the values that are hidden because they are known, not because a rule found them."""
+"""The kind shown for values that were passed to the redactor, as opposed to secrets that a rule found."""
 MIN_HIDDEN_LENGTH = 6
 """Shorter values, such as "true" or "8080", occur by chance and are not hidden."""
 
@@ -35,16 +35,16 @@ PRIVATE_KEY_MARKER = "[redacted:private-key]"
 
 
 class SecretRedactor:
-    """Replaces each secret by `[redacted:<kind>]`. Redacting a redacted text changes nothing."""
+    """Replaces each secret with `[redacted:<kind>]`. Redacting text twice gives the same result as once."""
 
     def __init__(self, hidden: Iterable[str] = (), *, finder: SecretFinder | None = None) -> None:
-        """`hidden` are known secrets to replace wherever they occur, such as the token of a child process."""
+        """`hidden` contains known secrets to replace wherever they occur, such as a child process's token."""
         self._hidden = frozenset(value for value in hidden if len(value) >= MIN_HIDDEN_LENGTH)
         self._hidden_forms = sorted({form for value in self._hidden for form in encoded_forms(value)})
         self._given_finder = finder
 
     def hide(self, values: Iterable[str]) -> None:
-        """Also hide these values from now on, for example the secrets that a run receives."""
+        """Also replace these values from now on, for example secrets that a run receives."""
         new = {value for value in values if len(value) >= MIN_HIDDEN_LENGTH} - self._hidden
         if new:
             self._hidden |= new
@@ -64,9 +64,9 @@ class SecretRedactor:
         return LineRedactor(self.redact)
 
     def _redact(self, text: str, name: str) -> str:
-        """Redact a text that is the value of `name`, or of nothing.
+        """Redact `text`. `name` is the key or flag that it is the value of, or "".
 
-        The name matters: a short text may be a secret if its name is `password`.
+        The name matters: a short value may be a secret if its name is `password`.
         """
         data = original = text.encode("utf-8", "surrogatepass")
         quotation = "'" if '"' in text else '"'
@@ -85,13 +85,13 @@ class SecretRedactor:
 
     @property
     def _finder(self) -> SecretFinder:
-        # Imported here so that rules and engine are loaded with the first text, not at start-up.
+        # Imported here so that rules and engine are loaded for the first text to redact, not at start-up.
         from retinue.redaction.secret_finder import default_finder
 
         return self._given_finder or default_finder()
 
     def _find_secrets(self, data: bytes) -> Iterator[SecretSpan]:
-        """Yield hidden values and the secrets that rules find."""
+        """Yield the positions of known values and of the secrets that rules find."""
         for form in self._hidden_forms:
             at = data.find(form)
             while at >= 0:
@@ -102,7 +102,7 @@ class SecretRedactor:
     def _markers(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Yield the positions of markers from earlier redaction.
 
-        Only markers of known kinds count, so that a text cannot protect a secret by imitating one.
+        Only markers of known kinds count, so that text cannot protect a secret by imitating a marker.
         """
         at = data.find(MARKER_START)
         while at >= 0:
@@ -114,7 +114,7 @@ class SecretRedactor:
 
 
 class LineRedactor:
-    """Redacts one stream line by line. Hides every line of a private key, up to the longest possible key."""
+    """Redacts one stream line by line. Hides all lines of a private key, up to `MAX_KEY_LINES`."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
@@ -131,7 +131,7 @@ class LineRedactor:
 
 
 def encoded_forms(value: str) -> Iterator[bytes]:
-    """Yield a value as it is, and as encoded in JSON, URLs and HTML."""
+    """Yield a value as it is and as it appears in JSON, URLs and HTML."""
     # Imported here because most redactors hide no values.
     import html
     import json
@@ -143,7 +143,7 @@ def encoded_forms(value: str) -> Iterator[bytes]:
 
 
 def insert_markers(data: bytes, secrets: Iterable[SecretSpan]) -> bytes:
-    """Replace each secret by its marker."""
+    """Replace each secret with its marker."""
     pieces: list[bytes] = []
     at = 0
     for start, end, kind in secrets:
@@ -153,7 +153,7 @@ def insert_markers(data: bytes, secrets: Iterable[SecretSpan]) -> bytes:
 
 
 def clip_spans(data: bytes, spans: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
-    """Cut spans to the length of `data` and widen them to whole UTF-8 characters."""
+    """Clip spans to the length of `data` and extend them to whole UTF-8 characters."""
     for start, end, kind in spans:
         start, end = max(start, 0), min(end, len(data))
         if start >= end:
@@ -199,11 +199,12 @@ def subtract_ranges(spans: Iterable[SecretSpan], ranges: list[tuple[int, int]]) 
 
 
 def rewrite_strings(value: T, rewrite: RewriteString, name: str = "") -> T:
-    """Rewrite every string of a JSON-like value. Numbers and other types stay as they are."""
+    """Return a JSON-like value with every string rewritten. Values of other types stay as they are."""
     return cast(T, _rewrite_any(value, rewrite, name))
 
 
 def _rewrite_any(value: object, rewrite: RewriteString, name: str) -> object:
+    """Rewrite a value of any type. `name` is the key or flag it belongs to, or ""."""
     if isinstance(value, str):
         return rewrite(value, name)
     if isinstance(value, dict):
@@ -215,6 +216,7 @@ def _rewrite_any(value: object, rewrite: RewriteString, name: str) -> object:
 
 
 def _rewrite_members(members: dict[object, object], rewrite: RewriteString) -> dict[object, object]:
+    """Rewrite the keys and values of a dict. Each value is rewritten with its key as its name."""
     out: dict[object, object] = {}
     for key, value in members.items():
         name = key if isinstance(key, str) else ""
@@ -229,17 +231,18 @@ def _rewrite_members(members: dict[object, object], rewrite: RewriteString) -> d
 def _rewrite_items(
     items: list[object] | tuple[object, ...], rewrite: RewriteString, name: str
 ) -> list[object]:
+    """Rewrite the items of a list. An item after a flag such as `--token` has that flag as its name."""
     out: list[object] = []
     for index, item in enumerate(items):
         before = items[index - 1] if index else None
-        # In ["--token", "..."], the flag names the item after it. Other items are values of the list's name.
+        # In ["--token", "..."], the flag is the name of the next item. Other items have the list's name.
         flag = before if isinstance(before, str) and before.startswith("--") and "=" not in before else name
         out.append(_rewrite_any(item, rewrite, flag))
     return out
 
 
 def _unused_key(key: str, taken: dict[object, object]) -> str:
-    """Number a key that is taken, so that two keys with the same marker stay two members."""
+    """Append a number to a key that is already taken: two secret keys may get the same marker."""
     number = 1
     candidate = key
     while candidate in taken:

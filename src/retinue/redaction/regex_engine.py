@@ -1,7 +1,7 @@
 """The regex engines for redaction: RE2 if it is installed, otherwise Python's `re`.
 
-Both take RE2 syntax and search UTF-8 bytes, so that the same rules find the same secrets. For `re`, regexes
-are translated as far as the rules need it: flags in the middle of a group, `\\z`, a strict `$` and POSIX
+Both accept RE2 syntax and search UTF-8 bytes, so that the same rules find the same secrets. For `re`, the
+syntax that the rules use is translated: flags in the middle of a group, `\\z`, a strict `$` and POSIX
 classes. `.*` gets a bound, because `re` would otherwise backtrack through the whole text. Knows nothing of
 secrets.
 """
@@ -33,10 +33,14 @@ BOUNDED_WILDCARD = ".{0,200}"
 
 
 class RegexMatch(Protocol):
+    """A match of a regex in bytes."""
+
     def span(self, group: int = 0, /) -> tuple[int, int]: ...
 
 
 class RegexPattern(Protocol):
+    """A compiled regex."""
+
     @property
     def groups(self) -> int: ...
 
@@ -48,11 +52,15 @@ KeywordFinder = Callable[[bytes], Iterable[int]]
 
 
 class RegexEngine(Protocol):
-    """What redaction needs of a regex library."""
+    """The operations that redaction needs from a regex library."""
 
-    def compile(self, regex: str) -> RegexPattern: ...
+    def compile(self, regex: str) -> RegexPattern:
+        """Compile a regex in RE2 syntax."""
+        ...
 
-    def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder: ...
+    def keyword_finder(self, keywords: Sequence[bytes]) -> KeywordFinder:
+        """Return a function that finds these keywords in lower-case text."""
+        ...
 
 
 class Re2Engine:
@@ -65,7 +73,7 @@ class Re2Engine:
     """A keyword that is appended to every text. If it is not found, the keyword set ran out of memory."""
 
     def __init__(self) -> None:
-        # Imported here because a start without any text to redact does not need it.
+        # Imported here because a process that redacts nothing does not need it.
         self._re2 = importlib.import_module("re2")
         self._options = self._re2.Options()
         self._options.encoding = self._re2.Options.Encoding.LATIN1
@@ -130,6 +138,7 @@ def to_python_regex(regex: str) -> str:
 
 
 def _translate_token(kind: str, text: str) -> str:
+    """Translate one token that is neither a flag nor a group."""
     if kind == "end" or text == r"\z":
         return r"\Z"
     if kind == "wild":

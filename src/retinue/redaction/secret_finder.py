@@ -1,4 +1,4 @@
-"""Finds secrets in UTF-8 bytes with all rules. Knows nothing of what happens to them."""
+"""Finds secrets in UTF-8 bytes by applying all rules. Knows nothing of what happens to the secrets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ IDENTIFIER_BYTES = TOKEN_BYTES | frozenset(b".")
 NAME_BYTES = IDENTIFIER_BYTES | frozenset(b":*")
 MAX_NAME_BYTES = 50
 MAX_LINE_DISTANCE = 400
-"""A line is cut at this distance from the secret, because a minified file is a single long line."""
+"""A line is cut at this distance from the secret, because a minified file can be one long line."""
 
 
 class SecretFinder:
-    """Searches for all rules with one regex engine.
+    """Finds secrets by all rules, using one regex engine.
 
-    A rule's regex is compiled when a text first contains one of its keywords.
+    A rule's regex is compiled when one of its keywords first occurs.
     """
 
     def __init__(self, engine: RegexEngine) -> None:
@@ -72,18 +72,21 @@ class SecretFinder:
                 at = start if start > match.span()[0] else end
 
     def _is_secret(self, candidate: SecretCandidate) -> bool:
+        """Whether a candidate has enough entropy and is not on an allowlist."""
         rule = candidate.rule
         if rule.entropy and shannon_entropy(candidate.secret) <= rule.entropy:
             return False
         return not any(self._allows(each, candidate) for each in rule.allowlists)
 
     def _allows(self, allowlist: Allowlist, candidate: SecretCandidate) -> bool:
+        """Whether an allowlist contains the candidate."""
         if allowlist.regex and self.compile(allowlist.regex).search(candidate.text_for(allowlist.target)):
             return True
         lowered = candidate.secret.lower()
         return any(word in lowered for word in allowlist.stopwords)
 
     def compile(self, regex: str) -> RegexPattern:
+        """Compile a regex, or return it from the cache."""
         pattern = self._patterns.get(regex)
         if pattern is None:
             pattern = self._patterns[regex] = self._engine.compile(regex)
@@ -91,7 +94,7 @@ class SecretFinder:
 
 
 def load_rules() -> tuple[SecretRule, ...]:
-    """Return all rules, the most specific first: if two find the same secret, the first names its kind."""
+    """Return all rules, the most specific first. The first rule that finds a secret sets its kind."""
     *by_form, generic = sorted(
         gitleaks_rules.load_gitleaks_rules(), key=lambda rule: rule.id == gitleaks_rules.GENERIC_RULE
     )
@@ -100,7 +103,7 @@ def load_rules() -> tuple[SecretRule, ...]:
 
 @cache
 def default_finder() -> SecretFinder:
-    """Return the finder that all redactors of this process share, with its compiled regexes."""
+    """Return the finder that all redactors of this process share, so that each regex is compiled once."""
     return SecretFinder(best_engine())
 
 
@@ -148,7 +151,7 @@ class SecretCandidate:
         return self.text[start:end]
 
     def _extend_left(self, letters: frozenset[int]) -> int:
-        """Return where the run of these characters before the match starts."""
+        """Return the start of the run of `letters` directly before the match."""
         start = self.match_span[0]
         furthest = max(0, start - MAX_NAME_BYTES)
         while start > furthest and self.text[start - 1] in letters:

@@ -1,4 +1,4 @@
-"""The types of redaction rules, and the regex parts and allowlists that several rules share.
+"""The types of redaction rules, and regex parts and allowlists that several rules share.
 
 All regexes use the syntax of RE2.
 """
@@ -33,7 +33,7 @@ class Allowlist:
     stopwords: tuple[bytes, ...] = ()
     """Lower-case words. A match that contains one is not a secret."""
     target: AllowlistTarget = "secret"
-    """Where to search `regex`: the secret, the match, the match with the name before it, or the line."""
+    """Where to search for `regex`: the secret, the match, the match with the name before it, or the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SecretRule:
     """The kind of secret, as in `[redacted:<kind>]`."""
     regex: str
     keywords: tuple[str, ...]
-    """Lower-case words. A text without any of them is not searched. Without keywords, every text is."""
+    """Lower-case words. Only text that contains one of them is searched; if empty, all text is searched."""
     entropy: float = 0.0
     """A secret must have more bits of entropy per byte than this."""
     group: int | None = None
@@ -63,7 +63,7 @@ QUOTED_VALUE = (
     r"""(?:\\{1,3}"([^"\\\s]{4,})\\{1,3}"|"([^"\s]{4,})"|'([^'\s]{4,})'|\x60([^\x60\s]{4,})\x60"""
     r"""|&quot;([^&\s]{4,})&quot;)"""
 )
-"""A quoted value without blanks: a value with blanks is a sentence."""
+"""A quoted value without spaces, because a value with spaces is usually a sentence."""
 
 BARE_VALUE = r"""([^\s"'\x60<>(){}\[\],;&\\]{4,})(?:[\s,;&)}\]"'<\\]|$)"""
 ASSIGNMENT = rf"{QUOTE}?\]?[ \t]{{0,8}}(?:=>|:=|\?=|={{1,3}}|:|[ \t]is:?[ \t])[ \t]{{0,8}}"

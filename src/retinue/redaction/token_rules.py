@@ -1,7 +1,7 @@
 """Rules for secrets with a recognisable form: private keys, JWTs, password hashes, provider tokens.
 
-Private keys are also found if they were cut. The tokens are those that gitleaks does not know or matches too
-narrowly; they are found anywhere, in prose as in code.
+Private keys are found even if part of them is missing. The token rules cover providers that gitleaks does not
+know or matches too narrowly, and find tokens anywhere, in prose as well as in code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ KEY_NAME = r"-----{}[ A-Z0-9_-]{{0,60}}PRIVATE KEY(?: BLOCK)?-----"
 KEY_BEGIN, KEY_END = KEY_NAME.format("BEGIN"), KEY_NAME.format("END")
 KEY_CHARACTERS, NO_KEY_CHARACTERS = "[A-Za-z0-9+/=]", "[^A-Za-z0-9+/=-]"
 KEY_BODY = "(?:[^-]|-[^-])"
-"""Excludes two dashes in a row, so that a cut key does not extend to the end of the next one."""
+"""Excludes two dashes in a row, so that a match on an incomplete key stops before the next key."""
 MANIFEST_LINE = r"(?:[^\n-][^\n]*\n|\r?\n)"
 MANIFEST_ENTRIES = r"[ \t]+\S[^\n]*(?:\n[ \t]+\S[^\n]*)*"
 PRIVATE_KEY_KEYWORDS = ("private key-----", "private key block-----")

@@ -54,7 +54,7 @@ def run_in_parallel(tasks: Sequence[Callable[[], T]], seconds: float) -> list[T 
 
 
 class _TaskThread(threading.Thread, Generic[T]):
-    """A daemon thread, so that a task that hangs (on a dead network mount, say) cannot block the exit."""
+    """Runs one task in a daemon thread, so that a task that hangs cannot block the exit of the process."""
 
     def __init__(self, task: Callable[[], T]) -> None:
         super().__init__(daemon=True)

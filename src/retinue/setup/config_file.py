@@ -42,10 +42,10 @@ def read_config_file(path: Path, display_path: str) -> bytes | None:
 def replace_config_file(
     path: Path, display_path: str, before: bytes | None, after: bytes, now: datetime, *, private: bool
 ) -> Path | None:
-    """Replace the content `before` by `after` and return the path of the backup, if there was a file.
+    """Replace the content `before` with `after`. Return the path of the backup, or None for a new file.
 
-    Other programs never see a half-written file. If the content is no longer `before`, nothing changes.
-    An existing file keeps its owner and permissions. A new one is readable only by the user if `private`.
+    Other programs never see a half-written file. If the content is no longer `before`, nothing is changed.
+    An existing file keeps its owner and permissions. A `private` new file is readable only by the user.
     """
     with _explain_os_errors(display_path, "written"):
         target = Path(os.path.realpath(path))
@@ -83,14 +83,12 @@ def _back_up(target: Path, content: bytes, like: os.stat_result | None, now: dat
         except FileExistsError:
             continue
         return copy
-    raise Unavailable(
-        "there are already a hundred backups from this second", hint="delete those you do not need"
-    )
+    raise Unavailable("there are already a hundred backups from this second", hint="delete some of them")
 
 
 def _create_file(path: Path, content: bytes, like: os.stat_result | None, mode: int) -> None:
     """Create a file and flush it to disk. It gets the owner and permissions of `like`, or else `mode`."""
-    # The file may contain secrets, so its permissions must be tight from the start.
+    # The file may contain secrets, so its permissions must be restrictive from the start.
     initial_mode = mode if like is None else 0o600
     file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, initial_mode))  # noqa: SIM115
     try:
@@ -109,6 +107,7 @@ def _create_file(path: Path, content: bytes, like: os.stat_result | None, mode: 
 
 
 def _delete(path: Path | None) -> None:
+    """Delete a file if it exists. Ignores errors."""
     if path is not None:
         with suppress(OSError):
             path.unlink(missing_ok=True)
@@ -126,6 +125,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _explain_os_errors(display_path: str, done: str) -> Generator[None]:
+    """Turn an `OSError` into an `Unavailable` error: "FILE cannot be DONE". `done` is `read` or `written`."""
     try:
         yield
     except OSError as error:

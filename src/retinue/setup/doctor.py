@@ -1,6 +1,6 @@
 """`retinue doctor`: finds everything that could keep Retinue from working, and says how to fix it.
 
-Takes a bounded time, leaves nothing behind, and contacts only this machine.
+Ends within a few seconds, changes nothing, and contacts only this machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_SECONDS = 5.9
 
 @dataclass(frozen=True, slots=True)
 class DoctorSubject:
-    """What the doctor examines, as the configuration describes it."""
+    """What the doctor examines: this machine and the loaded configuration."""
 
     machine: Machine
     data_dir: Path
@@ -68,4 +68,5 @@ def run_doctor(subject: DoctorSubject, seconds: float = MAX_SECONDS) -> list[Doc
 
 
 def _failed_check(name: str, failure: TaskFailure) -> list[DoctorCheck]:
+    """Return the warning that replaces the results of a check that failed."""
     return [DoctorCheck(name, "warning", f"the check {failure.reason}", "run `retinue doctor` again")]

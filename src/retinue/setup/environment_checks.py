@@ -1,6 +1,6 @@
-"""Doctor checks of Python, the configuration, the roots, the data folder and SQLite.
+"""The doctor's checks of Python, the configuration, the roots, the data folder and SQLite.
 
-They leave nothing behind. Knows nothing of where the configuration comes from.
+The checks leave no files behind. Knows nothing of where the configuration comes from.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from retinue.setup.machine import Machine
 OLDEST_PYTHON = (3, 11)
 
 ADD_A_ROOT = (
-    "name the folders that may be read: `retinue serve --root DIR`, `roots` in retinue.toml, "
+    "list the folders that may be read: `retinue serve --root DIR`, `roots` in retinue.toml, "
     "or the environment variable RETINUE_ROOTS"
 )
 
@@ -42,10 +42,11 @@ NETWORK_FILESYSTEMS = frozenset(
 DATA_SUBFOLDERS = ("owners", "logs", "index")
 DATABASE = "retinue.db"
 MAX_CHECKED_BYTES = 100_000_000
-"""A larger database is not checked for damage: it would take too long."""
+"""A larger database is not checked for damage, because that would take too long."""
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[DoctorCheck]:
+    """Check that Python is new enough."""
     shown = f"{platform.python_implementation()} {'.'.join(map(str, version))}"
     if version < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
@@ -54,6 +55,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Doctor
 
 
 def check_configuration(problems: Iterable[RetinueError]) -> list[DoctorCheck]:
+    """Report the problems that were found while the configuration was loaded."""
     found = [
         DoctorCheck("configuration", "problem", each.message, each.hint or "correct it") for each in problems
     ]
@@ -61,6 +63,7 @@ def check_configuration(problems: Iterable[RetinueError]) -> list[DoctorCheck]:
 
 
 def check_roots(roots: Iterable[str | Path], machine: Machine) -> list[DoctorCheck]:
+    """Check that each root can be read and does not contain too much, such as the home folder."""
     found = [_check_root(str(root), machine) for root in roots]
     return found or [
         DoctorCheck("roots", "warning", "no root is configured, so nothing can be read", ADD_A_ROOT)
@@ -68,6 +71,7 @@ def check_roots(roots: Iterable[str | Path], machine: Machine) -> list[DoctorChe
 
 
 def _check_root(root: str, machine: Machine) -> DoctorCheck:
+    """Check one root."""
     try:
         path = Path(root).expanduser().resolve(strict=True)
         with os.scandir(path) as entries:
@@ -75,19 +79,19 @@ def _check_root(root: str, machine: Machine) -> DoctorCheck:
     except FileNotFoundError:
         return DoctorCheck("roots", "problem", f"{root} does not exist", "create it, or correct the path")
     except NotADirectoryError:
-        return DoctorCheck("roots", "problem", f"{root} is not a folder", "name the folder that contains it")
+        return DoctorCheck("roots", "problem", f"{root} is not a folder", "use the folder that contains it")
     except (OSError, RuntimeError, ValueError):
         return DoctorCheck("roots", "problem", f"{root} cannot be read", "check its permissions")
     if path == Path(path.anchor):
         return DoctorCheck(
-            "roots", "problem", f"{root} is the whole filesystem", "name the project folder instead"
+            "roots", "problem", f"{root} is the whole filesystem", "use the project folder instead"
         )
     if machine.home.resolve().is_relative_to(path):
         return DoctorCheck(
             "roots",
             "warning",
             f"{root} contains your whole home folder, including keys and private files",
-            "name the project folder instead",
+            "use the project folder instead",
         )
     return DoctorCheck("roots", "ok", f"{root} can be read")
 
@@ -120,16 +124,16 @@ def check_data_folder(
     if not folder.exists():
         return [DoctorCheck("data folder", "ok", f"{shown} will be created on first use")]
     blocked = [name for name in DATA_SUBFOLDERS if (folder / name).exists() and not (folder / name).is_dir()]
-    return [*(_blocked_subfolder(name, shown) for name in blocked), _check_privacy(folder, shown)]
+    return [*(_blocked_subfolder_check(name, shown) for name in blocked), _check_privacy(folder, shown)]
 
 
-def _blocked_subfolder(name: str, shown: str) -> DoctorCheck:
+def _blocked_subfolder_check(name: str, shown: str) -> DoctorCheck:
     finding = f"{name} in {shown} is a file instead of a folder, so no run can be recorded"
     return DoctorCheck("data folder", "problem", finding, f"move {name} away; it is created on first use")
 
 
 def _is_writable(folder: Path) -> bool:
-    """Try to create a folder. Permission bits alone do not tell, as `/proc` and read-only disks show."""
+    """Try to create a folder, because permission bits are wrong for `/proc` and read-only disks."""
     try:
         with tempfile.TemporaryDirectory(prefix=".retinue-doctor-", dir=folder):
             return True
@@ -138,6 +142,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _check_privacy(folder: Path, shown: str) -> DoctorCheck:
+    """Check that only the user can enter the data folder."""
     name, status = "data folder", folder.stat()
     if sys.platform != "win32":
         if status.st_uid != os.geteuid():
@@ -182,7 +187,7 @@ def check_database(folder: Path, version: tuple[int, ...] = sqlite3.sqlite_versi
 
 
 def _find_damage(file: Path) -> str:
-    """Return what is wrong with the database. Empty if it is fine, missing or only locked."""
+    """Describe what is wrong with the database. Returns "" if it is fine, missing or only locked."""
     if not file.exists():
         return ""
     try:
@@ -199,7 +204,7 @@ def _find_damage(file: Path) -> str:
 
 
 def _try_wal(file: Path) -> str:
-    """Write through one connection and read through another. Return the journal mode, `wal` if it works."""
+    """Write through one connection and read through another. Returns the journal mode: `wal` if it works."""
     with (
         closing(sqlite3.connect(file, timeout=1)) as writer,
         closing(sqlite3.connect(file, timeout=1)) as reader,

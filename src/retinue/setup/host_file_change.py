@@ -46,7 +46,7 @@ class HostFileChange:
     """The values that a diff may show. All other values are masked."""
 
     def diff(self) -> str:
-        """Return what would change. Values that are not ours are masked, because they may be secrets."""
+        """Return a diff of the change. Values that are not ours are masked, because they may be secrets."""
         editor = EDITORS[self.host.format]
         before, after = (
             editor.mask_values(_decode(content)[1], self.visible) if content else ""
@@ -57,12 +57,12 @@ class HostFileChange:
 
 def plan_install(host: Host, entry: ServerEntry, scope: InstallScope, machine: Machine) -> HostFileChange:
     """Plan to add our entry, or to update it. Writes nothing."""
-    return _plan(host, scope, machine, host.build_entry(entry), (entry.command, *entry.args))
+    return _plan_change(host, scope, machine, host.build_entry(entry), (entry.command, *entry.args))
 
 
 def plan_uninstall(host: Host, scope: InstallScope, machine: Machine) -> HostFileChange:
     """Plan to remove our entry. Writes nothing."""
-    return _plan(host, scope, machine, None, ())
+    return _plan_change(host, scope, machine, None, ())
 
 
 def read_installed_entry(host: Host, scope: InstallScope, machine: Machine) -> object:
@@ -86,14 +86,14 @@ def apply_change(change: HostFileChange, now: datetime | None = None) -> Path | 
     )
 
 
-def _plan(
+def _plan_change(
     host: Host,
     scope: InstallScope,
     machine: Machine,
     wanted: dict[str, object] | None,
     visible: tuple[str, ...],
 ) -> HostFileChange:
-    """Plan the edit after which the file contains `wanted` as our entry, or no entry if it is None."""
+    """Plan the change that makes `wanted` our entry in the file, or removes our entry if it is None."""
     path, display_path, before = _read_host_file(host, scope, machine)
     if wanted is None and before is None:
         return HostFileChange(host, scope, path, display_path, "none", None, None)
@@ -113,17 +113,15 @@ def _plan(
         if not others_unchanged or editor.read_entry(after, place) != wanted:
             raise ConfigInvalid(
                 f"{display_path} cannot be edited without changing something else in it",
-                hint=_edit_by_hand(host),
+                hint=_edit_by_hand_hint(host),
             )
-    action: ChangeAction = (
-        "none"
-        if previous == wanted
-        else "remove"
-        if wanted is None
-        else "add"
-        if previous is None
-        else "update"
-    )
+    action: ChangeAction
+    if previous == wanted:
+        action = "none"
+    elif wanted is None:
+        action = "remove"
+    else:
+        action = "add" if previous is None else "update"
     constants = [value for value in host.entry.values() if isinstance(value, str)]
     shown = frozenset((*visible, *constants, *_command_line_of(previous)))
     return HostFileChange(host, scope, path, display_path, action, before, bom + after.encode(), shown)
@@ -152,16 +150,16 @@ def _explain_unreadable(host: Host, display_path: str) -> Generator[None]:
         yield
     except DocumentUnreadable as error:
         raise ConfigInvalid(
-            f"{host.title}'s file {display_path} cannot be edited: {error}", hint=_edit_by_hand(host)
+            f"{host.title}'s file {display_path} cannot be edited: {error}", hint=_edit_by_hand_hint(host)
         ) from None
 
 
-def _edit_by_hand(host: Host) -> str:
+def _edit_by_hand_hint(host: Host) -> str:
     return f"nothing was changed; correct the file, or edit it by hand: `retinue install {host.name} --print`"
 
 
 def _command_line_of(entry: object) -> list[str]:
-    """Return the command and arguments of an entry found in a file. Other values may be secrets."""
+    """Return the command and arguments of an entry in a file, but no other values, which may be secrets."""
     if not isinstance(entry, dict):
         return []
     fields = cast("dict[object, object]", entry)

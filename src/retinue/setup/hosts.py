@@ -53,17 +53,17 @@ class ServerEntry:
         for root in roots:
             args += ["--root", str(root)]
         for text in (program, *args):
-            _require_text(text, f"the path {text!a}")
+            _require_writable(text, f"the path {text!a}")
         variables = tuple((env or {}).items())
         for name, value in variables:
             if not _VARIABLE_NAME.fullmatch(name):
                 raise InvalidInput(f"not a valid variable name: {name!a}", hint="write --env NAME=VALUE")
-            _require_text(value, f"the value of {name}")
+            _require_writable(value, f"the value of {name}")
         return cls(program, tuple(args), variables)
 
 
-def _require_text(text: str, what: str) -> None:
-    """Raise if the text cannot be written as UTF-8 or contains a NUL character."""
+def _require_writable(text: str, what: str) -> None:
+    """Raise `InvalidInput` if the text cannot be written as UTF-8 or contains a NUL character."""
     try:
         text.encode("utf-8")
         writable = "\0" not in text
@@ -72,16 +72,16 @@ def _require_text(text: str, what: str) -> None:
     if not writable:
         raise InvalidInput(
             f"{what} cannot be written to a host's file",
-            hint="it contains bytes that are not text; rename it or leave it out",
+            hint="it contains characters that are not valid text; change it or leave it out",
         )
 
 
 def retinue_command(
     invoked_as: str | None = None, search_path: str | None = None, interpreter: str | None = None
 ) -> tuple[str, ...]:
-    """Return the command, with an absolute path, that starts the Retinue that is running now.
+    """Return the command that starts the running Retinue, with an absolute path.
 
-    Does not follow symlinks: an upgrade keeps the link in place, but may move its target.
+    Does not follow symlinks, because an upgrade keeps the link but may move its target.
     """
     invoked = sys.argv[0] if invoked_as is None else invoked_as
     if Path(invoked).stem == "retinue" and (found := shutil.which(invoked, path=search_path)):
@@ -136,10 +136,11 @@ class Host:
 
     @property
     def scopes(self) -> tuple[InstallScope, ...]:
+        """The scopes for which the host has a configuration file."""
         return ("user",) if self.project_file is None else ("user", "project")
 
     def build_entry(self, entry: ServerEntry) -> dict[str, object]:
-        """Return the entry in this host's format. Without variables, the key for them is left out."""
+        """Return the entry in this host's format. Omits the key for variables if there are none."""
         values: dict[EntrySlot, object] = {
             EntrySlot.COMMAND: entry.command,
             EntrySlot.ARGS: list(entry.args),
@@ -235,6 +236,7 @@ HOSTS: tuple[Host, ...] = (
 
 
 def find_host(name: str) -> Host:
+    """Return the host with this name. Raises `InvalidInput` if there is none."""
     for host in HOSTS:
         if host.name == name:
             return host

@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 
 
 def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> str:
+    """Return the text with our entry added, or replaced in place."""
     container, name = place
     top = _parse_document(text)
     if top is None:
@@ -42,6 +43,7 @@ def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> st
 
 
 def remove_entry(text: str, place: tuple[str, str]) -> str:
+    """Return the text without our entry."""
     container, name = place
     top = _parse_document(text)
     servers = None if top is None else _find_container(top, container)
@@ -65,6 +67,7 @@ def remove_entry(text: str, place: tuple[str, str]) -> str:
 
 
 def read_entry(text: str, place: tuple[str, str]) -> object:
+    """Return the value of our entry, None if there is none, or `FOREIGN`."""
     container, name = place
     top = _parse_document(text)
     servers = None if top is None else _find_container(top, container)
@@ -76,6 +79,7 @@ def read_entry(text: str, place: tuple[str, str]) -> object:
 
 
 def read_everything_else(text: str, place: tuple[str, str]) -> object:
+    """Return all content except our entry, for comparison."""
     container, name = place
     top = _parse_document(text)
     if top is None:
@@ -91,6 +95,8 @@ def read_everything_else(text: str, place: tuple[str, str]) -> object:
 
 
 def mask_values(text: str, keep: Collection[str]) -> str:
+    """Return the text for display, with comments and all values except those in `keep` hidden."""
+
     def shown(found: re.Match[str]) -> str:
         if found["comment"]:
             return f"// {HIDDEN}" if found["comment"].startswith("//") else f"/* {HIDDEN} */"
@@ -101,7 +107,7 @@ def mask_values(text: str, keep: Collection[str]) -> str:
 
 
 def _parse_document(text: str) -> ObjectNode | None:
-    """Parse a document whose top level is an object. Return None for an empty document."""
+    """Parse a document whose top level is an object. Returns None for an empty document."""
     node = parse_jsonc(text)
     if node is None or isinstance(node, ObjectNode):
         return node
@@ -109,6 +115,7 @@ def _parse_document(text: str) -> ObjectNode | None:
 
 
 def _find_container(top: ObjectNode, key: str) -> ObjectNode | None:
+    """Return the object with this key, or None. Raises `DocumentUnreadable` for another type."""
     found = top.member(key)
     if found is None:
         return None
@@ -143,7 +150,7 @@ def _append_member(text: str, top: ObjectNode, parent: ObjectNode, member: tuple
 
 
 def _cut_start(text: str, servers: ObjectNode, before: JsonMember | None, own: JsonMember) -> int:
-    """Return where to start the cut, so that it removes the line of our key and nothing else."""
+    """Return where the cut must start to remove the line of our key and nothing else."""
     floor = servers.start + 1 if before is None or before.comma is None else before.comma + 1
     blank = len(text[floor : own.start].rstrip(" \t\r\n")) + floor
     newline_at = text.rfind("\n", blank, own.start)
@@ -213,6 +220,8 @@ _WORD = re.compile(r"[-+.\w]+")
 
 @dataclass(frozen=True, slots=True)
 class JsonScalar:
+    """A string, number, boolean or null."""
+
     start: int
     end: int
     value: str | int | float | bool | None
@@ -220,6 +229,8 @@ class JsonScalar:
 
 @dataclass(frozen=True, slots=True)
 class JsonArray:
+    """An array."""
+
     start: int
     end: int
     items: tuple[JsonNode, ...]
@@ -239,11 +250,14 @@ class JsonMember:
 
 @dataclass(frozen=True, slots=True)
 class ObjectNode:
+    """An object."""
+
     start: int
     end: int
     members: tuple[JsonMember, ...]
 
     def member(self, key: str) -> JsonMember | None:
+        """Return the member with this key, or None."""
         return next((member for member in self.members if member.key == key), None)
 
 
@@ -252,7 +266,7 @@ JsonNode: TypeAlias = JsonScalar | JsonArray | ObjectNode
 
 @lru_cache(maxsize=2)  # planning a change parses the old and the new text several times
 def parse_jsonc(text: str) -> JsonNode | None:
-    """Parse JSON with comments and trailing commas. Return None if there is no value.
+    """Parse JSON with comments and trailing commas. Returns None if there is no value.
 
     Every node records its position in the text. Raises `DocumentUnreadable` if the text is not valid.
     """
@@ -286,6 +300,7 @@ class _JsoncParser:
         self.at = 0
 
     def error(self, what: str, at: int | None = None) -> DocumentUnreadable:
+        """Build the error for a problem in the line of position `at`, by default the current one."""
         return DocumentUnreadable(what, line=self.text.count("\n", 0, self.at if at is None else at) + 1)
 
     def skip_space(self) -> None:
@@ -341,7 +356,7 @@ class _JsoncParser:
         return JsonArray(start, self.at, tuple(items))
 
     def _skip_comma(self) -> int | None:
-        """Skip a comma with the space and comments around it. Return its position, or None."""
+        """Skip a comma with the space and comments around it. Returns its position, or None."""
         self.skip_space()
         at = self.at
         found = self._accept(",")
@@ -349,6 +364,7 @@ class _JsoncParser:
         return at if found else None
 
     def _accept(self, character: str) -> bool:
+        """Skip the character if it comes next. Returns whether it did."""
         found = self.text.startswith(character, self.at)
         self.at += found
         return found

@@ -36,6 +36,7 @@ class Machine:
 
     @classmethod
     def current(cls, project: Path | None = None) -> Machine:
+        """Describe this machine. `project` defaults to the current folder."""
         systems: dict[str, System] = {"darwin": "macos", "win32": "windows"}
         return cls(
             system=systems.get(sys.platform, "linux"),
@@ -64,7 +65,7 @@ class Machine:
     def _base_folder(self, name: str) -> Path:
         """Return the folder that the variable or pointer file names, or its default."""
         moved = self._lmstudio_home() if name == "LMSTUDIO_HOME" else self.environment.get(name, "")
-        # Programs disagree on what a relative value means, so only an absolute one counts.
+        # Programs disagree on what a relative path means, so only an absolute path is used.
         if moved and Path(moved).is_absolute():
             return Path(moved)
         return self.expand(DEFAULT_FOLDERS[name])

@@ -1,4 +1,4 @@
-"""Doctor check of the model endpoints: whether they answer, and which models they have.
+"""The doctor's check of model endpoints: whether they answer, and which models they have.
 
 Contacts only servers on this machine, and sends no prompt.
 """
@@ -22,7 +22,7 @@ START_OR_CORRECT = f"start it: {START_A_SERVER}; or correct the URL"
 CHECK_NAME = "model endpoint"
 MAX_NAMES = 3
 COMFORTABLE_CONTEXT = 8_192
-"""Tokens. Agents get 30 % of the context; with less than this, that is hardly a page."""
+"""In tokens. Agents get 30 % of the context; below this size, that is hardly a page."""
 
 
 def check_model_endpoints(
@@ -31,7 +31,7 @@ def check_model_endpoints(
     """Check every configured endpoint. If there is none, look for servers on the well-known ports."""
     try:
         endpoints = plan.servers()
-        wanted = _wanted_models(plan)
+        models_by_endpoint = _models_by_endpoint(plan)
     except ConfigInvalid as error:
         return [DoctorCheck(CHECK_NAME, "problem", error.message, error.hint or "")]
     if not endpoints:
@@ -40,7 +40,13 @@ def check_model_endpoints(
     async def check_all() -> list[DoctorCheck]:
         return await asyncio.gather(
             *(
-                _check_endpoint(_title(name), endpoint, wanted.get(endpoint, [None]), environment, seconds)
+                _check_endpoint(
+                    _endpoint_check_name(name),
+                    endpoint,
+                    models_by_endpoint.get(endpoint, [None]),
+                    environment,
+                    seconds,
+                )
                 for name, endpoint in endpoints.items()
             )
         )
@@ -48,7 +54,7 @@ def check_model_endpoints(
     return asyncio.run(check_all())
 
 
-def _wanted_models(plan: ModelPlan) -> dict[EndpointPlan, list[str | None]]:
+def _models_by_endpoint(plan: ModelPlan) -> dict[EndpointPlan, list[str | None]]:
     """Return the models that the tiers use on each endpoint."""
     found: dict[EndpointPlan, list[str | None]] = {}
     for tier in TIERS:
@@ -62,8 +68,8 @@ def _wanted_models(plan: ModelPlan) -> dict[EndpointPlan, list[str | None]]:
     return found
 
 
-def _title(name: str) -> str:
-    """Return the title of an endpoint's check. Endpoints without a name are named by their URL."""
+def _endpoint_check_name(name: str) -> str:
+    """Return the name of an endpoint's check. `name` is a URL if the endpoint has no name of its own."""
     return CHECK_NAME if "://" in name else f"{CHECK_NAME} {name}"
 
 
@@ -74,6 +80,7 @@ async def _check_endpoint(
     environment: Mapping[str, str],
     seconds: float,
 ) -> DoctorCheck:
+    """Check one endpoint, with a time limit. An endpoint on another machine is not contacted."""
     try:
         address = EndpointAddress.parse(endpoint.url)
         if not address.loopback:
@@ -137,6 +144,7 @@ async def _query_endpoint(
 
 
 async def _scan_well_known_ports(seconds: float) -> DoctorCheck:
+    """Look for servers on this machine. Finding none is fine."""
     addresses = [EndpointAddress.parse(f"http://127.0.0.1:{port}") for port in WELL_KNOWN_PORTS]
     answers = await asyncio.gather(*(_describe_server(address, seconds) for address in addresses))
     found = [answer for answer in answers if answer]
@@ -148,7 +156,7 @@ async def _scan_well_known_ports(seconds: float) -> DoctorCheck:
 
 
 async def _describe_server(address: EndpointAddress, seconds: float) -> str:
-    """Return which server answers at the address and its models. Empty if none does."""
+    """Describe the server at the address and its models. Returns "" if none answers."""
     from retinue.models import ModelServer, ServerConnection
 
     connection = ServerConnection(address)
@@ -164,5 +172,6 @@ async def _describe_server(address: EndpointAddress, seconds: float) -> str:
 
 
 def _join_names(models: list[str]) -> str:
+    """Return the first few names as a list in words, and how many more there are."""
     more = f" and {len(models) - MAX_NAMES} more" if len(models) > MAX_NAMES else ""
     return ", ".join(display_name(name)[:60] for name in models[:MAX_NAMES]) + more

@@ -1,6 +1,6 @@
-"""Doctor checks of other programs: ripgrep, coding CLIs, sandboxes and MCP hosts.
+"""The doctor's checks of other programs: ripgrep, coding CLIs, sandboxes and MCP hosts.
 
-Each program is only asked for its version or state, within a few seconds; no container is started.
+The checks only ask each program for its version or state, within a few seconds. They start no container.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ ALLOW_NAMESPACES = (
 def check_ripgrep(
     finder: Callable[[], str | Path | None], machine: Machine, seconds: float = 3.0
 ) -> list[DoctorCheck]:
+    """Check that ripgrep is installed and runs. Retinue works without it."""
     found = finder()
     if found is None:
         finding = "not found: Retinue searches in Python instead, with the same results but more slowly"
@@ -120,6 +121,7 @@ def check_sandbox(machine: Machine, seconds: float = 4.0) -> list[DoctorCheck]:
 
 
 def _probe_bubblewrap(machine: Machine, seconds: float) -> SandboxEngine:
+    """Try to start a sandbox."""
     program = find_program("bwrap", machine)
     if program is None:
         return SandboxEngine(False, "bubblewrap is not installed")
@@ -130,17 +132,19 @@ def _probe_bubblewrap(machine: Machine, seconds: float) -> SandboxEngine:
 
 
 def _probe_podman(machine: Machine, seconds: float) -> SandboxEngine:
+    """Ask Podman for its version."""
     program = find_program("podman", machine)
     if program is None:
         return SandboxEngine(False, "Podman is not installed")
     result = run_program([program, "info", "--format", "{{.Version.Version}}"], machine, seconds)
     if result.code == 0:
         return SandboxEngine(True, f"Podman {result.version} works")
-    fix = "start Podman: `podman info` says what is missing"
+    fix = "start Podman: `podman info` shows what is missing"
     return SandboxEngine(False, "Podman is installed but does not answer", fix)
 
 
 def _probe_docker(machine: Machine, seconds: float) -> SandboxEngine:
+    """Ask the Docker engine for its version, if it runs on this machine."""
     program = find_program("docker", machine)
     if program is None:
         return SandboxEngine(False, "Docker is not installed")
@@ -179,6 +183,7 @@ def check_hosts(machine: Machine) -> list[DoctorCheck]:
 
 
 def _summarize_hosts(installed: list[str], not_installed: list[Host]) -> DoctorCheck:
+    """Build one check that lists the hosts with and without Retinue."""
     finding = f"added to {', '.join(installed)}" if installed else "not added to any host"
     if not_installed:
         titles = sorted({host.title for host in not_installed})
@@ -191,7 +196,7 @@ def _summarize_hosts(installed: list[str], not_installed: list[Host]) -> DoctorC
 
 
 def _check_entry(host: Host, scope: InstallScope, entry: object, machine: Machine) -> DoctorCheck | None:
-    """Check that the program in a host's entry exists. If it does not, hosts fail without a message."""
+    """Check that the program in a host's entry exists. Hosts give no message if it does not."""
     fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
     command = fields.get("command", fields.get("cmd"))
     fix = f"retinue install {host.name}" + (" --scope project" if scope == "project" else "")
@@ -236,11 +241,12 @@ class ProgramResult:
 
 
 def find_program(name: str, machine: Machine) -> str | None:
+    """Return the path of a program on the machine's PATH, or None."""
     return shutil.which(name, path=machine.environment.get("PATH", ""))
 
 
 def run_program(command: list[str], machine: Machine, seconds: float) -> ProgramResult:
-    """Run a program with closed input. Kill it and its children if it is not done after `seconds`."""
+    """Run a program without input. Kills it and its children if it has not ended after `seconds`."""
     environment = {
         name: machine.environment[name] for name in PASSED_VARIABLES if name in machine.environment
     }
@@ -279,6 +285,7 @@ def _read_output(process: subprocess.Popen[bytes], chunks: list[bytes]) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and, except on Windows, its children."""
     if sys.platform == "win32":
         process.kill()
     else:

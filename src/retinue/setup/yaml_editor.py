@@ -1,7 +1,7 @@
 """Edits YAML by inserting and cutting whole lines, so that all other bytes stay as they are.
 
-PyYAML finds the position of each part; only our own entry is ever dumped by it. Implements
-`DocumentEditor` with module-level functions. Knows nothing of hosts or files.
+PyYAML finds the position of each part and writes only our own entry. Implements `DocumentEditor` with
+module-level functions. Knows nothing of hosts or files.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _SAFE_VALUE = re.compile(r"-?\d+(\.\d+)?|true|false|null|~|\{\}|\[\]")
 
 
 def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> str:
+    """Return the text with our entry added, or replaced in place."""
     container, name = place
     newline = "\r\n" if "\r\n" in text else "\n"
     top = parse_yaml(text)
@@ -58,6 +59,7 @@ def set_entry(text: str, place: tuple[str, str], value: dict[str, object]) -> st
 
 
 def remove_entry(text: str, place: tuple[str, str]) -> str:
+    """Return the text without our entry."""
     container, name = place
     top = parse_yaml(text)
     found = None if top is None else find_pair(top, container)
@@ -78,6 +80,7 @@ def remove_entry(text: str, place: tuple[str, str]) -> str:
 
 
 def read_entry(text: str, place: tuple[str, str]) -> object:
+    """Return the value of our entry, None if there is none, or `FOREIGN`."""
     container, name = place
     top = parse_yaml(text)
     found = None if top is None else find_pair(top, container)
@@ -96,6 +99,7 @@ def read_entry(text: str, place: tuple[str, str]) -> object:
 
 
 def read_everything_else(text: str, place: tuple[str, str]) -> object:
+    """Return all content except our entry, for comparison."""
     container, name = place
     top = parse_yaml(text)
     seen: dict[int, int] = {}
@@ -114,11 +118,12 @@ def read_everything_else(text: str, place: tuple[str, str]) -> object:
 
 
 def mask_values(text: str, keep: Collection[str]) -> str:
+    """Return the text for display, with comments and all values except those in `keep` hidden."""
     return "".join(_mask_line(line, keep) for line in text.splitlines(keepends=True))
 
 
 def _container_pairs(text: str, key: yaml.Node, node: yaml.Node, container: str) -> list[YamlPair]:
-    """Return the pairs of the container. Raise if lines cannot be added below its key."""
+    """Return the pairs of the container. Raises `DocumentUnreadable` if lines cannot be added to it."""
     line_start = text.rfind("\n", 0, key.start_mark.index) + 1
     plain_key = not text[line_start : key.start_mark.index].strip(" \ufeff")
     plain_key = plain_key and text[end_of(key) :].lstrip(" ").startswith(":")
@@ -162,6 +167,7 @@ def _dump_block(value: object, indent: int, unit: int, newline: str) -> str:
 
 
 def _mask_line(line: str, keep: Collection[str]) -> str:
+    """Hide the value or comment on a line, unless the value is in `keep`."""
     body = line.rstrip("\r\n")
     ending = line[len(body) :]
     if body.lstrip().startswith("#"):
@@ -184,9 +190,9 @@ def _line_end(text: str, at: int) -> int:
 
 @lru_cache(maxsize=2)  # planning a change parses the old and the new text several times
 def parse_yaml(text: str) -> yaml.MappingNode | None:
-    """Parse the text into PyYAML nodes, which record their positions. Return None if it is empty."""
+    """Parse the text into PyYAML nodes, which record their positions. Returns None if it is empty."""
     if len(text) > MAX_CHARACTERS:
-        raise DocumentUnreadable(f"too large: more than {MAX_CHARACTERS // 1024} thousand characters")
+        raise DocumentUnreadable(f"too large: more than {MAX_CHARACTERS:,} characters")
     try:
         node = yaml.SafeLoader(text).get_single_node()
         if node is not None:
@@ -208,6 +214,7 @@ def parse_yaml(text: str) -> yaml.MappingNode | None:
 
 
 def find_pair(mapping: yaml.MappingNode, key: str) -> YamlPair | None:
+    """Return the key and value nodes of a key, or None."""
     return next((pair for pair in mapping.value if pair[0].value == key), None)
 
 
@@ -220,6 +227,7 @@ def end_of(node: yaml.Node) -> int:
 
 
 def _refuse_duplicates(node: yaml.Node) -> None:
+    """Raise `DocumentUnreadable` if a mapping contains a key twice."""
     for mapping in _mappings(node, set()):
         seen: set[tuple[str, str]] = set()
         for key, _ in mapping.value:
@@ -230,6 +238,7 @@ def _refuse_duplicates(node: yaml.Node) -> None:
 
 
 def _mappings(node: yaml.Node, seen: set[int]) -> Iterator[yaml.MappingNode]:
+    """Yield all mappings in a tree, each once. `seen` contains the ids of visited nodes."""
     if id(node) in seen:
         return
     seen.add(id(node))

@@ -87,7 +87,7 @@ def _agents(
         projects=projects,
         config=user_settings_file().parent,
         home=home,
-        given=tuple(_command_agent(loaded, name, home) for name in settings.commands),
+        configured=tuple(_command_agent(loaded, name, home) for name in settings.commands),
         is_trusted=lambda project: project in trusted,
         executor=settings.agents.executor,
         executors=executors,

@@ -131,7 +131,7 @@
     hasEnded = true;
     close();
     clearInterval(ticking);
-    line.textContent = `The dashboard has ended. This page shows the state at ${new Date().toLocaleTimeString()}.`;
+    line.textContent = `The dashboard has stopped. This page shows the state at ${new Date().toLocaleTimeString()}.`;
   }
 
   const ticking = setInterval(tick, 1000);
