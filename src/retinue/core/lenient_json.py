@@ -6,8 +6,10 @@ The one reader of answers. Whatever the text, it ends soon and raises nothing bu
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
@@ -18,6 +20,7 @@ DEEPEST = 64
 MOST_BEGINNINGS = 200
 """Places in a text at which a value is looked for."""
 _FENCED = re.compile(r"^```[ \t]*[\w-]{0,20}[ \t]*\r?\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -66,7 +69,10 @@ def stated_values(text: str) -> list[Json]:
 
 
 def first_value(text: str, start: int = 0) -> tuple[Json, int] | None:
-    """The first JSON object or list in a text from `start` on, and where it ends."""
+    """Return the first JSON object or list from `start` on, and where it ends.
+
+    A part of an object or list that cannot be parsed is never returned.
+    """
     text = text[: start + MAX_JSON_CHARS]
     if _depth(text[start:]) > DEEPEST:
         return None
@@ -75,9 +81,9 @@ def first_value(text: str, start: int = 0) -> tuple[Json, int] | None:
 
 
 def embedded_values(text: str) -> list[Json]:
-    """The objects and lists between a text's words; none where brackets stay open.
+    """Return the objects and lists between a text's words; none if a bracket stays open.
 
-    Else the inner parts of an answer that was cut off, or is almost JSON, would pass for the whole.
+    A part of an object or list that was cut off, or cannot be parsed, is never returned.
     """
     if len(text) > MAX_JSON_CHARS:
         return []
@@ -112,7 +118,7 @@ def objects_in(text: str) -> Iterator[dict[str, Json]]:
         stated = stated_values(text)
     except NotJson:
         stated = list(_fenced(text))
-    for value in (*stated, *(found.value for found in _between_words(text, opening="{"))):
+    for value in (*stated, *(found.value for found in _between_words(text, opening="{", in_broken=True))):
         if isinstance(value, dict):
             yield value
 
@@ -123,7 +129,13 @@ class _FoundValue(NamedTuple):
     end: int
 
 
-def _between_words(text: str, start: int = 0, opening: str = "{[") -> Iterator[_FoundValue]:
+def _between_words(
+    text: str, start: int = 0, opening: str = "{[", in_broken: bool = False
+) -> Iterator[_FoundValue]:
+    """Find the values that begin with one of the `opening` brackets.
+
+    A value that cannot be parsed is skipped as a whole, unless `in_broken`: its parts are then found too.
+    """
     beginnings = re.compile(f"[{re.escape(opening)}]")
     for _ in range(MOST_BEGINNINGS):
         beginning = beginnings.search(text, start)
@@ -131,11 +143,40 @@ def _between_words(text: str, start: int = 0, opening: str = "{[") -> Iterator[_
             return
         at = beginning.start()
         try:
-            value, start = _DECODER.raw_decode(text, at)
+            value, start = _decode_at(text, at)
         except (ValueError, RecursionError):
-            start = at + 1
+            start = at + 1 if in_broken else _end_of_brackets(text, at)
         else:
-            yield _FoundValue(at, cast("Json", value), start)
+            yield _FoundValue(at, value, start)
+
+
+def _decode_at(text: str, at: int) -> tuple[Json, int]:
+    """Decode the value that begins at a bracket, and return it with its end. Raises `ValueError`.
+
+    `{{"a": 1}}` counts as an object: small models copy the doubled braces from templates.
+    """
+    try:
+        return cast("tuple[Json, int]", _DECODER.raw_decode(text, at))
+    except ValueError:
+        if not text.startswith("{{", at):
+            raise
+    value, end = _DECODER.raw_decode(text, at + 1)
+    if not text.startswith("}", end):
+        raise ValueError("the doubled brace is not closed")
+    return cast("Json", value), end + 1
+
+
+def _end_of_brackets(text: str, start: int) -> int:
+    """Return where the bracket at `start` is closed, or the end of the text if it stays open."""
+    depth = 0
+    for found in _STRING_OR_BRACKET.finditer(text, start):
+        if found[0] in "{[":
+            depth += 1
+        elif found[0] in "}]":
+            depth -= 1
+            if depth == 0:
+                return found.end()
+    return len(text)
 
 
 def _fenced(text: str) -> Iterator[Json]:
@@ -153,10 +194,26 @@ def unfenced(text: str) -> str:
 
 
 def _as_python(text: str) -> str:
+    """Return a Python literal as JSON; an empty string if the text is none or joins strings."""
     try:
-        return json.dumps(ast.literal_eval(text))
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        value = ast.literal_eval(text)
+        return "" if _joins_strings(text) else json.dumps(value)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError):
         return ""
+
+
+def _joins_strings(python: str) -> bool:
+    """Return whether two strings have nothing between them, which Python reads as one string.
+
+    In an answer it means that a comma is missing.
+    """
+    follows_string = False
+    for token in tokenize.generate_tokens(io.StringIO(python, newline=None).readline):
+        if token.type == tokenize.STRING and follows_string:
+            return True
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            follows_string = token.type == tokenize.STRING
+    return False
 
 
 def _depth(text: str) -> int:
