@@ -158,7 +158,12 @@ if TYPE_CHECKING:
     )
     from retinue.core.spending import UNMETERED as UNMETERED, Spending as Spending
     from retinue.core.stop import Stop as Stop, wait_shielded as wait_shielded
-    from retinue.core.text import clip as clip, counted as counted, join_notes as join_notes
+    from retinue.core.text import (
+        clip as clip,
+        counted as counted,
+        join_notes as join_notes,
+        toml_string as toml_string,
+    )
     from retinue.core.tokens import estimate_tokens as estimate_tokens
     from retinue.core.tool_names import (
         ASK_PARENT as ASK_PARENT,
@@ -234,7 +239,7 @@ else:
             ),
             "spending": "UNMETERED Spending",
             "stop": "Stop wait_shielded",
-            "text": "clip counted join_notes",
+            "text": "clip counted join_notes toml_string",
             "tokens": "estimate_tokens",
             "tool_names": "ASK_PARENT FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_SYNONYMS",
             "visible_text": "name_invisible_characters strip_control_characters",

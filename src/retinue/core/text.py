@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 
 def clip(text: str, limit: int) -> str:
     """At most `limit` characters, with a mark where it was cut."""
@@ -17,3 +19,11 @@ def counted(number: float, noun: str, plural: str = "") -> str:
 def join_notes(*notes: str | None) -> str | None:
     """The notes that there are, as one."""
     return " ".join(note for note in notes if note) or None
+
+
+def toml_string(text: str) -> str:
+    """Return a text as a TOML string.
+
+    It is written as JSON, with the one control character escaped that JSON allows in a string and TOML does not.
+    """
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

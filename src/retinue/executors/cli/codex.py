@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from retinue.core import LimitExceeded, ModelFailed, RunContext, as_int, as_object, as_text, clip
+from retinue.core import LimitExceeded, ModelFailed, RunContext, as_int, as_object, as_text, clip, toml_string
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, can_write
 from retinue.executors.cli.cli_output import CliReport, log_lines
 from retinue.executors.cli.mcp_servers import RETINUE_SERVER, ReadyServer, secret_variables
@@ -131,10 +131,10 @@ def _allowed_tools(job: CliJob, server: ReadyServer) -> list[str] | None:
 
 
 def to_toml(value: TomlValue) -> str:
-    """Return a value as TOML. Its strings are written as JSON, which is valid TOML."""
+    """Return a value as TOML, with tables inline: that is how codex takes them in `-c`."""
     match value:
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return toml_string(value)
         case bool():
             return "true" if value else "false"
         case int():
