@@ -24,6 +24,6 @@ def join_notes(*notes: str | None) -> str | None:
 def toml_string(text: str) -> str:
     """Return a text as a TOML string.
 
-    It is written as JSON, with the one control character escaped that JSON allows in a string and TOML does not.
+    It is written as JSON. U+007F is escaped too: JSON allows it in a string, TOML does not.
     """
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
