@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from retinue.core import (
     NotJson,
+    any_value,
     embedded_values,
     first_value,
     objects_in,
@@ -36,6 +37,33 @@ def test_almost_json_is_parsed(text: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '["a.py"\n "b.py"]',
+        "['a.py' 'b.py']",
+        "['a.py' \\\r'b.py',\r'c.py']",
+        "{'paths': ['a.py', # first\n 'b.py'\n # last\n 'c.py']}",
+        '{"a": "one"\n "two"}',
+    ],
+)
+def test_strings_without_a_comma_between_them_are_not_joined_P3(text: str) -> None:
+    with pytest.raises(NotJson):
+        parse_lenient(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{'a': \"it's\", 'b': ['', 'c', '',], }", {"a": "it's", "b": ["", "c", ""]}),
+        ("{'a': \"\"\"two \\n'lines'\"\"\", 'b': r'c'}", {"a": "two \n'lines'", "b": "c"}),
+        ("['a', # 'first'\n 'b']", ["a", "b"]),
+    ],
+)
+def test_python_strings_of_every_kind_are_read(text: str, value: object) -> None:
+    assert parse_lenient(text) == value
+
+
+@pytest.mark.parametrize(
     "text", ["", "[1]", "4", '{"a": ', "{" * 100, '{"a": ' * 70, "x" * 70_000, "nothing"]
 )
 def test_text_that_is_not_an_object_is_refused_with_a_one_line_reason(text: str) -> None:
@@ -56,7 +84,42 @@ def test_values_in_prose_are_found_unless_a_bracket_stays_open() -> None:
     assert embedded_values('{"whole": [{"a": 1}, {"b": 2}') == []
 
 
-def test_first_value_is_returned_with_its_end() -> None:
+def test_doubled_braces_around_an_object_are_read_as_one() -> None:
+    assert any_value('{{"a": {"b": 1}}}') == {"a": {"b": 1}}
+    assert first_value('So: {{"a": 1}}.') == ({"a": 1}, 14)
+
+
+BROKEN = [
+    pytest.param('{"answer": "no"\n "evidence": {"path": "a.py"}}', id="a comma is missing"),
+    pytest.param('{"answer": "no", // as found\n "evidence": {"path": "a.py"}}', id="a comment"),
+    pytest.param('{answer: "no", evidence: {"path": "a.py"}}', id="keys without quotes"),
+    pytest.param('{"answer": "a } b {" "evidence": {"path": "a.py"}}', id="brackets in a string"),
+    pytest.param('{"answer": "say \\"}\\" {" "evidence": {"path": "a.py"}}', id="quotes in a string"),
+    pytest.param('{"items": [{"path": "a.py"} {"path": "b.py"}]}', id="in a list"),
+    pytest.param('[{"path": "a.py"} {"path": "b.py"}]', id="a list"),
+    pytest.param('{{"path": "a.py"} {"path": "b.py"}}', id="two objects in braces"),
+    pytest.param('{"items": [{"path": "a.py"}, {"path": "b', id="cut off"),
+]
+
+
+@pytest.mark.parametrize("said", ["{}", "So I say:\n{}\nDone.", "```json\n{}\n```", "As in [x]: {}"])
+@pytest.mark.parametrize("broken", BROKEN)
+def test_object_that_cannot_be_parsed_is_not_replaced_by_a_part_P3(said: str, broken: str) -> None:
+    text = said.replace("{}", broken)
+    with pytest.raises(NotJson):
+        any_value(text)
+    assert embedded_values(text) == []
+    assert first_value(text) is None
+
+
+@pytest.mark.parametrize("broken", BROKEN[:-1])
+def test_object_behind_one_that_cannot_be_parsed_is_found(broken: str) -> None:
+    text = f'First {broken}, no: {{"n": 7}}.'
+    assert any_value(text) == {"n": 7}
+    assert first_value(text) == ({"n": 7}, len(text) - 1)
+
+
+def test_first_value_is_given_with_its_end() -> None:
     said = 'x {"a": 1} y {"b": 2}'
     assert first_value(said) == ({"a": 1}, said.index(" y"))
     assert first_value(said, said.index(" y")) == ({"b": 2}, len(said))
@@ -82,11 +145,16 @@ def test_object_after_a_long_text_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{" * 30_000, '["' * 15_000, '{"a":[' * 5_000, "```json\n" * 4_000, "```\n" * 9_000]
+    "text",
+    [
+        *("{" * 30_000, '["' * 15_000, '{"a":[' * 5_000, "```json\n" * 4_000, "```\n" * 9_000),
+        *("{" + '\\"' * 29_000 + "\\", "[x]" * 20_000, "{x " * 20_000, "['a' " * 60 + "'a' " * 14_000),
+    ],
 )
 def test_hostile_text_is_parsed_quickly(text: str) -> None:
     began = time.process_time()
     embedded_values(text)
+    first_value(text)
     list(objects_in(text))
     with suppress(NotJson):
         stated_values(text)
@@ -100,3 +168,5 @@ def test_any_text_raises_nothing_but_not_json(text: str) -> None:
     list(objects_in(text))
     with suppress(NotJson):
         parse_lenient(text)
+    with suppress(NotJson):
+        any_value(text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import tomllib
 
-from retinue.core import clip, counted, join_notes
+import pytest
+from hypothesis import example, given, strategies as st
+
+from retinue.core import clip, counted, join_notes, toml_string
 
 
 @pytest.mark.parametrize(
@@ -34,3 +37,9 @@ def test_clipped_text_is_marked_and_fits() -> None:
 def test_empty_notes_are_not_joined() -> None:
     assert join_notes(None, "a.", "", "b.") == "a. b."
     assert join_notes(None) is None
+
+
+@given(st.text(st.characters(codec="utf-8")))
+@example('\x7f \x00 \x1f \x85 \u2028 " \\ é 日')
+def test_toml_string_is_read_back_as_it_was(text: str) -> None:
+    assert tomllib.loads(f"{toml_string(text)} = [{toml_string(text)}]") == {text: [text]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -14,7 +15,13 @@ from retinue.core import (
     ToolCall,
     Turn,
 )
-from retinue.models.chat_completions import EventReader, ReplyAssembler, build_request
+from retinue.models.chat_completions import (
+    MAX_EVENT,
+    EventReader,
+    ReplyAssembler,
+    StreamTooLong,
+    build_request,
+)
 
 Piece = dict[str, object]
 
@@ -155,3 +162,35 @@ def test_events_do_not_depend_on_how_the_stream_is_split(places: list[int]) -> N
         ("error", b"z"),
         ("message", b"last"),
     ]
+
+
+def test_large_event_in_small_pieces_takes_linear_time() -> None:
+    reader, content = EventReader(), b"x" * (2 * 1024 * 1024)
+    began = time.process_time()
+    for start in range(0, len(content), 64):
+        assert not list(reader.feed((b"" if start else b"data: ") + content[start : start + 64]))
+    assert list(reader.feed(b"\n\n")) == [("message", content)]
+    assert time.process_time() - began < 1.0
+
+
+def feed_until_refused(reader: EventReader, chunk: bytes) -> int:
+    """Feed the chunk again and again, and return how many bytes the reader took before it refused."""
+    for taken in range(0, 2 * MAX_EVENT, len(chunk)):
+        try:
+            list(reader.feed(chunk))
+        except StreamTooLong:
+            return taken
+    return 2 * MAX_EVENT
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        pytest.param(b"x" * 4096, id="a line that never ends"),
+        pytest.param(b"data: " + b"x" * 4090, id="pieces that begin like a line"),
+        pytest.param(b"data: " + b"x" * 4089 + b"\n", id="an event that never ends"),
+    ],
+)
+def test_event_above_the_limit_is_refused(chunk: bytes) -> None:
+    taken = feed_until_refused(EventReader(), chunk)
+    assert MAX_EVENT - len(chunk) <= taken <= MAX_EVENT + MAX_EVENT // 100

@@ -284,8 +284,8 @@ class SettingRow:
         if self.kind is int:
             low, high = self.bounds.get("at_least"), self.bounds.get("at_most")
             if low is not None and high is not None:
-                return f"a whole number from {low} to {high}"
-            return "a whole number" if low is None else f"a whole number of at least {low}"
+                return f"an integer from {low} to {high}"
+            return "an integer" if low is None else f"an integer of at least {low}"
         if self.is_list:
             return "a list of paths" if self.item is Path else "a list of strings"
         if self.is_table:

@@ -173,6 +173,7 @@ if TYPE_CHECKING:
         estimate_tokens as estimate_tokens,
         join_notes as join_notes,
         strip_control_characters as strip_control_characters,
+        toml_string as toml_string,
     )
     from retinue.core.workflow import (
         PARALLEL_LIMIT as PARALLEL_LIMIT,
@@ -242,7 +243,7 @@ else:
             "stop": "Stop run_in_thread wait_shielded",
             "text": (
                 "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
-                "strip_control_characters"
+                "strip_control_characters toml_string"
             ),
             "workflow": (
                 "PARALLEL_LIMIT Assignment Branch Chain Decision Expected FieldType Parallel Phase "

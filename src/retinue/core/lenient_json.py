@@ -7,8 +7,10 @@ of a JSON value.
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -24,6 +26,7 @@ MAX_DEPTH = 64
 MAX_ATTEMPTS = 200
 """How many positions of a text are tried as the start of a JSON value."""
 _FENCED = re.compile(r"^```[ \t]*[\w-]{0,20}[ \t]*\r?\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]+|\\.?)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -78,7 +81,10 @@ def stated_values(text: str) -> list[Json]:
 
 
 def first_value(text: str, start: int = 0) -> tuple[Json, int] | None:
-    """Find the first JSON object or list at or after `start`. Returns the value and where it ends."""
+    """Find the first JSON object or list at or after `start`. Returns the value and where it ends.
+
+    A part of an object or list that cannot be parsed is never returned.
+    """
     text = text[: start + MAX_JSON_CHARS]
     if _depth(text[start:]) > MAX_DEPTH:
         return None
@@ -87,10 +93,9 @@ def first_value(text: str, start: int = 0) -> tuple[Json, int] | None:
 
 
 def embedded_values(text: str) -> list[Json]:
-    """Find the JSON objects and lists inside prose.
+    """Find the JSON objects and lists inside prose. Returns nothing if a bracket outside of them stays open.
 
-    Returns nothing if a bracket outside of them is not closed: the text is then probably JSON that was cut
-    off or is malformed, and the values inside it are only parts of the answer.
+    A part of an object or list that was cut off, or cannot be parsed, is never returned.
     """
     if len(text) > MAX_JSON_CHARS:
         return []
@@ -125,7 +130,7 @@ def objects_in(text: str) -> Iterator[dict[str, Json]]:
         stated = stated_values(text)
     except NotJson:
         stated = list(_values_in_fences(text))
-    for value in (*stated, *(found.value for found in _values_in_prose(text, opening="{"))):
+    for value in (*stated, *(found.value for found in _values_in_prose(text, opening="{", in_broken=True))):
         if isinstance(value, dict):
             yield value
 
@@ -136,8 +141,13 @@ class _FoundValue(NamedTuple):
     end: int
 
 
-def _values_in_prose(text: str, start: int = 0, opening: str = "{[") -> Iterator[_FoundValue]:
-    """Yield the JSON values that begin with one of the opening brackets."""
+def _values_in_prose(
+    text: str, start: int = 0, opening: str = "{[", in_broken: bool = False
+) -> Iterator[_FoundValue]:
+    """Find the values that begin with one of the `opening` brackets.
+
+    A value that cannot be parsed is skipped as a whole, unless `in_broken`: its parts are then found too.
+    """
     beginnings = re.compile(f"[{re.escape(opening)}]")
     for _ in range(MAX_ATTEMPTS):
         beginning = beginnings.search(text, start)
@@ -145,11 +155,40 @@ def _values_in_prose(text: str, start: int = 0, opening: str = "{[") -> Iterator
             return
         at = beginning.start()
         try:
-            value, start = _DECODER.raw_decode(text, at)
+            value, start = _decode_at(text, at)
         except (ValueError, RecursionError):
-            start = at + 1
+            start = at + 1 if in_broken else _end_of_brackets(text, at)
         else:
-            yield _FoundValue(at, cast("Json", value), start)
+            yield _FoundValue(at, value, start)
+
+
+def _decode_at(text: str, at: int) -> tuple[Json, int]:
+    """Decode the value that begins at a bracket, and return it with its end. Raises `ValueError`.
+
+    `{{"a": 1}}` counts as an object: small models copy the doubled braces from templates.
+    """
+    try:
+        return cast("tuple[Json, int]", _DECODER.raw_decode(text, at))
+    except ValueError:
+        if not text.startswith("{{", at):
+            raise
+    value, end = _DECODER.raw_decode(text, at + 1)
+    if not text.startswith("}", end):
+        raise ValueError("the doubled brace is not closed")
+    return cast("Json", value), end + 1
+
+
+def _end_of_brackets(text: str, start: int) -> int:
+    """Return where the bracket at `start` is closed, or the end of the text if it stays open."""
+    depth = 0
+    for found in _STRING_OR_BRACKET.finditer(text, start):
+        if found[0] in "{[":
+            depth += 1
+        elif found[0] in "}]":
+            depth -= 1
+            if depth == 0:
+                return found.end()
+    return len(text)
 
 
 def _values_in_fences(text: str) -> Iterator[Json]:
@@ -168,11 +207,26 @@ def unfenced(text: str) -> str:
 
 
 def _as_python(text: str) -> str:
-    """Convert a Python literal to JSON; empty if it is not one."""
+    """Convert a Python literal to JSON. Returns an empty text if it is not one, or joins strings."""
     try:
-        return json.dumps(ast.literal_eval(text))
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        value = ast.literal_eval(text)
+        return "" if _joins_strings(text) else json.dumps(value)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError):
         return ""
+
+
+def _joins_strings(python: str) -> bool:
+    """Return whether two strings have nothing between them, which Python reads as one string.
+
+    In an answer it means that a comma is missing.
+    """
+    follows_string = False
+    for token in tokenize.generate_tokens(io.StringIO(python, newline=None).readline):
+        if token.type == tokenize.STRING and follows_string:
+            return True
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            follows_string = token.type == tokenize.STRING
+    return False
 
 
 def _depth(text: str) -> int:

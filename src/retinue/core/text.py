@@ -8,6 +8,7 @@ shows how accurate they are for it and for another vocabulary.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar, cast
@@ -128,3 +129,11 @@ class Redactor(Protocol):
         It remembers secrets that began in an earlier line, such as a private key.
         """
         ...
+
+
+def toml_string(text: str) -> str:
+    """Return a text as a TOML string.
+
+    It is written as JSON. U+007F is escaped too: JSON allows it in a string, TOML does not.
+    """
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -269,7 +269,9 @@ class EventReader:
     """Reads server-sent events."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._line: list[bytes] = []
+        """The pieces of the line that has not ended yet. They are joined once, when it ends."""
+        self._line_size = 0
         self._name = "message"
         self._data: list[bytes] = []
         self._size = 0
@@ -277,21 +279,29 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         self._bytes_read += len(chunk)
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            line = line.removesuffix(b"\r")
-            if line:
+        *complete, rest = chunk.split(b"\n")
+        for piece in complete:
+            self._line.append(piece)
+            if line := self._finish_line():
                 self._parse_line(line)
             elif self._data:
                 yield self._finish_event()
-        if len(self._rest) + self._size > MAX_EVENT or self._bytes_read > MAX_STREAM:
+        if rest:
+            self._line.append(rest)
+            self._line_size += len(rest)
+        if self._line_size + self._size > MAX_EVENT or self._bytes_read > MAX_STREAM:
             raise StreamTooLong
 
     def end(self) -> Iterator[SseEvent]:
-        if self._rest:
-            self._parse_line(self._rest.removesuffix(b"\r"))
+        if line := self._finish_line():
+            self._parse_line(line)
         if self._data:
             yield self._finish_event()
+
+    def _finish_line(self) -> bytes:
+        line = b"".join(self._line)
+        self._line, self._line_size = [], 0
+        return line.removesuffix(b"\r")
 
     def _parse_line(self, line: bytes) -> None:
         """Handle one line of an event: `data`, `event` or `error`. Other fields are ignored."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from retinue.core import ConfigInvalid, Unavailable
+from retinue.core import ConfigInvalid, Unavailable, toml_string
 from retinue.store.files import locked, replace_file
 
 TRUST_FILE = "trusted-projects.json"
@@ -181,7 +181,10 @@ class RememberedPermissions:
         return cast("dict[str, list[str]]", agents)
 
     def _write(self, rules: dict[str, list[str]]) -> None:
-        lines = [f"{_toml(agent)} = [{', '.join(map(_toml, rules[agent]))}]\n" for agent in sorted(rules)]
+        lines = [
+            f"{toml_string(agent)} = [{', '.join(map(toml_string, rules[agent]))}]\n"
+            for agent in sorted(rules)
+        ]
         replace_file(self.path, PERMISSIONS_HEADING + "".join(lines))
 
     def _invalid(self, reason: str) -> ConfigInvalid:
@@ -190,8 +193,3 @@ class RememberedPermissions:
             f"{self.path.name} cannot be read: {reason}",
             hint="correct the file in the data folder, or delete it",
         )
-
-
-def _toml(text: str) -> str:
-    """A TOML string: JSON's, with the one control character escaped that JSON leaves alone."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

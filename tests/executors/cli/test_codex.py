@@ -6,6 +6,7 @@ import tomllib
 from typing import Any
 
 import pytest
+from hypothesis import example, given, strategies as st
 
 from retinue.core import LimitExceeded, ModelFailed
 from retinue.executors.cli.codex import CodexEvents, to_toml
@@ -38,6 +39,12 @@ def test_events_of_another_shape_are_ignored(kind: str) -> None:
     other: dict[str, Any] = {"type": kind, "message": 3, "item": [], "error": "x", "result": None}
     for event in ({"type": kind}, other):
         list(events.take(event))
+
+
+@given(st.text(st.characters(codec="utf-8")))
+@example("a\x7fb")
+def test_every_text_is_a_valid_toml_string(text: str) -> None:
+    assert tomllib.loads(f"value = {to_toml({text: text})}")["value"] == {text: text}
 
 
 def test_settings_are_valid_toml() -> None:

@@ -51,6 +51,10 @@ def knows(name: str) -> bool:
         '[read_file(path="a.py")]',
         '```python\nread_file(path="a.py")\n```',
         'Thought: I must look.\nAction: read_file\nAction Input: {"path": "a.py"}',
+        '<tool_call>{{"name": "read_file", "arguments": {"path": "a.py"}}}</tool_call>',
+        'Action: read_file\nAction Input: {{"path": "a.py"}}',
+        '[TOOL_CALLS] [{"name": "read_file", "arguments": {"path": "a.py"}}, {"name": "search", "argu',
+        '[{"name": "read_file", "arguments": {"path": "a.py"}}',
     ],
 )
 def test_printed_call_is_read(text: str) -> None:
@@ -91,6 +95,9 @@ def test_answer_that_looks_like_a_call_stays_an_answer(text: str) -> None:
         "<tool_call>please read the file</tool_call>",
         '{"name": "read_file", "arguments": {"path": "a.p',
         'read_file(path="a.py',
+        '<tool_call>{"name": "search" "arguments": {"name": "read_file", "arguments": {}}}</tool_call>',
+        '{"name": "search" "arguments": {"name": "read_file", "arguments": {}}}',
+        '<function=read_file>{"options" {"path": "a.py"}}</function>',
     ],
 )
 def test_unreadable_call_is_noticed(text: str) -> None:

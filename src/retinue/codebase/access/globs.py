@@ -35,7 +35,7 @@ def glob_matcher(*globs: str) -> Callable[[str], bool]:
         raise InvalidInput(
             f"not a valid glob: {', '.join(globs)}", hint="use ?, *, **, [a-z], {a,b}"
         ) from None
-    head, tail = _literal_ends(globs[0]) if len(globs) == 1 else ("", "")
+    head, tail = literal_ends(globs[0]) if len(globs) == 1 else ("", "")
     # Walks check every path, and comparing its ends first takes a twentieth of the time of a match.
     return lambda path: (
         path.startswith(head)
@@ -63,7 +63,7 @@ def _at_any_depth(glob: str) -> str:
     return glob.removeprefix("/") if "/" in glob else f"**/{glob}"
 
 
-def _literal_ends(glob: str) -> tuple[str, str]:
+def literal_ends(glob: str) -> tuple[str, str]:
     """Return a prefix and a suffix that every matching path has."""
     specials = [index for index, char in enumerate(glob) if char in _SPECIAL_CHARS]
     # The slash of `**/name` may match nothing.

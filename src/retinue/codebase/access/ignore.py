@@ -7,9 +7,10 @@ no project wants to search. Knows nothing of the file system.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
-from retinue.codebase.access.globs import glob_matcher, is_literal_glob
+from retinue.codebase.access.globs import glob_matcher, is_literal_glob, literal_ends
 from retinue.core import InvalidInput
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
@@ -59,8 +60,59 @@ class IgnoreRules:
         return False
 
 
-_GlobRules = list[tuple[int, bool, Callable[[str], bool]]]
-"""Number, folders only, and matcher of each rule. The last rule comes first."""
+_GlobRule = tuple[int, bool, Callable[[str], bool]]
+"""A rule's number, whether it applies to folders only, and its matcher."""
+
+
+class _GlobRules:
+    """The rules of one ignore file that are globs.
+
+    Most of them need a suffix or a prefix that few paths have. A single call of `endswith` or `startswith`
+    rules out all of these at once.
+    """
+
+    def __init__(self) -> None:
+        self._with_suffix: list[_GlobRule] = []
+        self._with_prefix: list[_GlobRule] = []
+        self._others: list[_GlobRule] = []
+        self._suffixes: set[str] = set()
+        self._prefixes: set[str] = set()
+
+    def add(self, number: int, folders_only: bool, glob: str) -> None:
+        """Add a rule. Raises `InvalidInput` if the glob is invalid."""
+        rule = (number, folders_only, glob_matcher(glob))
+        prefix, suffix = literal_ends(glob)
+        if suffix:
+            self._with_suffix.append(rule)
+            self._suffixes.add(suffix)
+        elif prefix:
+            self._with_prefix.append(rule)
+            self._prefixes.add(prefix)
+        else:
+            self._others.append(rule)
+
+    @functools.cached_property
+    def _ends(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """All suffixes and all prefixes. Read only when no more rules are added."""
+        return tuple(self._suffixes), tuple(self._prefixes)
+
+    def last_match(self, text: str, is_folder: bool, last: int) -> int:
+        """Return the number of the last rule that matches, or `last` if that comes later."""
+        suffixes, prefixes = self._ends
+        if text.endswith(suffixes):
+            last = _last_match(self._with_suffix, text, is_folder, last)
+        if text.startswith(prefixes):
+            last = _last_match(self._with_prefix, text, is_folder, last)
+        return _last_match(self._others, text, is_folder, last)
+
+
+def _last_match(rules: list[_GlobRule], text: str, is_folder: bool, last: int) -> int:
+    for number, folders_only, matches in reversed(rules):
+        if number <= last:
+            break
+        if (is_folder or not folders_only) and matches(text):
+            return number
+    return last
 
 
 class _LastRules(dict[str, tuple[int, int]]):
@@ -80,12 +132,10 @@ class IgnoreFile:
         self._names = _LastRules()
         self._extensions = _LastRules()
         self._paths = _LastRules()
-        self._name_globs: _GlobRules = []
-        self._path_globs: _GlobRules = []
+        self._name_globs = _GlobRules()
+        self._path_globs = _GlobRules()
         for line in text.removeprefix("\ufeff").split("\n"):
             self._add(line)
-        self._name_globs.reverse()
-        self._path_globs.reverse()
 
     def __bool__(self) -> bool:
         return bool(self._ignores)
@@ -106,10 +156,8 @@ class IgnoreFile:
             last = max(last, self._extensions[extension][is_folder])
         if path in self._paths:
             last = max(last, self._paths[path][is_folder])
-        if self._name_globs:
-            last = _last_matching_rule(self._name_globs, name, is_folder, last)
-        if self._path_globs:
-            last = _last_matching_rule(self._path_globs, path, is_folder, last)
+        last = self._name_globs.last_match(name, is_folder, last)
+        last = self._path_globs.last_match(path, is_folder, last)
         return None if last < 0 else self._ignores[last]
 
     def _add(self, line: str) -> None:
@@ -144,7 +192,7 @@ class IgnoreFile:
         if is_literal_glob(glob):
             self._paths.add(glob, rule, folders_only)
         else:
-            self._path_globs.append((rule, folders_only, glob_matcher(glob)))
+            self._path_globs.add(rule, folders_only, glob)
 
     def _add_name(self, glob: str, folders_only: bool) -> None:
         rule = len(self._ignores)
@@ -154,14 +202,4 @@ class IgnoreFile:
         elif glob[0] == "*" and extension.rfind(".") == 0 and is_literal_glob(extension):
             self._extensions.add(extension, rule, folders_only)
         else:
-            self._name_globs.append((rule, folders_only, glob_matcher(glob)))
-
-
-def _last_matching_rule(globs: _GlobRules, text: str, is_folder: bool, last: int) -> int:
-    """Return the last rule that matches, or `last` if that comes later."""
-    for rule, folders_only, matches in globs:
-        if rule <= last:
-            break
-        if (is_folder or not folders_only) and matches(text):
-            return rule
-    return last
+            self._name_globs.add(rule, folders_only, glob)

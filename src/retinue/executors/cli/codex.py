@@ -17,6 +17,7 @@ from retinue.core import (
     as_object,
     as_text,
     clip,
+    toml_string,
 )
 from retinue.executors.cli.cli_factory import make_cli_executor, preview_cli
 from retinue.executors.cli.cli_launch import PROXY_VARIABLES, CliJob, CliTraits, can_write
@@ -154,10 +155,10 @@ def _allowed_tools(job: CliJob, server: ReadyServer) -> list[str] | None:
 
 
 def to_toml(value: TomlValue) -> str:
-    """Return a value as TOML. Its strings are written as JSON, which is valid TOML."""
+    """Return a value as TOML, with tables inline: that is how codex takes them in `-c`."""
     match value:
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return toml_string(value)
         case bool():
             return "true" if value else "false"
         case int():

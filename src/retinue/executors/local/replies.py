@@ -247,7 +247,7 @@ def _read_marked(match: re.Match[str]) -> Iterable[PrintedCall]:
     if match["tagged"] and (nested := _NESTED_FUNCTION.match(inner)):
         return _read_function(nested[1], nested[2].removesuffix("</function>"))
     calls: list[PrintedCall] = []
-    position = 0
+    position = 1 if inner.startswith("[") else 0  # a list that was cut off still has complete calls
     while value := first_value(inner, position):
         calls += _read_json(value[0])
         position = value[1]
@@ -291,8 +291,9 @@ def _read_lenient(text: str) -> list[PrintedCall]:
     try:
         return list(_read_json(parse_lenient(text)))
     except NotJson:
-        value = first_value(text)
-        return list(_read_json(value[0])) if value and text.find("{") in (0, 1) else []
+        start = text.find("{")
+        value = first_value(text, start) if start in (0, 1) else None
+        return list(_read_json(value[0])) if value else []
 
 
 def _read_json(value: Json) -> Iterator[PrintedCall]:
