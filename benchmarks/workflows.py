@@ -27,7 +27,7 @@ from retinue.core import Assignment, Outcome, Run, RunContext, RunId, RunSpec, R
 from retinue.core.budget import UNLIMITED
 from retinue.definitions import read_workflow
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Changes, Pool, Supervisor, Work
+from retinue.runtime import Changes, Pool, PreparedRun, Supervisor
 from retinue.store import Capacity, Owner, Store
 from retinue.workflows import Embedded
 
@@ -65,7 +65,7 @@ class Starter:
         self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
     ) -> Run:
         spec = RunSpec(agent=name, task=prompt, executor="scripted", parent=parent)
-        return await self._supervisor.start(Work(spec, self._agent, self._cwd), also)
+        return await self._supervisor.start(PreparedRun(spec, self._agent, self._cwd), also)
 
     async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
         return None

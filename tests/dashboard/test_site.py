@@ -32,7 +32,7 @@ async def decide(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[str
         group.start_soon(ask)
         sent = await visit.reply(await visit.wish(run_id), **fields)
         assert sent.status_code == 303
-    return responses[0], visit.service.runs.store.permissions.of("sleeps")
+    return responses[0], visit.service.runs.store.permissions.rules_for("sleeps")
 
 
 @pytest.mark.parametrize(("verdict", "remembered"), [("allow", ()), ("always", ("Bash(touch x)",))])

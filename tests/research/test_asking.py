@@ -208,7 +208,7 @@ async def test_report_that_cannot_be_kept_is_still_an_answer(service: Service, o
     write(own_folders, {"reports": "in the way"})
     answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question="with_retry"))
     assert answer["locator"]["status"] == "ok"
-    assert "cannot be kept" in str(answer["notes"])
+    assert "cannot be saved" in str(answer["notes"])
 
 
 async def test_missing_thoughts_folder_is_a_wrong_setting(project: Path, own_folders: Path) -> None:

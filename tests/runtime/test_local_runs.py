@@ -12,7 +12,7 @@ import pytest
 from retinue.core import ENDED_STATUSES, Budget, Prompt, Run, RunLimits, RunSpec, RunStatus
 from retinue.models.scripted import Line, calls
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Mailroom, Supervisor, Work
+from retinue.runtime import PreparedRun, QuestionBroker, Supervisor
 from retinue.store import ALL_STREAMS, LogStream, tail_log
 from tests.executors.local.loop_support import Trial
 from tests.runtime.runtime_support import Server, server
@@ -30,7 +30,7 @@ class Bench:
     async def start(self, script: Iterable[Line], limits: RunLimits | None = None) -> tuple[Run, Trial]:
         trial = Trial(self._folder / "root", script)
         spec = RunSpec(agent="a", task="Where is retry?", executor="local", limits=limits or RunLimits())
-        work = Work(spec, trial.executor(trial.model), self._folder)
+        work = PreparedRun(spec, trial.executor(trial.model), self._folder)
         return await self._supervisor.start(work), trial
 
     async def becomes(self, run: Run, *statuses: RunStatus) -> Run:
@@ -45,8 +45,8 @@ class Bench:
 @asynccontextmanager
 async def bench(folder: Path) -> AsyncGenerator[Bench]:
     async with server(folder / "data", 4) as at:
-        mailroom = Mailroom(at.store, at.changes)
-        async with Supervisor(at.store, at.pool, SecretRedactor(), mailroom.ask_once) as supervisor:
+        broker = QuestionBroker(at.store, at.changes)
+        async with Supervisor(at.store, at.pool, SecretRedactor(), broker.ask_once) as supervisor:
             yield Bench(at, supervisor, folder)
 
 

@@ -24,8 +24,8 @@ from retinue.core import (
     strip_control_characters,
 )
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Changes, Mailroom, PermissionBroker
-from retinue.runtime.permissions import SHOWN_CHARS
+from retinue.runtime import Changes, PermissionBroker, QuestionBroker
+from retinue.runtime.permissions import QUESTION_CHARACTERS
 from retinue.store import Store
 from tests.runtime.runtime_support import DONE, PATIENCE_S, SPEC, server
 
@@ -63,7 +63,7 @@ class Desk:
         return self.verdicts[-1]
 
     async def events(self) -> list[dict[str, object]]:
-        await self.store.posted()
+        await self.store.wait_posted()
         return [dict(event.data) for event in self.store.events.of_run(self.run_id, kind="permission")]
 
 
@@ -73,7 +73,7 @@ async def at_desk(folder: Path, wait_s: float = 30.0) -> AsyncGenerator[Desk]:
         run = await up.submit(SPEC)
         async with up.pool.slot(run.id):
             broker = PermissionBroker(
-                up.store, Mailroom(up.store, up.changes), SecretRedactor([HIDDEN]), wait_s
+                up.store, QuestionBroker(up.store, up.changes), SecretRedactor([HIDDEN]), wait_s
             )
             yield Desk(up.store, up.changes, broker, run.id, [])
             await up.finish(run.id, DONE)
@@ -94,7 +94,7 @@ async def test_rules_decide_at_once_and_are_audited(tmp_path: Path) -> None:
 async def test_plain_yes_allows_for_this_once(tmp_path: Path, answer: str) -> None:
     async with at_desk(tmp_path) as desk:
         assert (await desk.answered(answer)).allowed
-        assert desk.store.permissions.of("worker") == ()
+        assert desk.store.permissions.rules_for("worker") == ()
 
 
 @pytest.mark.parametrize("answer", ["deny: use the other", "perhaps", "", "not yes", "allowance?"])
@@ -138,7 +138,7 @@ async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: 
 async def test_always_for_what_would_be_wider_is_for_once_P7(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         assert (await desk.answered("always", ToolRequest("Bash", "rm *"))).allowed
-        assert desk.store.permissions.of("worker") == ()
+        assert desk.store.permissions.rules_for("worker") == ()
 
 
 async def test_silence_is_a_denial_and_the_run_goes_on_P7(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_permission_that_is_wanted_no_longer_is_no_longer_asked_for_P7(tmp
             group.start_soon(desk.decide)
             await desk.question()
             group.cancel_scope.cancel()
-        await desk.store.posted()
+        await desk.store.wait_posted()
         assert desk.store.messages.pending(desk.run_id) == []
         status = await desk.changes.until(
             lambda: desk.store.runs.get(desk.run_id).status is RunStatus.RUNNING or None,
@@ -185,7 +185,7 @@ async def test_secret_in_a_command_is_not_in_the_audit_P6(tmp_path: Path) -> Non
     "asked",
     [
         ToolRequest("Bash", f"login --with {HIDDEN}"),
-        ToolRequest("Bash", "x" * (SHOWN_CHARS - 10) + HIDDEN),
+        ToolRequest("Bash", "x" * (QUESTION_CHARACTERS - 10) + HIDDEN),
         ToolRequest("mcp__a__b", details=f'{{"with": "{HIDDEN}"}}'),
         ToolRequest(f"a tool named {HIDDEN}"),
     ],
@@ -199,7 +199,7 @@ async def test_secret_in_a_call_is_neither_kept_nor_remembered_P6(tmp_path: Path
         kept = str(desk.store.messages.of_run(desk.run_id)) + str(await desk.events())
         assert HIDDEN[:8] not in kept
         rules = () if HIDDEN in str(asked) else (str(asked),)
-        assert desk.store.permissions.of("worker") == rules, "it was allowed this once"
+        assert desk.store.permissions.rules_for("worker") == rules, "it was allowed this once"
 
 
 async def test_two_processes_remember_both_of_their_rules(tmp_path: Path) -> None:
@@ -210,4 +210,4 @@ async def test_two_processes_remember_both_of_their_rules(tmp_path: Path) -> Non
                     group.start_soon(
                         anyio.to_thread.run_sync, desk.store.permissions.add, "worker", f"Bash(echo {number})"
                     )
-        assert len(desk.store.permissions.of("worker")) == 8
+        assert len(desk.store.permissions.rules_for("worker")) == 8

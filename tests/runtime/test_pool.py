@@ -97,10 +97,10 @@ async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path)
         late = await Job.of(at, replace(SPEC, limits=RunLimits(queue_s=0.05, run_s=30)))
         with pytest.raises(DeadlineExceeded, match="in the queue"):
             await late.perform()
-        await at.store.posted()
+        await at.store.wait_posted()
         ended = at.store.runs.get(late.id)
         assert (ended.status, ended.timing.started_at) == (RunStatus.TIMEOUT, None)
-        assert at.store.queue.standing(late.id).queueing is False
+        assert at.store.queue.scheduling_state(late.id).queueing is False
         working.release.set()
 
 
@@ -109,8 +109,8 @@ async def test_a_deadline_from_the_start_stops_the_work(one: Server) -> None:
     with pytest.raises(DeadlineExceeded, match="while it ran"):
         await job.perform()
     assert job.working.is_set()
-    await one.store.posted()
-    assert not one.store.queue.standing(job.id).holds_slot
+    await one.store.wait_posted()
+    assert not one.store.queue.scheduling_state(job.id).holds_slot
 
 
 async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path: Path) -> None:

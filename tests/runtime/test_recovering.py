@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 
 from retinue.core import MessageStatus, OwnerId, RunId, RunStatus
-from retinue.runtime import Mailroom, recover_in_background
+from retinue.runtime import QuestionBroker, recover_in_background
 from retinue.store import Orphan, Store
 from tests.runtime.runtime_support import DONE, SPEC, server
 
@@ -62,7 +62,7 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
 
     async with (
         server(tmp_path, 1) as at,
-        recover_in_background(at.store, sweep, every_s=0.01),
+        recover_in_background(at.store, sweep, interval_s=0.01),
         asyncio.TaskGroup() as group,
     ):
         holder = Holder(tmp_path)
@@ -91,11 +91,11 @@ async def test_who_waits_for_a_run_hears_that_its_server_was_killed(tmp_path: Pa
 
     async with (
         server(tmp_path) as at,
-        recover_in_background(at.store, nothing, every_s=0.01),
+        recover_in_background(at.store, nothing, interval_s=0.01),
         asyncio.TaskGroup() as group,
     ):
         holder = Holder(tmp_path)
-        question = group.create_task(Mailroom(at.store, at.changes).ask(holder.run_id, "?", wait_s=5))
+        question = group.create_task(QuestionBroker(at.store, at.changes).ask(holder.run_id, "?", wait_s=5))
         await at.becomes(holder.run_id, RunStatus.WAITING)
         holder.kill()
         assert (await question).status is MessageStatus.CLOSED

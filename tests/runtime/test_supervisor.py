@@ -30,8 +30,8 @@ from retinue.core import (
     Task,
 )
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Supervisor, Work
-from retinue.runtime.mailroom import Reply
+from retinue.runtime import PreparedRun, Supervisor
+from retinue.runtime.questions import Reply
 from retinue.store import Store
 from tests.runtime.runtime_support import Server, server
 
@@ -80,7 +80,7 @@ class Bench:
             parent=parent,
             limits=RunLimits(run_s=run_s, budget=Budget(**limits)),
         )
-        return await self._supervisor.start(Work(spec, Scripted(script), self.store.folder.path))
+        return await self._supervisor.start(PreparedRun(spec, Scripted(script), self.store.folder.path))
 
     async def ended(self, run: Run) -> Run:
         await self._at.becomes(run.id, *ENDED_STATUSES)

@@ -128,9 +128,9 @@ async def test_session_that_would_be_resumed_is_in_the_command_line(workspace: P
     folder = loaded.settings.data_dir / "clis" / "claude" / "worker.sessions"
     folder.mkdir(parents=True)
     from retinue.core import Resumed
-    from retinue.store import SessionNote
+    from retinue.store import SessionFile
 
-    SessionNote.of(folder, workspace).write(Resumed("the-session"), "worker", workspace)
+    SessionFile.for_agent(folder, workspace).write(Resumed("the-session"), "worker", workspace)
     command = known.show("worker")["start"]["command"]
     assert command[command.index("--resume") + 1] == "the-session"
 

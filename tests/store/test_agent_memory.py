@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core import InvalidInput, LimitExceeded, Unavailable
 from retinue.store import AgentMemory
-from retinue.store.agent_memory import LONGEST_NOTE, MOST_BYTES
+from retinue.store.agent_memory import MAX_MEMORY_BYTES, MAX_NOTE_CHARACTERS
 
 needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 
@@ -61,7 +61,7 @@ def test_what_a_person_wrote_stays_to_the_byte(memory: AgentMemory, own: Path) -
     assert kept.startswith(b"# Mine \xff\nno newline\n- ")
 
 
-@pytest.mark.parametrize("note", ["", " \n ", "x" * (LONGEST_NOTE + 1)])
+@pytest.mark.parametrize("note", ["", " \n ", "x" * (MAX_NOTE_CHARACTERS + 1)])
 def test_note_that_says_nothing_or_too_much_is_refused(memory: AgentMemory, own: Path, note: str) -> None:
     with pytest.raises(InvalidInput):
         memory.append("web", own, note)
@@ -70,20 +70,20 @@ def test_note_that_says_nothing_or_too_much_is_refused(memory: AgentMemory, own:
 
 def test_full_memory_takes_no_more_and_loses_nothing_P2(memory: AgentMemory, own: Path) -> None:
     with pytest.raises(LimitExceeded, match="memory_bytes"):
-        for _ in range(MOST_BYTES):
-            memory.append("web", own, "é" * LONGEST_NOTE)
+        for _ in range(MAX_MEMORY_BYTES):
+            memory.append("web", own, "é" * MAX_NOTE_CHARACTERS)
     full = (own.parent / "memory.md").read_bytes()
-    assert MOST_BYTES - 2 * LONGEST_NOTE - 20 < len(full) <= MOST_BYTES
+    assert MAX_MEMORY_BYTES - 2 * MAX_NOTE_CHARACTERS - 20 < len(full) <= MAX_MEMORY_BYTES
     assert full.count(b"- ") == len(full.splitlines())
 
 
 def test_memory_that_a_person_made_too_large_is_read_from_its_end(memory: AgentMemory, own: Path) -> None:
-    (own.parent / "memory.md").write_text("old\n" * MOST_BYTES + "new\n")
-    assert len(memory.read("web", own)) == MOST_BYTES
+    (own.parent / "memory.md").write_text("old\n" * MAX_MEMORY_BYTES + "new\n")
+    assert len(memory.read("web", own)) == MAX_MEMORY_BYTES
     assert memory.read("web", own).endswith("new\n")
     with pytest.raises(LimitExceeded):
         memory.append("web", own, "x")
-    assert (own.parent / "memory.md").stat().st_size == 4 * MOST_BYTES + 4
+    assert (own.parent / "memory.md").stat().st_size == 4 * MAX_MEMORY_BYTES + 4
 
 
 def test_notes_of_many_writers_are_all_there_P5(memory: AgentMemory, own: Path) -> None:

@@ -16,9 +16,12 @@ def test_checks_are_kept_by_project(tmp_path: Path) -> None:
     ConfirmedChecks(tmp_path).confirm(one, {"tests": ("pytest", "-q")})
     ConfirmedChecks(tmp_path).confirm(other, {"lint": ("ruff",)})
     kept = ConfirmedChecks(tmp_path)
-    assert (kept.of(one), kept.of(other)) == ({"tests": ("pytest", "-q")}, {"lint": ("ruff",)})
+    assert (kept.commands_for(one), kept.commands_for(other)) == (
+        {"tests": ("pytest", "-q")},
+        {"lint": ("ruff",)},
+    )
     kept.confirm(one, {})
-    assert kept.of(one) == {}
+    assert kept.commands_for(one) == {}
     assert (tmp_path / CHECKS_FILE).stat().st_mode & 0o077 == 0
 
 
@@ -26,4 +29,4 @@ def test_checks_are_kept_by_project(tmp_path: Path) -> None:
 def test_broken_file_is_told_and_grants_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / CHECKS_FILE).write_text(text, encoding="latin-1")
     with pytest.raises(Unavailable, match=CHECKS_FILE):
-        ConfirmedChecks(tmp_path).of(tmp_path)
+        ConfirmedChecks(tmp_path).commands_for(tmp_path)

@@ -14,7 +14,7 @@ import pytest
 
 from retinue.core import Conflict, InternalError, OwnerId, RunId, RunStatus, RunUnknown, Unavailable
 from retinue.store import FileLock, Store
-from retinue.store.data_folder import DataFolder, filesystem_of, mounted_type, refuse_network
+from retinue.store.data_folder import DataFolder, filesystem_type, mount_type, refuse_network_filesystem
 from retinue.store.database import Database
 from retinue.store.migrations import MIGRATIONS
 from tests.store.store_support import DONE, SPEC, Bench
@@ -77,7 +77,7 @@ def test_the_folder_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> N
     database = sqlite3.connect(tmp_path / "retinue.db")
     database.execute("PRAGMA user_version = 999")
     database.close()
-    with pytest.raises(Unavailable, match="newer retinue") as refused:
+    with pytest.raises(Unavailable, match="newer version of retinue") as refused:
         Store.open(tmp_path)
     assert refused.value.hint
 
@@ -260,13 +260,13 @@ def test_the_connection_is_set_up_as_the_guard_against_corruption_needs(bench: B
 
 def test_the_version_changes_with_every_write_of_another_connection_only(bench: Bench) -> None:
     database = Database(bench.store.folder)
-    before = database.others_version()
-    assert database.others_version() == before
+    before = database.foreign_version()
+    assert database.foreign_version() == before
     with database.write() as tx:
         tx.execute("DELETE FROM ledgers")
-    assert database.others_version() == before
+    assert database.foreign_version() == before
     bench.queued()
-    assert database.others_version() != before
+    assert database.foreign_version() != before
     database.close()
 
 
@@ -296,7 +296,7 @@ broken line
     ],
 )
 def test_the_filesystem_of_a_folder_is_that_of_its_innermost_mount(folder: str, kind: str) -> None:
-    assert mounted_type(Path(folder), MOUNTS) == kind
+    assert mount_type(Path(folder), MOUNTS) == kind
 
 
 @pytest.mark.parametrize(
@@ -305,16 +305,16 @@ def test_the_filesystem_of_a_folder_is_that_of_its_innermost_mount(folder: str, 
 def test_a_network_filesystem_is_refused_with_what_to_do(kind: str) -> None:
     """P5: locks and shared memory cannot be trusted there."""
     with pytest.raises(Unavailable, match="network filesystem") as refused:
-        refuse_network(kind)
+        refuse_network_filesystem(kind)
     assert refused.value.hint and "RETINUE_DATA_DIR" in refused.value.hint
 
 
 @pytest.mark.parametrize("kind", ["ext4", "btrfs", "apfs", "NTFS", "tmpfs", "overlay", "fuse.ntfs-3g", None])
 def test_a_local_filesystem_is_accepted(kind: str | None) -> None:
-    refuse_network(kind)
+    refuse_network_filesystem(kind)
 
 
 def test_the_filesystem_of_this_very_folder_is_known_and_accepted(tmp_path: Path) -> None:
-    kind = filesystem_of(tmp_path.resolve())
+    kind = filesystem_type(tmp_path.resolve())
     assert kind
-    refuse_network(kind)
+    refuse_network_filesystem(kind)

@@ -105,7 +105,7 @@ def test_streams_are_filtered_and_the_cursor_passes_over_the_others(path: Path) 
 def test_a_log_that_does_not_exist_yet_is_empty(path: Path) -> None:
     assert logs.tail_log(path, 50) == LogPage((), 0, at_end=True)
     assert logs.read_log(path, 0) == LogPage((), 0, at_end=True)
-    logs.end_torn_line(path)
+    logs.terminate_last_line(path)
     assert not path.exists()
 
 

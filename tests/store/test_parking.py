@@ -22,18 +22,17 @@ def nothing(_: Sequence[Orphan]) -> None:
 def of_a_dead_server(bench: Bench) -> Run:
     owner = OwnerId.new()
     bench.store.folder.owner_lock(owner).touch()
-    run = bench.store.runs.record(RESUMABLE, owner)
-    return run
+    return bench.store.runs.record(RESUMABLE, owner)
 
 
 def test_dead_servers_resumable_run_queues_for_whoever_adopts_it_first(bench: Bench) -> None:
     run = of_a_dead_server(bench)
     assert recover_dead_owners(bench.store, nothing) == []
     assert bench.status(run.id) is RunStatus.QUEUED
-    assert bench.store.runs.adoptable() == [run.id]
+    assert bench.store.runs.list_adoptable() == [run.id]
     assert recover_dead_owners(bench.store, nothing) == []  # and nobody looks after it again and again
     assert [bench.store.runs.adopt(run.id, OwnerId.new()) for _ in range(2)] == [True, False]
-    assert bench.store.runs.adoptable() == []
+    assert bench.store.runs.list_adoptable() == []
     assert bench.status(run.id) is RunStatus.RUNNING
 
 
@@ -52,10 +51,10 @@ def test_question_outlives_the_server_and_its_answer_makes_the_run_adoptable(ben
     recover_dead_owners(bench.store, nothing)
     assert bench.status(run.id) is RunStatus.WAITING
     assert bench.store.messages.get(message.id).status is MessageStatus.PENDING
-    assert bench.store.runs.adoptable() == []
+    assert bench.store.runs.list_adoptable() == []
     bench.store.messages.reply(message.id, "this")
     assert bench.status(run.id) is RunStatus.QUEUED
-    assert bench.store.runs.adoptable() == [run.id]
+    assert bench.store.runs.list_adoptable() == [run.id]
 
 
 def test_run_is_let_go_of_only_while_it_waits(bench: Bench) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from retinue.core import Budget, Canceled, Run, RunId, RunLimits, RunUnknown, Stop
 from retinue.store import LogStream, LogWriter, prune_runs
-from retinue.store.pruning import BATCH
+from retinue.store.pruning import TREES_PER_WRITE
 from tests.store.store_support import DONE, SPEC, Bench
 
 DAY = 86_400.0
@@ -88,15 +88,15 @@ def test_tree_goes_or_stays_as_a_whole(bench: Bench) -> None:
 
 
 def test_many_go_in_several_writes_and_a_stop_ends_it_between_them(bench: Bench) -> None:
-    for _ in range(BATCH + 3):
+    for _ in range(TREES_PER_WRITE + 3):
         ended(bench, bench.running(), days_ago=31)
     recent = newest(bench)
     stopped = Stop()
     stopped.cancel()
     with pytest.raises(Canceled):
         prune_runs(bench.store, bench.clock.now - 30 * DAY, stopped)
-    assert len(known(bench)) == BATCH + 4
-    assert prune_30_days(bench) == BATCH + 3
+    assert len(known(bench)) == TREES_PER_WRITE + 4
+    assert prune_30_days(bench) == TREES_PER_WRITE + 3
     assert known(bench) == {recent}
 
 
@@ -104,7 +104,7 @@ def test_newest_event_stays_so_that_no_number_is_given_twice(bench: Bench) -> No
     """Watchers in other processes go by the numbers of events."""
     ended(bench, bench.running(), days_ago=60)
     last = ended(bench, bench.running(), days_ago=50)
-    seen = bench.store.events.last()
+    seen = bench.store.events.last_seq()
     assert prune_30_days(bench) == 1
     assert known(bench) == {last}
     bench.running()

@@ -182,10 +182,10 @@ def test_slot_that_a_run_gives_up_serves_others(bench: Bench) -> None:
     bench.admit(one)
     child = bench.queued(bench.child_of(parent.id))
     later = bench.queued()
-    assert bench.store.queue.lend(parent.id)
+    assert bench.store.queue.release_slot(parent.id)
     assert bench.admit(one) == [child.id]
     assert bench.status(later.id) is RunStatus.QUEUED
-    assert not bench.store.queue.lend(later.id)
+    assert not bench.store.queue.release_slot(later.id)
 
 
 def test_the_deadline_counts_from_the_queue_first_and_from_the_start_then(bench: Bench) -> None:

@@ -74,7 +74,7 @@ def test_no_run_stays_active_whatever_state_its_owner_died_in(bench: Bench, stat
     elif state == "waiting":
         bench.store.messages.ask(run.id, "?")
     elif state == "lent":
-        bench.store.queue.lend(run.id)
+        bench.store.queue.release_slot(run.id)
     recover_dead_owners(bench.store, nothing)
     assert bench.status(run.id) is RunStatus.INTERRUPTED
     assert bench.store.runs.list(statuses=ACTIVE_STATUSES) == []
@@ -159,7 +159,7 @@ def test_the_locks_of_the_dead_are_cleared_away(bench: Bench) -> None:
     bench.store.folder.owner_lock(OwnerId.new()).touch()
     (bench.store.folder.owners / "not an owner.lock").touch()
     recover_dead_owners(bench.store, nothing)
-    assert recovery.known(bench.store.folder) == [bench.owner_id]
+    assert recovery.registered_owners(bench.store.folder) == [bench.owner_id]
     assert bench.store.folder.owner_lock(bench.owner_id).exists()
 
 
@@ -169,8 +169,8 @@ def test_an_owner_that_loses_its_lock_file_while_it_registers_takes_another(benc
 
     def clear() -> None:
         while not stop.is_set():
-            for owner_id in recovery.known(bench.store.folder):
-                with recovery.dead(bench.store.folder, owner_id):
+            for owner_id in recovery.registered_owners(bench.store.folder):
+                with recovery.claim_dead_owner(bench.store.folder, owner_id):
                     pass
 
     clearing = threading.Thread(target=clear)
@@ -179,7 +179,7 @@ def test_an_owner_that_loses_its_lock_file_while_it_registers_takes_another(benc
     stop.set()
     clearing.join(5)
     for owner in registered:
-        with recovery.dead(bench.store.folder, owner.id) as is_dead:
+        with recovery.claim_dead_owner(bench.store.folder, owner.id) as is_dead:
             assert not is_dead
         owner.close()
 

@@ -9,7 +9,7 @@ import pytest
 
 from retinue.core import InvalidInput, Report, ReportId, RoleOutcome, RoleResult, Unavailable
 from retinue.store import Reports
-from retinue.store.reports import KEPT
+from retinue.store.reports import MAX_REPORTS
 
 
 def report() -> Report:
@@ -22,7 +22,7 @@ def report() -> Report:
 def test_kept_report_comes_back_whole_to_another_server(tmp_path: Path) -> None:
     """P4: what an answer cut is fetchable by its handle."""
     one = report()
-    Reports(tmp_path).keep(one)
+    Reports(tmp_path).save(one)
     assert Reports(tmp_path).get(one.id) == one
 
 
@@ -39,7 +39,7 @@ def test_unknown_and_damaged_reports_are_refused_alike(tmp_path: Path) -> None:
     reports, one = Reports(tmp_path), report()
     with pytest.raises(InvalidInput, match="no report has the id"):
         reports.get(one.id)
-    reports.keep(one)
+    reports.save(one)
     for damage in ("", "{}", "[]", '{"id": 3}', "\xff"):
         (tmp_path / "reports" / f"{one.id}.json").write_text(damage, encoding="latin-1")
         with pytest.raises(InvalidInput, match="no report has the id"):
@@ -48,14 +48,14 @@ def test_unknown_and_damaged_reports_are_refused_alike(tmp_path: Path) -> None:
 
 def test_oldest_reports_make_room(tmp_path: Path) -> None:
     reports, first = Reports(tmp_path), report()
-    for one in [first, *(replace(first, id=ReportId.new()) for _ in range(KEPT))]:
-        reports.keep(one)
-    assert len(list((tmp_path / "reports").iterdir())) == KEPT
+    for one in [first, *(replace(first, id=ReportId.new()) for _ in range(MAX_REPORTS))]:
+        reports.save(one)
+    assert len(list((tmp_path / "reports").iterdir())) == MAX_REPORTS
     with pytest.raises(InvalidInput):
         reports.get(first.id)
 
 
 def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("in the way")
-    with pytest.raises(Unavailable, match="cannot be kept"):
-        Reports(tmp_path).keep(report())
+    with pytest.raises(Unavailable, match="cannot be saved"):
+        Reports(tmp_path).save(report())

@@ -273,7 +273,7 @@ def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[
                 case "cancel":
                     store.runs.request_cancel(run.id)
                 case "lend":
-                    store.queue.lend(run.id)
+                    store.queue.release_slot(run.id)
                 case "reply":
                     for message in store.messages.pending(run.id):
                         store.messages.reply(message.id, "!")

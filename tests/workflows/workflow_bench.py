@@ -29,7 +29,7 @@ from retinue.core import (
 from retinue.core.budget import UNLIMITED
 from retinue.definitions import read_team, read_workflow
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Supervisor, Work
+from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import RESULT_STEP
 from retinue.workflows import Embedded
 from retinue.workflows.embedded import AlsoRecord
@@ -131,7 +131,7 @@ class Bench:
         spec = RunSpec(
             agent=name, task=task, executor="scripted", parent=parent, limits=RunLimits(run_s=timeout_s)
         )
-        return await self.supervisor.start(Work(spec, executor, self.store.folder.path), also)
+        return await self.supervisor.start(PreparedRun(spec, executor, self.store.folder.path), also)
 
     async def start(
         self, workflow: Workflow | str, feature: str = "add a thing", budget: Budget = UNLIMITED

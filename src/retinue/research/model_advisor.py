@@ -24,7 +24,7 @@ from retinue.core import (
 )
 from retinue.research.advice import Advice, advise
 from retinue.research.role_runs import Performing
-from retinue.runtime import Supervisor, Work
+from retinue.runtime import PreparedRun, Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ByModel:
         )
         executor, performed = Performing(ask), None
         with anyio.move_on_after(left):  # the turn that it waits for and its own time together
-            performed = await self.supervisor.perform(Work(spec, executor, self.cwd))
+            performed = await self.supervisor.perform(PreparedRun(spec, executor, self.cwd))
         if said:
             return said[0]
         if performed is None or performed.run.status is RunStatus.TIMEOUT:

@@ -35,7 +35,7 @@ from retinue.core import (
     Task,
 )
 from retinue.research.perform import InThread, RoleWork
-from retinue.runtime import Supervisor, Work as RunWork
+from retinue.runtime import PreparedRun, Supervisor
 
 EXECUTOR = "deterministic"
 TOOLS = ("search", "list", "read")
@@ -104,7 +104,7 @@ class AsRuns:
 
         spec = role_spec(role, self.task, RunLimits(), self.parent, caller="research")
         try:
-            performed = await self.supervisor.perform(RunWork(spec, Performing(perform), self.cwd))
+            performed = await self.supervisor.perform(PreparedRun(spec, Performing(perform), self.cwd))
         except RetinueError as error:  # the request has been canceled meanwhile, or the store is gone
             moment = round(time.time() * 1000)
             cause = RoleError(error.code, error.message)

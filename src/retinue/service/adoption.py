@@ -31,7 +31,7 @@ async def adopt_workflows(runs: RunService, workflows: Callable[[], WorkflowServ
         with runs.changes.watch(poll_s=None) as watch:
             while True:
                 try:
-                    if runs.store.runs.adoptable():
+                    if runs.store.runs.list_adoptable():
                         await workflows().take_over()
                 except RetinueError as error:
                     # What was left by others must not end the server for all who wait for something else.

@@ -37,11 +37,11 @@ from retinue.models import Models
 from retinue.service import agent_views
 from retinue.store import (
     AgentMemory,
-    KeptSession,
     RememberedPermissions,
+    StoredSession,
     TrustedProjects,
-    forget_sessions,
-    kept_sessions,
+    delete_sessions,
+    list_sessions,
     time_text,
 )
 
@@ -71,12 +71,12 @@ class AgentState:
 
     def allowed(self) -> dict[str, Any]:
         """What was allowed for good, by agent, and the file that says so."""
-        agents = {agent: list(rules) for agent, rules in self.permissions.everyone().items()}
+        agents = {agent: list(rules) for agent, rules in self.permissions.all_rules().items()}
         return self.redactor.redact_value({"file": str(self.permissions.path), "agents": agents})
 
     def forbid(self, agent: str, rule: str | None) -> dict[str, Any]:
         """Ask again for what was allowed for good: for one rule of an agent, or for all of them."""
-        known = self.permissions.everyone()
+        known = self.permissions.all_rules()
         if agent not in known:
             near = did_you_mean(agent, known) or "`retinue agents allowed` lists all there is"
             raise InvalidInput(f"nothing was allowed for good to an agent {clip(agent, 80)!r}", hint=near)
@@ -88,18 +88,18 @@ class AgentState:
 
     def sessions(self) -> dict[str, Any]:
         """What agents go on with when they run again, the one used last first."""
-        found = [_view(each) for each in kept_sessions(self.session_notes)]
+        found = [_view(each) for each in list_sessions(self.session_notes)]
         return self.redactor.redact_value({"sessions": found})
 
     def forget_session(self, name: str) -> dict[str, Any]:
         """Let an agent begin anew, in whichever folder it runs next."""
-        found = kept_sessions(self.session_notes)
+        found = list_sessions(self.session_notes)
         own = [each for each in found if each.agent == name]
         if not own:
             near = did_you_mean(name, [each.agent for each in found])
             hint = near or "`retinue sessions` lists those there are"
             raise InvalidInput(f"no session of an agent {clip(name, 80)!r} is kept", hint=hint)
-        forget_sessions(own)
+        delete_sessions(own)
         return self.redactor.redact_value({"forgotten": [_view(each) for each in own]})
 
     def reminded(self, definition: AgentDefinition, agent: Agent) -> Agent:
@@ -128,7 +128,7 @@ def remembers(definition: AgentDefinition) -> bool:
     return definition.trusted and definition.agent is not None and definition.agent.session
 
 
-def _view(kept: KeptSession) -> dict[str, Any]:
+def _view(kept: StoredSession) -> dict[str, Any]:
     return {
         "agent": kept.agent,
         "executor": kept.executor,

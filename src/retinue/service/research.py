@@ -242,7 +242,7 @@ def artifact_folder(settings: Settings) -> Path:
 def _kept(reports: Reports, report: Report) -> Report:
     """A report that cannot be kept is still an answer."""
     try:
-        reports.keep(report)
+        reports.save(report)
     except Unavailable as error:
         return replace(report, notes=(*report.notes, f"{error.message}."))
     return report

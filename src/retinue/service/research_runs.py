@@ -32,7 +32,7 @@ from retinue.research import (
     ResearchPlan,
     role_spec,
 )
-from retinue.runtime import Work
+from retinue.runtime import PreparedRun
 from retinue.service.runs import RunService
 
 GRACE_S = 5.0
@@ -86,7 +86,7 @@ async def answer_in_a_run(
 
     executor = Performing(work)
     spec = role_spec(study.agent, question, _limits(study.request.constraints))
-    run = await runs.supervisor.start(Work(spec, executor, runs.cwd))
+    run = await runs.supervisor.start(PreparedRun(spec, executor, runs.cwd))
     on_start(run.id)
     await runs.supervisor.wait(run.id, runs.patience_s)
     if done:

@@ -31,7 +31,7 @@ from retinue.core import (
     clip,
     counted,
 )
-from retinue.runtime import Changes, Mailroom, PermissionBroker, Supervisor, Work
+from retinue.runtime import Changes, PermissionBroker, PreparedRun, QuestionBroker, Supervisor
 from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
@@ -52,7 +52,7 @@ PERSON = "person"
 class RunService:
     store: Store
     changes: Changes
-    mailroom: Mailroom
+    questions: QuestionBroker
     waiting: Waiting
     supervisor: Supervisor
     agents: AgentService
@@ -116,7 +116,9 @@ class RunService:
         async def permit(run_id: RunId, asked: ToolRequest) -> Verdict:
             return await self.broker.decide(run_id, agent.name, agent.permissions, asked)
 
-        return await self.supervisor.start(Work(spec, executor, self.cwd, self.child_env, permit), also)
+        return await self.supervisor.start(
+            PreparedRun(spec, executor, self.cwd, self.child_env, permit), also
+        )
 
     def caller(self, parent: RunId | None) -> str:
         """Who asks, as nobody can claim it: a run by its token, else the name this server was given."""
@@ -214,14 +216,14 @@ class RunService:
         if not question.strip():
             raise InvalidInput("the question is empty", hint="ask something")
         clean = self.redactor.redact(question)
-        return _answered(await self.mailroom.ask(own, clean, self.patience(wait_s)))
+        return _answered(await self.questions.ask(own, clean, self.patience(wait_s)))
 
     async def check_message(self, own: RunId, message_id: str, wait_s: float | None = None) -> dict[str, Any]:
         checked = MessageId.parse(message_id)
         if self.store.messages.get(checked).run_id != own:
             raise RunUnknown(f"no such message: {checked}", hint="only your own questions can be looked at")
         return _answered(
-            await self.mailroom.answer(checked, 0.0 if wait_s is None else self.patience(wait_s))
+            await self.questions.wait_for_answer(checked, 0.0 if wait_s is None else self.patience(wait_s))
         )
 
     async def request_permission(self, own: RunId, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Children:
         return await self.runs.begin(agent, executor, prompt, parent=parent, caller=caller, also=also)
 
     async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
-        argv = self.confirmed.of(self.runs.cwd).get(name)
+        argv = self.confirmed.commands_for(self.runs.cwd).get(name)
         if argv is None:
             return None
         check = Agent(
@@ -268,7 +268,7 @@ class WorkflowService:
     def checks(self) -> dict[str, Any]:
         """What the project's files name as its checks, and what of it a person has confirmed."""
         project = self.runs.cwd
-        found, confirmed = find_checks(project), self.confirmed.of(project)
+        found, confirmed = find_checks(project), self.confirmed.commands_for(project)
         return {
             "project": str(project),
             "checks": [
@@ -334,7 +334,7 @@ class WorkflowService:
     def _refuse_unconfirmed(self, workflow: Workflow) -> None:
         """Before anything is spent: a workflow that cannot judge its work is not worth its start (P7)."""
         named = workflow.checks()
-        if named and not named & set(self.confirmed.of(self.runs.cwd)):
+        if named and not named & set(self.confirmed.commands_for(self.runs.cwd)):
             raise Unauthorized(
                 f"{workflow.name} runs the project's own checks, and nobody has confirmed them",
                 hint="`retinue workflow checks` shows them, with --confirm the server may run them",

@@ -24,7 +24,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from retinue.core import Conflict, InternalError, RunId, Unavailable, wait_shielded
 from retinue.store.data_folder import DataFolder
@@ -55,13 +55,13 @@ _COMMITS_BETWEEN_CHECKS = 64
 
 
 @cache
-def _insertion(table: str, columns: tuple[str, ...]) -> str:
+def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
     places = ", ".join(f":{column}" for column in columns)
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
 
 
 class Transaction:
-    """One write. `touch` names the runs whose watchers must hear of it."""
+    """One write transaction. `touch` marks the runs whose watchers are notified after the commit."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
         self._connection = connection
@@ -72,7 +72,7 @@ class Transaction:
         return self._connection.execute(sql, values)
 
     def insert(self, table: str, values: Mapping[str, Any]) -> None:
-        self._connection.execute(_insertion(table, tuple(values)), values)
+        self._connection.execute(_insert_statement(table, tuple(values)), values)
 
     def touch(self, run_id: RunId) -> None:
         self.touched[run_id] = None
@@ -105,7 +105,10 @@ class _Job:
 
 
 class Database:
-    """Safe to share between threads. A thread with an event loop uses `submit` instead of `write`."""
+    """The SQLite database of a data folder.
+
+    Safe to share between threads. A thread that runs an event loop calls `submit` instead of `write`.
+    """
 
     def __init__(
         self, folder: DataFolder, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
@@ -122,7 +125,7 @@ class Database:
         self._jobs: deque[_Job] = deque()
         self._has_jobs = threading.Condition()
         self._closing = False
-        self._others_version = 0
+        self._foreign_version = 0
         self._writer_thread: threading.Thread | None = None
         try:
             self._file_lock = FileLock(folder.write_lock)
@@ -163,7 +166,7 @@ class Database:
             raise _unavailable(error) from error
         self._lock(time.monotonic() + self._lock_timeout_s)
         try:
-            with _our_errors():
+            with _translate_errors():
                 self._writer.execute("PRAGMA journal_mode = WAL")
                 migrate(self._writer)
         finally:
@@ -173,10 +176,11 @@ class Database:
 
     @contextmanager
     def write(self) -> Generator[Transaction]:
-        """Open a transaction: all or nothing. Listeners hear of it after the commit.
+        """Open a transaction. Listeners are called after the commit.
 
-        A write inside a write is part of it; if it fails, it alone is undone. The call may wait for other
-        processes, so it is refused on a thread whose event loop is running: `await submit(...)` there.
+        A nested `write` joins the outer transaction; if it fails, only its own changes are rolled back. The
+        call may wait for other processes, so it raises `InternalError` on a thread whose event loop is
+        running. Use `await submit(...)` there.
         """
         if self.in_transaction:
             with self._nested() as transaction:
@@ -185,7 +189,7 @@ class Database:
         _refuse_event_loop()
         self._lock(time.monotonic() + self._lock_timeout_s)
         try:
-            with _our_errors(), self._transaction() as transaction:
+            with _translate_errors(), self._transaction() as transaction:
                 yield transaction
         finally:
             self._unlock()
@@ -195,7 +199,7 @@ class Database:
         """Run `call` in the writer thread, as one transaction, and return its result.
 
         Raises `Unavailable` if other processes hold the lock for longer than the timeout. A task that is
-        cancelled while its write waits gives the write up; a write that has begun is finished first.
+        cancelled while its write waits drops the write; a write that has begun finishes first.
         """
         loop = asyncio.get_running_loop()
         job = _Job(call, loop, loop.create_future(), time.monotonic() + self._lock_timeout_s)
@@ -224,7 +228,7 @@ class Database:
             self._has_jobs.notify()
 
     def _write_jobs(self) -> None:
-        """The writer thread: waits for the lock, then writes everything that waits, one job at a time."""
+        """Run in the writer thread: wait for the lock, then write all queued jobs, one at a time."""
         while True:
             with self._has_jobs:
                 while not self._jobs and not self._closing:
@@ -242,14 +246,14 @@ class Database:
                 self._unlock()
 
     def _lock_for_jobs(self) -> bool:
-        """Wait for the lock as long as a job waits for it. Jobs whose time is over fail meanwhile."""
-        while self._drop_late_jobs():
+        """Wait for the lock while any job is left. Jobs whose deadline passes fail with `Unavailable`."""
+        while self._fail_late_jobs():
             if self._try_lock():
                 return True
         return False
 
-    def _drop_late_jobs(self) -> bool:
-        """Fail the jobs that waited too long, drop the abandoned ones, and say whether any are left."""
+    def _fail_late_jobs(self) -> bool:
+        """Fail the jobs that waited too long, drop the abandoned ones, and return whether any are left."""
         with self._has_jobs:
             waiting = list(self._jobs)
             self._jobs.clear()
@@ -268,12 +272,12 @@ class Database:
             return self._jobs.popleft() if self._jobs else None
 
     def _perform(self, job: _Job) -> None:
-        """Write one job as a transaction of its own. Its failure is the failure of whoever waits for it."""
+        """Write one job in its own transaction. An error goes to the task that awaits the job."""
         if job.abandoned:
             job.resolve()
             return
         try:
-            with _our_errors(), self._transaction() as transaction:
+            with _translate_errors(), self._transaction() as transaction:
                 result = job.call()
         except BaseException as error:
             job.resolve(error=error)
@@ -287,7 +291,7 @@ class Database:
                 raise _busy()
 
     def _try_lock(self) -> bool:
-        """Try for a moment to lock the file among threads and processes. Between two tries others get on."""
+        """Try for a moment to take both locks: between threads, and between processes."""
         if not self._writing.acquire(timeout=_LOCK_POLL_S):
             return False
         if self._file_lock.acquire(_LOCK_POLL_S):
@@ -318,13 +322,14 @@ class Database:
 
     @contextmanager
     def _nested(self) -> Generator[Transaction]:
-        assert self._current is not None
+        """Join the current transaction as a savepoint."""
+        transaction = cast("Transaction", self._current)
         self._writer.execute("SAVEPOINT nested")
         try:
-            with _our_errors():
-                yield self._current
+            with _translate_errors():
+                yield transaction
         except BaseException:
-            if self._writer.in_transaction:  # some errors, a full disk for example, undo the whole
+            if self._writer.in_transaction:  # some errors, such as a full disk, roll back everything
                 self._writer.execute("ROLLBACK TO nested")
                 self._writer.execute("RELEASE nested")
             raise
@@ -343,7 +348,7 @@ class Database:
     # Reading
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Read consistently: what is committed, or, inside a write, what the write has done so far."""
+        """Read the committed state, or, inside a write, the state that the write has produced so far."""
         try:
             if self.in_transaction:
                 return self._writer.execute(sql, values).fetchall()
@@ -356,19 +361,19 @@ class Database:
         found = self.rows(sql, values)
         return found[0] if found else None
 
-    def others_version(self) -> int:
-        """A number that changes when another process commits. Never waits for a writer.
+    def foreign_version(self) -> int:
+        """Return a number that changes when another process commits. Never waits for a writer.
 
-        While this process writes, it is the number seen before.
+        While this process writes, it returns the previous number.
         """
         if self._writing.acquire(blocking=False):
             try:
-                self._others_version = self._writer.execute("PRAGMA data_version").fetchone()[0]
+                self._foreign_version = self._writer.execute("PRAGMA data_version").fetchone()[0]
             except sqlite3.DatabaseError as error:
                 raise Unavailable(f"the store cannot be read: {error}") from error
             finally:
                 self._writing.release()
-        return self._others_version
+        return self._foreign_version
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every write, in the writing thread. Returns a function that stops it."""
@@ -376,7 +381,7 @@ class Database:
         return lambda: self._listeners.remove(listener)
 
     def _checkpoint_if_due(self) -> None:
-        """Runs under the lock, so nobody commits meanwhile; the next writer then starts the log afresh."""
+        """Copy a large WAL file into the database. The caller holds the lock, so nobody commits meanwhile."""
         self._commits += 1
         if self._commits % _COMMITS_BETWEEN_CHECKS:
             return
@@ -385,7 +390,7 @@ class Database:
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
-        """Write what still waits, for a moment at most, and close the file."""
+        """Write the queued jobs, waiting at most `_CLOSE_TIMEOUT_S` for the lock, and close the file."""
         with self._has_jobs:
             self._closing = True
             end = time.monotonic() + _CLOSE_TIMEOUT_S
@@ -397,7 +402,7 @@ class Database:
         self._close_connections(self._reader, self._writer)
 
     def _close_connections(self, *connections: sqlite3.Connection) -> None:
-        """The last connection to close checkpoints, therefore under the lock."""
+        """Close under the lock, because SQLite checkpoints when the last connection closes."""
         locked = self._file_lock.acquire(_CLOSE_TIMEOUT_S)
         for connection in connections:
             connection.close()
@@ -407,7 +412,8 @@ class Database:
 
 
 @contextmanager
-def _our_errors() -> Generator[None]:
+def _translate_errors() -> Generator[None]:
+    """Turn SQLite's exceptions into `Conflict` and `Unavailable`."""
     try:
         yield
     except sqlite3.IntegrityError as error:

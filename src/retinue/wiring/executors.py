@@ -105,9 +105,9 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
 
 def _session_name(sessions: Path, ctx: RunContext) -> str:
     """Of the session that a run goes on with, for what must be at the same place again."""
-    from retinue.store import SessionNote
+    from retinue.store import SessionFile
 
-    return SessionNote.of(sessions, ctx.cwd).key
+    return SessionFile.for_agent(sessions, ctx.cwd).key
 
 
 def cli_setting(data_dir: Path, agent: Agent) -> CliLauncher:
@@ -200,10 +200,10 @@ def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callab
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # as before any run: sandboxes hide it
         if agent.executor in CLIS:
             from retinue.executors import session_folder
-            from retinue.store import SessionNote
+            from retinue.store import SessionFile
 
             notes = session_folder(cli_state_folder(data_dir), agent.executor, agent.name)
-            resume = SessionNote.of(notes, cwd).read() if agent.session else None
+            resume = SessionFile.for_agent(notes, cwd).read() if agent.session else None
             task = "on stdin" if agent.executor in NATIVE else "through ACP, on stdin"
             with preview_context(cwd, ways, clean.hide, resume) as ctx:
                 start = preview_cli(cli_setting(data_dir, agent), cli_of(agent), agent, ctx, task)

@@ -36,7 +36,7 @@ async def running(
     A server takes over the workflows that others leave; a command minds its own business.
     """
     # Imported here because `retinue config` and its like need neither a database nor processes.
-    from retinue.runtime import Background, recover_in_background
+    from retinue.runtime import BackgroundJobs, recover_in_background
     from retinue.service import adopt_workflows
     from retinue.store import Store
 
@@ -44,11 +44,11 @@ async def running(
         async with (
             recover_in_background(store, _end_orphans),
             _performing(loaded, service, store) as runs,
-            Background() as background,
+            BackgroundJobs() as background,
         ):
             workflows = cache(partial(_workflows, loaded, service, runs))
             async with adopt_workflows(runs, workflows) if takes_over else nullcontext():
-                yield replace(service, run_service=runs, open_workflows=workflows, later=background.later)
+                yield replace(service, run_service=runs, open_workflows=workflows, later=background.schedule)
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
     from anyio import CapacityLimiter
 
     from retinue.executors import reapers
-    from retinue.runtime import Changes, Mailroom, PermissionBroker, Pool, Supervisor, open_child_socket
+    from retinue.runtime import Changes, PermissionBroker, Pool, QuestionBroker, Supervisor, open_child_socket
     from retinue.service import RunService, Waiting
     from retinue.store import Capacity, Owner
 
@@ -107,14 +107,14 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
             service.agents.models,
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask_once) as supervisor,
+            Supervisor(store, pool, service.redactor, QuestionBroker(store, changes).ask_once) as supervisor,
             open_child_socket(store.child_tokens.run_of, serve_child) as socket,
         ):
-            mailroom = Mailroom(store, changes)
+            questions = QuestionBroker(store, changes)
             runs = RunService(
                 store=store,
                 changes=changes,
-                mailroom=mailroom,
+                questions=questions,
                 waiting=Waiting(store, changes, owner.id),
                 supervisor=supervisor,
                 agents=service.agents,
@@ -128,7 +128,7 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
                 tokens=settings.limits.max_response_tokens,
                 workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 broker=PermissionBroker(
-                    store, mailroom, service.redactor, settings.runtime.permission_wait_s
+                    store, questions, service.redactor, settings.runtime.permission_wait_s
                 ),
                 redactor=service.redactor,
             )

@@ -18,8 +18,8 @@ from retinue.store import (
     AgentMemory,
     RememberedPermissions,
     TrustedProjects,
-    new_token,
-    token_of,
+    load_or_create_token,
+    replace_token,
 )
 from retinue.wiring.executors import cli_state_folder, executors, starts
 
@@ -62,7 +62,7 @@ def open_models(loaded: LoadedSettings) -> Models:
 
 def token(loaded: LoadedSettings, *, new: bool = False) -> str:
     """The bearer token of the data folder."""
-    return (new_token if new else token_of)(loaded.settings.data_dir)
+    return (replace_token if new else load_or_create_token)(loaded.settings.data_dir)
 
 
 def _agents(

@@ -40,7 +40,7 @@ from retinue.core import (
     estimate_tokens,
 )
 from retinue.definitions import MalformedDefinition, read_team, read_workflow
-from retinue.runtime import Changes, Parked, Supervisor, Work
+from retinue.runtime import Changes, PreparedRun, RunParked, Supervisor
 from retinue.store import RESULT_STEP, Store, WorkflowRecord
 from retinue.workflows.patterns import run_workflow
 from retinue.workflows.phase import is_stop
@@ -248,7 +248,7 @@ class EmbeddedSteps:
         """Wait for a run of this process; what it asks meanwhile is told to whoever watches the workflow."""
         with self._changes.watch({child}, poll_s=None) as watch:
             waited = False
-            while not (status := self._store.queue.standing(child).status).ended:
+            while not (status := self._store.queue.scheduling_state(child).status).ended:
                 if status is RunStatus.WAITING and not waited:
                     self._store.post(self._store.events.add, self._run_id, "child_asks", {"run": child})
                 waited = status is RunStatus.WAITING
@@ -369,12 +369,12 @@ class Embedded:
         """Resume every workflow of this folder that nobody performs and that can go on."""
         return [
             run_id
-            for run_id in self._store.runs.adoptable()
+            for run_id in self._store.runs.list_adoptable()
             if self._store.workflows.get(run_id).cwd == str(self._cwd) and await self.resume(run_id)
         ]
 
-    def _work(self, spec: RunSpec) -> Work:
-        return Work(spec, self._executor, self._cwd)
+    def _work(self, spec: RunSpec) -> PreparedRun:
+        return PreparedRun(spec, self._executor, self._cwd)
 
 
 class WorkflowExecutor:
@@ -397,7 +397,7 @@ class WorkflowExecutor:
                 result = await run_workflow(steps, workflow, assignment)
             except AwaitingAnswer:
                 if await self._store.persist(self._store.runs.park, run_id):
-                    raise Parked from None
+                    raise RunParked from None
                 continue  # the answer came while others were still at work
             except RetinueError as error:
                 await self._end_children(run_id)

@@ -15,7 +15,7 @@ import anyio
 
 from retinue.core import AcceptanceFailed, Executor, Outcome, ProgramFailed, Resumed, RunContext, Task
 from retinue.executors.lenient_fields import text
-from retinue.store import FileLock, SessionNote
+from retinue.store import FileLock, SessionFile
 
 PAUSE_S = 0.05
 
@@ -29,7 +29,7 @@ class WithSession:
         self._folder = folder
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        note = SessionNote.of(self._folder, ctx.cwd)
+        note = SessionFile.for_agent(self._folder, ctx.cwd)
         async with _held(note.lock):
             before = note.read()
             outcome = await self._executor.run(task, replace(ctx, resume=before))
@@ -60,7 +60,7 @@ def is_lost(outcome: Outcome) -> bool:
     return failed and not outcome.usage.get("steps")
 
 
-def _keep(note: SessionNote, outcome: Outcome, before: Resumed | None, agent: str, cwd: Path) -> None:
+def _keep(note: SessionFile, outcome: Outcome, before: Resumed | None, agent: str, cwd: Path) -> None:
     """Totals too: some CLIs tell what the whole session has used."""
     session = text(outcome.facts.get("session_id"))
     if not session:
