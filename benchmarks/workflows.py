@@ -29,7 +29,7 @@ from retinue.definitions import read_workflow
 from retinue.redaction import SecretRedactor
 from retinue.runtime import Changes, Pool, PreparedRun, Supervisor
 from retinue.store import Capacity, Owner, Store
-from retinue.workflows import Embedded
+from retinue.workflows import EmbeddedEngine
 
 MOST_MS = 5.0
 MOST_WAITING_BYTES = 4096
@@ -72,7 +72,7 @@ class Starter:
 
 
 class Bench:
-    def __init__(self, store: Store, changes: Changes, engine: Embedded) -> None:
+    def __init__(self, store: Store, changes: Changes, engine: EmbeddedEngine) -> None:
         self.store = store
         self._changes = changes
         self._engine = engine
@@ -101,7 +101,7 @@ async def bench(folder: Path, agent: AtOnce) -> AsyncGenerator[Bench]:
             Supervisor(store, pool, redactor) as supervisor,
         ):
             starter = Starter(supervisor, agent, folder)
-            yield Bench(store, changes, Embedded(store, changes, supervisor, starter, redactor, folder))
+            yield Bench(store, changes, EmbeddedEngine(store, changes, supervisor, starter, redactor, folder))
 
 
 def chain_of(steps: int) -> Workflow:

@@ -74,4 +74,4 @@ async def test_work_that_breaks_leaves_the_rest_running(caplog: pytest.LogCaptur
         await anyio.sleep(0.01)
         background.schedule("sound", lambda stop: done.set())
         await reached(done)
-    assert "background work failed" in caplog.text
+    assert "a background job failed" in caplog.text

@@ -58,7 +58,7 @@ def test_module_touches_nothing_but_the_port(module: str) -> None:
         "from random import random",
         "from pathlib import Path",
         "def f():\n    from retinue.store.store import Store",
-        "from retinue.workflows.embedded import Embedded",
+        "from retinue.workflows.embedded import EmbeddedEngine",
         "from retinue.runtime import pool",
         "x = open('a')",
     ],

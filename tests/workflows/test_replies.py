@@ -19,7 +19,7 @@ from retinue.core import (
     estimate_tokens,
     handoff_schemas,
 )
-from retinue.workflows.handoff_messages import Unreadable, read_reply, shortened
+from retinue.workflows.handoff_messages import InvalidHandoffReply, read_reply, shorten
 
 REQUEST = HandoffRequest(
     task_id="t/1",
@@ -75,7 +75,7 @@ def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
 
 def test_status_of_a_writer_without_a_decision_decides() -> None:
     assert read('{"status": "complete", "context_summary": "s"}').decision is Decision.PROCEED
-    with pytest.raises(Unreadable, match="decision"):
+    with pytest.raises(InvalidHandoffReply, match="decision"):
         read('{"status": "partial", "context_summary": "s"}')
 
 
@@ -87,7 +87,7 @@ def test_status_of_a_writer_without_a_decision_decides() -> None:
         ({"context_summary": None}, "context_summary"),
         ({"findings": ["a"]}, "findings"),
         ({"status": "done"}, "status"),
-        ({"task_id": "another"}, "task_id is 'another' and not 't/1'"),
+        ({"task_id": "another"}, "task_id is 'another' instead of 't/1'"),
         ({"phase": "write"}, "phase"),
         ({"issues": "one"}, "issues"),
     ],
@@ -95,13 +95,13 @@ def test_status_of_a_writer_without_a_decision_decides() -> None:
 def test_reply_that_breaks_the_protocol_is_refused_with_the_reason(
     change: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(Unreadable, match=reason):
+    with pytest.raises(InvalidHandoffReply, match=reason):
         read(json.dumps(WHOLE | change))
 
 
 def test_writer_must_name_its_files() -> None:
     request = REQUEST.model_copy(update={"phase": Phase.WRITE, "expected_output": ExpectedFindings.FILES})
-    with pytest.raises(Unreadable, match="files_changed"):
+    with pytest.raises(InvalidHandoffReply, match="files_changed"):
         read_reply(json.dumps(WHOLE | {"phase": "write"}), request, {}, 0)
 
 
@@ -109,7 +109,7 @@ def test_writer_must_name_its_files() -> None:
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
         read(text)
-    except Unreadable as error:
+    except InvalidHandoffReply as error:
         assert str(error)
 
 
@@ -117,13 +117,13 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 def test_no_torn_json_breaks_the_reader(text: str) -> None:
     try:
         read(text)
-    except Unreadable as error:
+    except InvalidHandoffReply as error:
         assert str(error)
 
 
 @given(st.text(max_size=3000), st.integers(20, 600))
 def test_shortened_text_fits(text: str, tokens: int) -> None:
-    assert estimate_tokens(shortened(text, tokens)) <= tokens
+    assert estimate_tokens(shorten(text, tokens)) <= tokens
 
 
 def test_schemas_are_those_of_the_protocol() -> None:

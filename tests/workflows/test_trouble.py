@@ -137,7 +137,7 @@ async def test_failed_validation_sends_the_writer_back_with_the_failures(tmp_pat
             "step": "validate",
             "decision": "validation failed",
             "times": 1,
-            "then": "the writer again, with the failures",
+            "then": "run the writer again with the failures",
         }
     ]
 
@@ -189,7 +189,7 @@ async def test_useless_answer_is_asked_for_once_more_with_the_reason(tmp_path: P
     async with bench(tmp_path, agents) as at:
         result = await at.result(await at.start(ONE))
     assert result["decision"] == "PROCEED"
-    assert "could not be used: there is no JSON object in it" in agents["a"].prompts[1]
+    assert "could not be used: it contains no JSON object" in agents["a"].prompts[1]
     assert "I am done, all good!" in agents["a"].prompts[1]
 
 

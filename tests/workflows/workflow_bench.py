@@ -31,7 +31,7 @@ from retinue.definitions import read_team, read_workflow
 from retinue.redaction import SecretRedactor
 from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import RESULT_STEP
-from retinue.workflows import Embedded
+from retinue.workflows import EmbeddedEngine
 from retinue.workflows.embedded import AlsoRecord
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
@@ -106,7 +106,7 @@ class Bench:
         self._at = at
         self._agents = agents
         self._checks = checks
-        self.engine = Embedded(at.store, at.changes, supervisor, self, REDACTOR, at.store.folder.path)
+        self.engine = EmbeddedEngine(at.store, at.changes, supervisor, self, REDACTOR, at.store.folder.path)
 
     # What the engine starts its children with.
     async def agent(

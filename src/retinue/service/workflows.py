@@ -42,7 +42,7 @@ from retinue.service.waiting import NOBODY, QuestionPresenter
 from retinue.store import RESULT_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
-    from retinue.workflows import Embedded
+    from retinue.workflows import EmbeddedEngine
 
 
 # MERGED workflow_children: The runs below a workflow: agents for whoever called it, and the project's own checks.
@@ -298,11 +298,11 @@ class WorkflowService:
         self.confirmed.confirm(self.runs.cwd, {name: argv for name, argv in commands.items() if argv})
         return self.checks()
 
-    def _engine(self) -> Embedded:
-        from retinue.workflows import Embedded
+    def _engine(self) -> EmbeddedEngine:
+        from retinue.workflows import EmbeddedEngine
 
         runs = self.runs
-        return Embedded(
+        return EmbeddedEngine(
             runs.store,
             runs.changes,
             runs.supervisor,
