@@ -94,7 +94,7 @@ async def test_writer_that_was_under_way_runs_again_only_if_the_user_says_so(
         await at.engine.resume_all()
         assert (await at.settled(run_id)).status is RunStatus.WAITING
         assert writer.prompts == []
-        assert "was at work" in at.questions(run_id)[0]
+        assert "was running" in at.questions(run_id)[0]
         await at.answer(run_id, answer)
         assert (await at.settled(run_id)).status == status
     assert len(writer.prompts) == (answer == "again")

@@ -138,7 +138,7 @@ def test_schemas_are_those_of_the_protocol() -> None:
     }
     assert set(response["properties"]) == set(WHOLE)
     assert request["$defs"]["Phase"]["enum"] == ["research", "write", "validate"]
-    assert request["$defs"]["Expected"]["enum"] == [
+    assert request["$defs"]["ExpectedFindings"]["enum"] == [
         "structured_findings",
         "files_changed",
         "validation_result",
