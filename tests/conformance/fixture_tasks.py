@@ -39,7 +39,7 @@ async def as_run(ctx: Ctx, doing: Doing) -> dict[str, Any]:
     agent = Agent(
         name="fixture", description="", executor="deterministic", timeout_s=LONGEST_S, source="the suite"
     )
-    run = await runs.begin(agent, Does(doing), "go")
+    run = await runs.start_agent(agent, Does(doing), "go")
     return await runs.finish(run.id, MOMENT_S if takes_tasks(ctx.request_context) else None)
 
 

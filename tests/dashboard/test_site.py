@@ -14,7 +14,7 @@ from retinue.dashboard.access import LinkTokens
 from retinue.dashboard.site import MAX_FORM_BYTES, DashboardSite
 from retinue.redaction import SecretRedactor
 from retinue.service import Service
-from retinue.service.runs import MAX_ANSWER_LETTERS
+from retinue.service.runs import MAX_ANSWER_CHARACTERS
 from tests.dashboard.conftest import ADDRESS, FORM, PORT, Visit, visiting
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +91,7 @@ async def test_answer_to_an_ended_run_is_refused() -> None:
     [
         ({}, 400, "has no field &#x27;answer&#x27;"),
         ({"answer": " \r\n "}, 400, "the answer is empty"),
-        ({"answer": "x" * (MAX_ANSWER_LETTERS + 1)}, 400, "is too long"),
+        ({"answer": "x" * (MAX_ANSWER_CHARACTERS + 1)}, 400, "is too long"),
         ({"answer": "x" * (MAX_FORM_BYTES + 1)}, 413, "write a shorter answer"),
         ({"verdict": "perhaps"}, 400, "unknown decision"),
         ({"answer": "x", "message": "1k09m8cp19a5a0m"}, 404, "no such message"),

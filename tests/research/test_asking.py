@@ -269,7 +269,7 @@ async def test_data_folder_inside_a_root_is_never_searched(project: Path, index:
     def at_once(_: Hashable, work: Callable[[Stop], object]) -> bool:
         return bool(work(Stop()))
 
-    service = replace(service_for(project, data_dir=own, index=index), later=at_once)
+    service = replace(service_for(project, data_dir=own, index=index), schedule_job=at_once)
     for _ in range(2):
         answer = await locate_in_codebase(service, ResearchRequest(question="where is with_retry?"))
         assert answer["references"]

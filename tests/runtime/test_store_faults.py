@@ -135,7 +135,7 @@ async def serving(
     loaded = LoadedSettings(settings, {})
 
     open_store = partial(FailingStore.open, lock_timeout_s=lock_timeout_s)
-    async with running(loaded, build_service(loaded), takes_over=True, open_store=open_store) as service:
+    async with running(loaded, build_service(loaded), adopt_parked=True, open_store=open_store) as service:
         if plan is not None:
             cast("FailingStore", service.runs.store).plan(*plan)
         yield service

@@ -164,7 +164,7 @@ def test_only_allowed_callers_may_call_and_a_person_always_may(project: Path) ->
         assert isinstance(refused(known, "a", caller), Unauthorized)
     assert isinstance(refused(known, "nobody", "main"), Unauthorized)
     assert known.runnable("nobody", None).name == "nobody"
-    names = {each["name"] for each in known.listed("other")["agents"]}
+    names = {each["name"] for each in known.list_callable("other")["agents"]}
     assert "a" not in names and "locator" in names
 
 
@@ -226,10 +226,10 @@ def test_long_list_fits_its_budget_and_says_what_is_missing(project: Path) -> No
     for number in range(200):
         write_agent(project, f".claude/agents/a{number}.md", f"description: {'x' * 300}")
     known = agents(project)
-    listed = known.listed()
+    listed = known.list_callable()
     assert estimate_tokens(json.dumps(listed, ensure_ascii=False)) <= known.tokens
     assert "did not fit" in listed["cut"]
-    assert len(known.everyone()["agents"]) == 209
+    assert len(known.list_all()["agents"]) == 209
 
 
 def test_check_looks_at_every_file_and_tells_each_mistake(project: Path) -> None:
@@ -238,7 +238,7 @@ def test_check_looks_at_every_file_and_tells_each_mistake(project: Path) -> None
     known = agents(project)
     rows = [(Path(row["file"]).name, row["line"], row["level"]) for row in known.check()]
     assert rows == [("a.md", 3, "error"), ("a.md", 4, "error"), ("b.md", 3, "warning")]
-    assert known.checked() == 2
+    assert known.count_checked() == 2
 
 
 def test_check_of_a_file_anywhere_reads_it_as_its_folder_says(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_an_agent_whose_program_is_not_installed_is_not_offered(
         (programs / "claude").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
     known = service(tmp_path).agents
-    writer = next(each for each in known.listed()["agents"] if each["name"] == "writer")
+    writer = next(each for each in known.list_callable()["agents"] if each["name"] == "writer")
     assert ("needs the program claude" in writer.get("unavailable", "")) is not installed
     assert ("- writer: " in known.instructions()) is installed
 
@@ -311,12 +311,12 @@ def test_agent_of_a_project_that_is_not_trusted_has_no_memory(project: Path) -> 
     """P7: nor can it be run; but what it notes must not speak to another either."""
     file = write_agent(project, "agents/web/agent.md", KEEPS)
     known = agents(project)
-    assert not known.remembers("web")
+    assert not known.has_memory("web")
     with pytest.raises(Unauthorized, match="keeps no memory"):
         known.append_memory("web", "x")
     assert not (file.parent / "memory.md").exists()
     known.trust(str(project))
-    assert known.remembers("web")
+    assert known.has_memory("web")
     assert known.append_memory("web", "x")["noted"] is True
     assert (file.parent / "memory.md").read_text().endswith(": x\n")
 
@@ -326,6 +326,6 @@ def test_agent_without_sessions_or_without_a_file_notes_nothing(project: Path) -
     known = agents(project)
     known.trust(str(project))
     for name in ("web", "nobody"):
-        assert not known.remembers(name)
+        assert not known.has_memory(name)
         with pytest.raises(Unauthorized):
             known.append_memory(name, "x")

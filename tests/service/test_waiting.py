@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from retinue.service import Waiting
+from retinue.service import RunWaiter
 from tests.runtime.runtime_support import SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
 
 
-def waiting_at(at: Server) -> Waiting:
-    return Waiting(at.store, at.changes, at.owner.id)
+def waiting_at(at: Server) -> RunWaiter:
+    return RunWaiter(at.store, at.changes, at.owner.id)
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core import Assignment, estimate_tokens
 from retinue.service import Service, answer_run, runs_overview
-from retinue.service.workflow_views import outcome
+from retinue.service.workflow_views import workflow_outcome
 from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, read_settings, running
 from tests.server.conftest import call, host
@@ -221,7 +221,7 @@ async def test_many_findings_give_way_to_a_note(project: Path) -> None:
         "findings": {str(n): ["few words"] * 9 for n in range(90)},
         "issues": ["i"] * 90,
     }
-    view = outcome(run, result, (), 2_000)
+    view = workflow_outcome(run, result, (), 2_000)
     assert estimate_tokens(json.dumps(view)) <= 2_000
     assert "get_subagent_logs" in view["findings"]["cut"]
     assert view["issues"][-1].startswith("and 70 more")

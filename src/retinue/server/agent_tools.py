@@ -38,7 +38,7 @@ class Asking:
         self._parent = parent
 
     async def list_agents(self, service: RequestService) -> dict[str, Any]:
-        return service.agents.listed(service.runs.caller(self._parent))
+        return service.agents.list_callable(service.runs.caller(self._parent))
 
     async def run_subagent(
         self,
@@ -60,7 +60,7 @@ class Asking:
             run_id, required = await self._perform(ctx, agent, task, None, None)
         except RetinueError as error:
             return {"output": "", "steps": 0, "tokens": 0, "error": error.as_dict()}
-        return required or ctx.request_context.lifespan_context.runs.spawned(run_id)
+        return required or ctx.request_context.lifespan_context.runs.spawn_result(run_id)
 
     async def _perform(
         self,
@@ -76,10 +76,10 @@ class Asking:
         runs = ctx.request_context.lifespan_context.runs
         # Behind a run there is no person, and a task asks for itself.
         person = Person(ctx, self._refused, may_be_asked=self._parent is None and not as_task)
-        patience_s = runs.patience(wait_s)
+        patience_s = runs.effective_wait(wait_s)
         run_id = None
         for message, filled in person.answers().items():
-            if runs.is_of(message.run_id, name, prompt, context):
+            if runs.performs(message.run_id, name, prompt, context):
                 run_id = message.run_id
                 await person.deliver(message, filled)
         if run_id is None:

@@ -118,7 +118,7 @@ def child_server_of(service: Service, run: Run, lifetime: Lifetime) -> RetinueSe
         run.id,
         lifetime,
         spawns=run.spec.limits.budget.spawns or 0,
-        remembers=service.agents.remembers(run.spec.agent),
+        remembers=service.agents.has_memory(run.spec.agent),
     )
 
 

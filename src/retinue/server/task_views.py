@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from retinue.core import Message, MessageStatus, Run, RunId, RunStatus
 from retinue.server.questions import input_requests
-from retinue.service import clip_to_tokens
+from retinue.service import clip_line
 
 POLL_INTERVAL_MS = 1000
 MESSAGE_LETTERS = 300
@@ -36,7 +36,7 @@ def task(run: Run, messages: Sequence[Message], *, forms: bool) -> dict[str, Any
     return {
         "taskId": run.id,
         "status": "input_required" if asks and forms else STATUS[run.status],
-        "statusMessage": clip_to_tokens(_told(run, asks), MESSAGE_LETTERS),
+        "statusMessage": clip_line(_told(run, asks), MESSAGE_LETTERS),
         "createdAt": _iso(run.timing.enqueued_at),
         "lastUpdatedAt": _iso(max(_moments(run, messages))),
         "ttlMs": None,

@@ -66,11 +66,11 @@ class Working:
     ) -> Answer:
         """The host's person is asked first, if the user wants that; then the call ends with the question."""
         service = ctx.request_context.lifespan_context
-        service.runs.patience(wait_s)  # refused before anything is started
+        service.runs.effective_wait(wait_s)  # refused before anything is started
         person = Person(ctx, self._refused)
         run_id: RunId | None = None
         for message, filled in person.answers().items():
-            if (workflow := service.workflows.on(message.run_id, task)) is not None:
+            if (workflow := service.workflows.find_on_task(message.run_id, task)) is not None:
                 run_id = workflow
                 await person.deliver(message, filled)
         run_id = run_id or (await start()).id

@@ -212,8 +212,8 @@ def _renew_index(service: Service, request: ResearchPlan) -> None:
     """For the next question: the first one does not wait for it."""
     for scope in filter(None, (request.scope, request.thoughts)):
         locator = scope.locator
-        if service.later is not None and locator.is_behind and locator.files >= service.index_from:
-            service.later(("index", scope.folders), locator.prepare)
+        if service.schedule_job is not None and locator.is_behind and locator.files >= service.index_from:
+            service.schedule_job(("index", scope.folders), locator.prepare)
 
 
 def thoughts_of(settings: Settings, stop: Stop) -> SearchScope | None:

@@ -1,4 +1,7 @@
-"""Every way there is to perform an agent's tasks, with its concrete classes."""
+"""Builds the executor of an agent, and previews what its runs would start.
+
+To add an executor, add it to `build_executors` and to `definitions/supported_fields.py`.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +29,24 @@ if TYPE_CHECKING:
     )
     from retinue.models import Models
 
+EVENT_STREAM_CLIS = ("claude", "codex")
+CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
 
-NATIVE = ("claude", "codex")
-CLIS = (*NATIVE, "gemini", "opencode", "acp")
 
-
-def executors(
-    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models
+def build_executors(
+    settings: Settings, roots: Sequence[Root], redactor: Redactor, models: Models
 ) -> Mapping[str, Callable[[Agent], Executor]]:
-    """Every way there is to perform an agent's tasks: a new one is a line here and one in `honoured`."""
-    local = {"local": partial(_local_executor, settings, roots, clean, models)}
+    """All executors by name, each as a function that creates the executor of an agent."""
+    local = {"local": partial(_local_executor, settings, roots, redactor, models)}
     clis = dict.fromkeys(CLIS, partial(cli_executor, settings.data_dir))
     command = partial(command_executor, settings.data_dir)
     return {"command": command, **clis, **(local if models.plan.configured else {})}
 
 
 def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
-    """What runs a project's own checks: in a sandbox where there is one, unless the user wants none."""
+    """The executor of a project's checks: in a sandbox if there is one, unless the user has turned it off."""
 
-    def of(agent: Agent) -> Executor:
+    def create(agent: Agent) -> Executor:
         from retinue.executors import (
             CommandConfig,
             CommandExecutor,
@@ -57,43 +59,43 @@ def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
         enclosed = sandbox and partial(sandboxed_check, sandbox, Path.home(), settings.data_dir.resolve())
         return CommandExecutor(CommandConfig(Template(agent.command)), os.environ, enclosed)
 
-    return of
+    return create
 
 
 def command_executor(data_dir: Path, agent: Agent) -> Executor:
-    return _validated(partial(_command, data_dir), agent)
+    return _validated(partial(_bare_command_executor, data_dir), agent)
 
 
-def _validated(perform: Callable[[Agent], Executor], agent: Agent) -> Executor:
-    """What performs the agent's tasks, and holds its answers to what it promises."""
+def _validated(create: Callable[[Agent], Executor], agent: Agent) -> Executor:
+    """The agent's executor, wrapped to validate its answers if it promises JSON."""
     if not agent.answers_json:
-        return perform(agent)
+        return create(agent)
     from retinue.executors import WithValidation
 
-    return WithValidation(perform, agent)
+    return WithValidation(create, agent)
 
 
-def _command(data_dir: Path, agent: Agent) -> Executor:
+def _bare_command_executor(data_dir: Path, agent: Agent) -> Executor:
     from retinue.executors import WithPreamble
 
-    return WithPreamble(agent.prompt, command_of(data_dir, agent))
+    return WithPreamble(agent.prompt, build_command(data_dir, agent))
 
 
-def command_of(data_dir: Path, agent: Agent) -> CommandExecutor | InContainer:
-    """What starts an agent's own program."""
+def build_command(data_dir: Path, agent: Agent) -> CommandExecutor | InContainer:
+    """The executor that starts an agent's program, in a container if the agent names one."""
     from retinue.executors import CommandConfig, CommandExecutor, InContainer, Template
 
     make = partial(CommandExecutor, CommandConfig(Template(agent.command), env=agent.env), os.environ)
-    return InContainer(make, agent, _sandbox(agent), data_dir.resolve()) if agent.container else make()
+    return InContainer(make, agent, _choose_sandbox(agent), data_dir.resolve()) if agent.container else make()
 
 
 def cli_executor(data_dir: Path, agent: Agent) -> Executor:
-    """A coding CLI in its sandbox, its worktree if it has one, and the commands that check its work."""
+    """The executor of a coding CLI, with its sandbox, worktree, session and acceptance commands."""
     from retinue.executors import WithAcceptance, WithSession, WithWorktree, session_folder
 
-    setting = cli_setting(data_dir, agent)
+    setting = cli_launcher(data_dir, agent)
     sessions = session_folder(setting.state_folder, agent.executor, agent.name)
-    executor = _validated(partial(_cli, setting), agent)
+    executor = _validated(partial(_bare_cli_executor, setting), agent)
     if agent.acceptance:
         commands = partial(setting.command, agent)
         executor = WithAcceptance(executor, agent.acceptance, commands, setting.sandbox.clear)
@@ -104,55 +106,55 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
 
 
 def _session_name(sessions: Path, ctx: RunContext) -> str:
-    """Of the session that a run goes on with, for what must be at the same place again."""
+    """The key of the session that a run resumes, so that it gets the same worktree again."""
     from retinue.store import SessionFile
 
     return SessionFile.for_agent(sessions, ctx.cwd).key
 
 
-def cli_setting(data_dir: Path, agent: Agent) -> CliLauncher:
-    """The surroundings of an agent's coding CLI."""
+def cli_launcher(data_dir: Path, agent: Agent) -> CliLauncher:
+    """Prepares the environment, state and sandbox of an agent's coding CLI."""
     from retinue.executors import CliLauncher
 
-    return CliLauncher(os.environ, cli_state_folder(data_dir), (data_dir.resolve(),), _sandbox(agent))
+    return CliLauncher(os.environ, cli_state_folder(data_dir), (data_dir.resolve(),), _choose_sandbox(agent))
 
 
 def cli_state_folder(data_dir: Path) -> Path:
-    """Where coding CLIs keep their state when agents use them."""
+    """The folder in which the agents' coding CLIs keep their state."""
     return data_dir.resolve() / "clis"
 
 
-def _cli(setting: CliLauncher, agent: Agent) -> Executor:
+def _bare_cli_executor(setting: CliLauncher, agent: Agent) -> Executor:
     from retinue.executors import JSON_ALONE, AcpExecutor, CliExecutor, WithPreamble
 
     executor: Executor
-    if agent.executor in NATIVE:
-        executor = CliExecutor(_native(agent), agent, setting)
+    if agent.executor in EVENT_STREAM_CLIS:
+        executor = CliExecutor(_event_stream_cli(agent), agent, setting)
     else:
-        executor = AcpExecutor(_spoken(agent), agent, setting)
-    is_told = agent.output_schema is not None or not agent.answers_json
-    return executor if is_told else WithPreamble(JSON_ALONE, executor)
+        executor = AcpExecutor(_acp_cli(agent), agent, setting)
+    knows_format = agent.output_schema is not None or not agent.answers_json
+    return executor if knows_format else WithPreamble(JSON_ALONE, executor)
 
 
-def cli_of(agent: Agent) -> CodingCli:
+def coding_cli(agent: Agent) -> CodingCli:
     """The coding CLI that an agent's executor names."""
-    return _native(agent) if agent.executor in NATIVE else _spoken(agent)
+    return _event_stream_cli(agent) if agent.executor in EVENT_STREAM_CLIS else _acp_cli(agent)
 
 
-def _native(agent: Agent) -> EventStreamCli:
+def _event_stream_cli(agent: Agent) -> EventStreamCli:
     from retinue.executors import ClaudeCli, CodexCli
 
     return ClaudeCli() if agent.executor == "claude" else CodexCli()
 
 
-def _spoken(agent: Agent) -> AcpCli:
+def _acp_cli(agent: Agent) -> AcpCli:
     from retinue.executors import AcpProgram, GeminiCli, OpencodeCli
 
     return {"gemini": GeminiCli, "opencode": OpencodeCli}.get(agent.executor, AcpProgram)()
 
 
-def _sandbox(agent: Agent) -> Sandbox:
-    """What the agent asks for; bubblewrap where it says nothing and the machine has it."""
+def _choose_sandbox(agent: Agent) -> Sandbox:
+    """The sandbox that the agent asks for. Without a wish, bubblewrap if it is installed."""
     from retinue.executors import NoSandbox, demand_bubblewrap, find_bubblewrap, find_container_engine
 
     if agent.container:
@@ -164,7 +166,7 @@ def _sandbox(agent: Agent) -> Sandbox:
 
 
 def _local_executor(
-    settings: Settings, roots: Sequence[Root], clean: Redactor, models: Models, agent: Agent
+    settings: Settings, roots: Sequence[Root], redactor: Redactor, models: Models, agent: Agent
 ) -> Executor:
     from retinue.codebase import Codebase
     from retinue.executors import LocalExecutor
@@ -175,47 +177,48 @@ def _local_executor(
         agent=agent,
         model=model,
         codebase=Codebase(roots, policy_of(settings)),
-        redactor=clean,
+        redactor=redactor,
         estimator=model.tokens,
         environment=os.environ,
     )
 
 
-# MERGED starts: What each agent's runs start, by the same classes that perform them.
-
-IN_WORKTREE = "each run works in a git worktree of its own instead of this folder"
-IN_PROCESS = "nothing is started: the server itself asks the model"
+IN_WORKTREE = "each run works in its own git worktree instead of this folder"
+IN_PROCESS = "no program is started: the server itself calls the model"
 LOCAL_LIMITS = (
-    f"its own limits: {MAX_STEPS} steps, and {MAX_TOKENS} tokens a request or {CONTEXT_SHARE:.0%} of what "
-    "the model holds, whichever is less"
+    f"built-in limits: {MAX_STEPS} steps, and per request the smaller of {MAX_TOKENS} tokens and "
+    f"{CONTEXT_SHARE:.0%} of the model's context"
 )
 
 
-def starts(data_dir: Path, cwd: Path, clean: Redactor, models: Models) -> Callable[[Agent], LaunchPreview]:
-    ways = {DATA_DIR: str(data_dir)}
+def launch_previewer(
+    data_dir: Path, cwd: Path, redactor: Redactor, models: Models
+) -> Callable[[Agent], LaunchPreview]:
+    """A function that previews what an agent's runs would start, made with the classes that perform them."""
+    environment = {DATA_DIR: str(data_dir)}
 
-    def of(agent: Agent) -> LaunchPreview:
+    def preview(agent: Agent) -> LaunchPreview:
         from retinue.executors import LaunchPreview, preview_cli, preview_command, preview_context
 
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # as before any run: sandboxes hide it
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # sandboxes hide it, so it must exist
         if agent.executor in CLIS:
             from retinue.executors import session_folder
             from retinue.store import SessionFile
 
-            notes = session_folder(cli_state_folder(data_dir), agent.executor, agent.name)
-            resume = SessionFile.for_agent(notes, cwd).read() if agent.session else None
-            task = "on stdin" if agent.executor in NATIVE else "through ACP, on stdin"
-            with preview_context(cwd, ways, clean.hide, resume) as ctx:
-                start = preview_cli(cli_setting(data_dir, agent), cli_of(agent), agent, ctx, task)
+            sessions = session_folder(cli_state_folder(data_dir), agent.executor, agent.name)
+            resume = SessionFile.for_agent(sessions, cwd).read() if agent.session else None
+            task = "on stdin" if agent.executor in EVENT_STREAM_CLIS else "through ACP, on stdin"
+            with preview_context(cwd, environment, redactor.hide, resume) as ctx:
+                launch = preview_cli(cli_launcher(data_dir, agent), coding_cli(agent), agent, ctx, task)
             worktree = (IN_WORKTREE,) if agent.isolation == "worktree" else ()
-            return replace(start, notes=(*start.notes, *worktree))
+            return replace(launch, notes=(*launch.notes, *worktree))
         if agent.executor == "command":
-            with preview_context(cwd, ways, clean.hide) as ctx:
-                return preview_command(command_of(data_dir, agent), ctx)
+            with preview_context(cwd, environment, redactor.hide) as ctx:
+                return preview_command(build_command(data_dir, agent), ctx)
         if agent.executor != "local":
-            raise Unavailable(f"nothing starts for the executor {agent.executor}")
+            raise Unavailable(f"there is no executor {agent.executor}")
         server, model = models.plan.choose(agent.model or "default")
         where = f"in requests to {server.url}"
         return LaunchPreview(folder=str(cwd), model=model, task=where, notes=(IN_PROCESS, LOCAL_LIMITS))
 
-    return of
+    return preview

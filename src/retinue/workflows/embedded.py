@@ -162,8 +162,8 @@ class WorkflowExecutor:
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
         run_id = RunId.parse(ctx.run_id)
         record = self._store.workflows.get(run_id)
-        workflow = parse_workflow(record, task.agent)
-        assignment = parse_assignment(record)
+        workflow = _restore_workflow(record, task.agent)
+        assignment = _restore_assignment(record)
         steps = EmbeddedSteps(run_id, self._store, self._changes, self._starter, self._redactor, ctx.emit)
         while True:
             try:
@@ -217,7 +217,7 @@ def _log_lines(name: str, value: Any) -> Iterator[str]:
         yield from _log_lines(f"{name}.{key}", part)
 
 
-def parse_workflow(record: WorkflowRecord, name: str) -> Workflow:
+def _restore_workflow(record: WorkflowRecord, name: str) -> Workflow:
     """Parse the workflow as it was recorded. A newer version of Retinue may not support its text."""
     try:
         return (read_team if record.kind == "team" else read_workflow)(record.text, name, record.source)
@@ -228,7 +228,7 @@ def parse_workflow(record: WorkflowRecord, name: str) -> Workflow:
         ) from None
 
 
-def parse_assignment(record: WorkflowRecord) -> Assignment:
+def _restore_assignment(record: WorkflowRecord) -> Assignment:
     match record.assignment:
         case {
             "feature": str(feature),
