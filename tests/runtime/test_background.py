@@ -1,4 +1,4 @@
-"""PreparedRun that nobody waits for is done once at a time, and ends with its scope."""
+"""Background jobs run once at a time and end with their block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def reached(event: threading.Event) -> None:
     assert await anyio.to_thread.run_sync(event.wait, 5)
 
 
-async def test_same_work_is_not_done_twice_at_once_nor_right_again() -> None:
+async def test_job_with_the_same_key_is_not_started_while_running_or_just_after() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def work(stop: Stop) -> None:
@@ -34,7 +34,7 @@ async def test_same_work_is_not_done_twice_at_once_nor_right_again() -> None:
     assert not background.schedule("index", work)
 
 
-async def test_rested_work_is_done_again() -> None:
+async def test_job_may_run_again_after_the_pause() -> None:
     done = threading.Semaphore(0)
     async with BackgroundJobs(repeat_after_s=0) as background:
         for _ in range(3):
@@ -43,7 +43,7 @@ async def test_rested_work_is_done_again() -> None:
             await anyio.sleep(0.01)
 
 
-async def test_end_of_the_scope_stops_what_still_works() -> None:
+async def test_end_of_the_block_stops_running_jobs() -> None:
     begun, ended = threading.Event(), threading.Event()
 
     def work(stop: Stop) -> None:
@@ -63,7 +63,7 @@ async def test_end_of_the_scope_stops_what_still_works() -> None:
     assert ended.is_set()
 
 
-async def test_work_that_breaks_leaves_the_rest_running(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_job_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     done = threading.Event()
 
     def broken(stop: Stop) -> None:

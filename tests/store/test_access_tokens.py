@@ -1,4 +1,4 @@
-"""The token is private, stable, and the same for every server of a data folder."""
+"""The server's token is private, stable, and the same for every server of a data folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retinue.core import Unavailable
 from retinue.store import load_or_create_token, replace_token
 
 
-def test_token_is_made_once_and_readable_by_its_owner_alone(tmp_path: Path) -> None:
+def test_token_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     data = tmp_path / "new" / "data"
     token = load_or_create_token(data)
     assert len(token) >= 32
@@ -35,14 +35,14 @@ def test_new_token_replaces_the_old_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "short", "\xff" * 40])
-def test_damaged_token_is_refused_with_a_remedy(tmp_path: Path, content: str) -> None:
+def test_damaged_token_is_refused_with_a_hint(tmp_path: Path, content: str) -> None:
     (tmp_path / "token").write_text(content, encoding="latin-1")
     with pytest.raises(Unavailable) as caught:
         load_or_create_token(tmp_path)
     assert "retinue token --new" in str(caught.value.hint)
 
 
-def test_data_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_data_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Unavailable):
         load_or_create_token(tmp_path / "file" / "data")

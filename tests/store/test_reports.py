@@ -1,4 +1,4 @@
-"""Whole reports are kept for later, and nothing else is reached through their ids."""
+"""Complete reports are stored, and their ids give access to nothing else."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def report() -> Report:
     )
 
 
-def test_kept_report_comes_back_whole_to_another_server(tmp_path: Path) -> None:
-    """P4: what an answer cut is fetchable by its handle."""
+def test_saved_report_is_complete_for_another_server(tmp_path: Path) -> None:
+    """P4: what an answer omits can be fetched by its id."""
     one = report()
     Reports(tmp_path).save(one)
     assert Reports(tmp_path).get(one.id) == one
@@ -29,13 +29,13 @@ def test_kept_report_comes_back_whole_to_another_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", ["", "../../etc/passwd", "a" * 15 + "/..", "A" * 15, "1k09mhp54ymrz7", "x\0y"]
 )
-def test_only_ids_reach_the_folder(tmp_path: Path, wrong: str) -> None:
-    """P6: an id from outside never becomes a path before it was checked."""
+def test_only_valid_ids_become_paths(tmp_path: Path, wrong: str) -> None:
+    """P6: an id from outside is validated before it becomes a path."""
     with pytest.raises(InvalidInput, match="not a report id"):
         Reports(tmp_path).get(wrong)
 
 
-def test_unknown_and_damaged_reports_are_refused_alike(tmp_path: Path) -> None:
+def test_unknown_and_damaged_reports_are_refused_the_same_way(tmp_path: Path) -> None:
     reports, one = Reports(tmp_path), report()
     with pytest.raises(InvalidInput, match="no report has the id"):
         reports.get(one.id)
@@ -46,7 +46,7 @@ def test_unknown_and_damaged_reports_are_refused_alike(tmp_path: Path) -> None:
             reports.get(one.id)
 
 
-def test_oldest_reports_make_room(tmp_path: Path) -> None:
+def test_oldest_reports_are_deleted_first(tmp_path: Path) -> None:
     reports, first = Reports(tmp_path), report()
     for one in [first, *(replace(first, id=ReportId.new()) for _ in range(MAX_REPORTS))]:
         reports.save(one)
@@ -55,7 +55,7 @@ def test_oldest_reports_make_room(tmp_path: Path) -> None:
         reports.get(first.id)
 
 
-def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("in the way")
     with pytest.raises(Unavailable, match="cannot be saved"):
         Reports(tmp_path).save(report())

@@ -1,4 +1,4 @@
-"""Runs that outlive their server, and the steps they leave (P5)."""
+"""Runs that outlive their server: parked, adopted, canceled (P5)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from retinue.core import Conflict, MessageStatus, OwnerId, Run, RunStatus, RunUnknown
-from retinue.store import Orphan, WorkflowRecord, recover_dead_owners
+from retinue.core import MessageStatus, OwnerId, Run, RunStatus
+from retinue.store import Orphan, recover_dead_owners
 from retinue.store.meta_files import MetaFiles
 from tests.store.store_support import SPEC, Bench
 
@@ -16,7 +16,7 @@ RESUMABLE = replace(SPEC, resumable=True, needs_slot=False)
 
 
 def nothing(_: Sequence[Orphan]) -> None:
-    """There are no processes to end."""
+    """Do nothing, because there are no processes to end."""
 
 
 def of_a_dead_server(bench: Bench) -> Run:
@@ -25,18 +25,18 @@ def of_a_dead_server(bench: Bench) -> Run:
     return bench.store.runs.record(RESUMABLE, owner)
 
 
-def test_dead_servers_resumable_run_queues_for_whoever_adopts_it_first(bench: Bench) -> None:
+def test_resumable_run_of_a_dead_server_is_adopted_once(bench: Bench) -> None:
     run = of_a_dead_server(bench)
     assert recover_dead_owners(bench.store, nothing) == []
     assert bench.status(run.id) is RunStatus.QUEUED
     assert bench.store.runs.list_adoptable() == [run.id]
-    assert recover_dead_owners(bench.store, nothing) == []  # and nobody looks after it again and again
+    assert recover_dead_owners(bench.store, nothing) == []  # a second recovery finds nothing
     assert [bench.store.runs.adopt(run.id, OwnerId.new()) for _ in range(2)] == [True, False]
     assert bench.store.runs.list_adoptable() == []
     assert bench.status(run.id) is RunStatus.RUNNING
 
 
-def test_time_of_its_first_start_stays(bench: Bench) -> None:
+def test_adopted_run_keeps_its_first_start_time(bench: Bench) -> None:
     run = of_a_dead_server(bench)
     began = bench.store.runs.get(run.id).timing.started_at
     recover_dead_owners(bench.store, nothing)
@@ -45,7 +45,7 @@ def test_time_of_its_first_start_stays(bench: Bench) -> None:
     assert bench.store.runs.get(run.id).timing.started_at == began
 
 
-def test_question_outlives_the_server_and_its_answer_makes_the_run_adoptable(bench: Bench) -> None:
+def test_answer_after_the_servers_death_makes_the_run_adoptable(bench: Bench) -> None:
     run = of_a_dead_server(bench)
     message = bench.store.messages.ask(run.id, "which?")
     recover_dead_owners(bench.store, nothing)
@@ -57,7 +57,7 @@ def test_question_outlives_the_server_and_its_answer_makes_the_run_adoptable(ben
     assert bench.store.runs.list_adoptable() == [run.id]
 
 
-def test_run_is_let_go_of_only_while_it_waits(bench: Bench) -> None:
+def test_only_a_waiting_run_is_parked(bench: Bench) -> None:
     run = bench.store.runs.record(RESUMABLE, bench.owner_id)
     assert not bench.store.runs.park(run.id)
     bench.store.messages.ask(run.id, "which?")
@@ -65,7 +65,7 @@ def test_run_is_let_go_of_only_while_it_waits(bench: Bench) -> None:
     assert bench.store.runs.get(run.id).owner == ""
 
 
-def test_cancel_that_comes_while_a_run_is_let_go_of_is_not_lost(bench: Bench) -> None:
+def test_cancel_request_during_parking_is_not_lost(bench: Bench) -> None:
     run = bench.store.runs.record(RESUMABLE, bench.owner_id)
     bench.store.messages.ask(run.id, "which?")
     bench.store.runs.request_cancel(run.id)
@@ -75,7 +75,7 @@ def test_cancel_that_comes_while_a_run_is_let_go_of_is_not_lost(bench: Bench) ->
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_run_that_nobody_performs_is_canceled_at_once(bench: Bench, waits: bool) -> None:
+def test_parked_run_is_canceled_at_once(bench: Bench, waits: bool) -> None:
     run = of_a_dead_server(bench)
     if waits:
         bench.store.messages.ask(run.id, "which?")
@@ -83,39 +83,9 @@ def test_run_that_nobody_performs_is_canceled_at_once(bench: Bench, waits: bool)
     assert bench.store.runs.request_cancel(run.id).status is RunStatus.CANCELED
 
 
-def test_meta_file_does_not_say_running_of_a_run_that_nobody_performs(bench: Bench) -> None:
+def test_meta_file_of_a_parked_run_does_not_say_running(bench: Bench) -> None:
     """P8"""
     run = of_a_dead_server(bench)
     recover_dead_owners(bench.store, nothing)
     MetaFiles(bench.store.database, bench.store.messages).write(run.id)
     assert '"status": "queued"' in bench.store.folder.meta(run.id).read_text()
-
-
-def test_step_that_has_finished_stays_so(bench: Bench) -> None:
-    run = bench.queued(RESUMABLE)
-    child = bench.queued(bench.child_of(run.id))
-    steps = bench.store.checkpoints
-    steps.begin(run.id, "a", child.id)
-    steps.begin(run.id, "a", child.id)  # tried again
-    steps.finish(run.id, "a", {"x": 1})
-    with pytest.raises(Conflict, match="stays so"):
-        steps.finish(run.id, "a", {"x": 2})
-    with pytest.raises(Conflict, match="stays so"):
-        steps.begin(run.id, "a", child.id)
-    kept = steps.get(run.id, "a")
-    assert kept is not None
-    assert (kept.output, kept.child) == ({"x": 1}, child.id)
-    assert steps.get(run.id, "b") is None
-    assert [each.step for each in steps.of_run(run.id)] == ["a"]
-
-
-def test_workflow_is_kept_as_it_was_asked_for(bench: Bench) -> None:
-    run = bench.queued(RESUMABLE)
-    record = WorkflowRecord(
-        kind="workflow", text="steps: [\ud800]", source="x", assignment={"feature": "f"}, cwd="/p"
-    )
-    bench.store.workflows.record(run.id, record)
-    assert bench.store.workflows.get(run.id).assignment == {"feature": "f"}
-    assert bench.store.workflows.newest(5) == [run.id]
-    with pytest.raises(RunUnknown, match="not a workflow"):
-        bench.store.workflows.get(bench.queued().id)

@@ -1,4 +1,4 @@
-"""An agent's answer is read from prose, fences or JSON, and held to the protocol."""
+"""An agent's answer is parsed from prose, code fences or JSON, and validated."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ def read(text: str) -> HandoffResponse:
         "{" * 50 + json.dumps(WHOLE),
     ],
 )
-def test_reply_is_found_in_whatever_surrounds_it(text: str) -> None:
+def test_reply_is_found_in_surrounding_text(text: str) -> None:
     response = read(text)
     assert response.decision is Decision.PROCEED
     assert response.context_summary == "short"
 
 
-def test_tokens_are_ours_and_not_the_agents() -> None:
+def test_token_count_comes_from_the_server_not_the_agent() -> None:
     assert read(json.dumps(WHOLE)).tokens_used == 42
 
 
-def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
+def test_missing_fields_are_filled_in_and_unknown_ones_become_findings() -> None:
     reply = {"decision": "STOP", "reason": "conflict", "context_summary": "s", "issues": [{"at": "a.py:1"}]}
     response = read(json.dumps(reply))
     assert (response.task_id, response.phase, response.status) == ("t/1", Phase.RESEARCH, PhaseStatus.BLOCKED)
@@ -73,7 +73,7 @@ def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
     assert response.issues == ('{"at": "a.py:1"}',)
 
 
-def test_status_of_a_writer_without_a_decision_decides() -> None:
+def test_status_determines_a_missing_decision() -> None:
     assert read('{"status": "complete", "context_summary": "s"}').decision is Decision.PROCEED
     with pytest.raises(InvalidHandoffReply, match="decision"):
         read('{"status": "partial", "context_summary": "s"}')
@@ -106,7 +106,7 @@ def test_writer_must_name_its_files() -> None:
 
 
 @given(st.text(max_size=400))
-def test_no_text_breaks_the_reader(text: str) -> None:
+def test_no_text_crashes_read_reply(text: str) -> None:
     try:
         read(text)
     except InvalidHandoffReply as error:
@@ -114,7 +114,7 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 
 
 @given(st.text(alphabet='{}[]":,ab \n`', max_size=300))
-def test_no_torn_json_breaks_the_reader(text: str) -> None:
+def test_no_truncated_json_crashes_read_reply(text: str) -> None:
     try:
         read(text)
     except InvalidHandoffReply as error:
@@ -122,11 +122,11 @@ def test_no_torn_json_breaks_the_reader(text: str) -> None:
 
 
 @given(st.text(max_size=3000), st.integers(20, 600))
-def test_shortened_text_fits(text: str, tokens: int) -> None:
+def test_shorten_returns_text_that_fits(text: str, tokens: int) -> None:
     assert estimate_tokens(shorten(text, tokens)) <= tokens
 
 
-def test_schemas_are_those_of_the_protocol() -> None:
+def test_schemas_match_the_handoff_protocol() -> None:
     request, response = handoff_schemas()["request"], handoff_schemas()["response"]
     assert set(request["properties"]) == {"task_id", "phase", "context", "instructions", "expected_output"}
     assert set(request["$defs"]["HandoffContext"]["properties"]) == {
@@ -144,4 +144,4 @@ def test_schemas_are_those_of_the_protocol() -> None:
         "validation_result",
     ]
     assert response["$defs"]["Decision"]["enum"] == ["PROCEED", "STOP", "CLARIFY"]
-    assert response["$defs"]["Progress"]["enum"] == ["complete", "partial", "blocked"]
+    assert response["$defs"]["PhaseStatus"]["enum"] == ["complete", "partial", "blocked"]
