@@ -189,7 +189,7 @@ async def test_long_output_is_cut_with_a_note_P4() -> None:
         run_id = await visit.ended("echo", "a line of words to fill the page\n" * 6_000)
         shown = await visit.page(f"/runs/{run_id}")
     assert len(shown) < 200_000
-    assert f"`retinue logs {run_id}` has the whole output" in shown
+    assert f"`retinue logs {run_id}` shows all output" in shown
     assert "more characters not shown" in shown
 
 

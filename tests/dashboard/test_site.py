@@ -72,7 +72,7 @@ async def test_second_answer_is_refused_and_its_text_is_shown_again_P5() -> None
         await visit.service.runs.reply(message.run_id, message.id, "the left one, by the model")
         late = await visit.reply(message, answer="the right one")
         assert late.status_code == 409
-        assert "it was answered before: the left one, by the model" in late.text
+        assert "the question has already been answered: the left one, by the model" in late.text
         assert "the right one" in late.text
         assert visit.look(message).answer == "the left one, by the model"
 

@@ -33,7 +33,7 @@ async def test_long_task_answers_with_a_handle_and_one_wait_takes_the_place_of_p
         ended = await call(client, "cancel_run", runId=long["run_id"])
         assert ended["status"] == "canceled"
         again = await call(client, "cancel_run", runId=long["run_id"])
-        assert "had ended before" in again["note"]
+        assert "had already ended" in again["note"]
 
 
 async def test_failure_is_told_with_the_last_fifty_lines_and_without_its_secrets() -> None:
