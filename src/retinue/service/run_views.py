@@ -26,6 +26,13 @@ _ANSWER_KEYS = frozenset({"output", "value", "cut"})
 SPAWN_KEYS = ("error", "run_id", "status", "questions", "next", "note", "cut")
 """The keys of an outcome that `spawn_agent` returns besides the answer."""
 
+TAIL_LINES = 200
+MIN_LINE_CHARACTERS = 400
+MAX_CHARACTERS_PER_TOKEN = 4
+"""A page that is longer, such as a single long line, is cut to its end."""
+MIN_BYTES_PER_TOKEN = 2
+"""A token stands for at least this many bytes of a log."""
+
 
 def brief_view(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = ()) -> dict[str, Any]:
     """A run as a row of a list. Redacts the task before it is cut: half a secret is not recognized (P6)."""
@@ -160,6 +167,41 @@ def elapsed_ms(run: Run, now: Callable[[], float] = time.time) -> int:
     return max(0, round(((timing.ended_at or now()) - began) * 1000))
 
 
+def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[str, Any]:
+    """The end of a log, or the lines after a cursor, as many as fit."""
+    if stream not in ("all", *LogStream):
+        names = ", ".join(("all", *(each.value for each in LogStream)))
+        raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
+    if tokens < 1:
+        raise InvalidInput(f"no log fits into {tokens} tokens", hint="omit `tokens` to use the default")
+    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
+    if cursor is None:
+        page = tail_log(path, TAIL_LINES, streams)
+        kept = _take_fitting(page.lines[::-1], tokens)[::-1]
+    else:
+        page = read_log(path, cursor, tokens * MIN_BYTES_PER_TOKEN, streams)
+        kept = page.lines
+    text = "\n".join(format_log_line(each, streams=len(streams) > 1) for each in kept)
+    most = max(MIN_LINE_CHARACTERS, tokens * MAX_CHARACTERS_PER_TOKEN)
+    view: dict[str, Any] = {
+        "log": text if len(text) <= most else CUT_MARK + text[-most:],
+        "cursor": page.cursor,
+        "more": not page.at_end,
+    }
+    if left_out := len(page.lines) - len(kept):
+        view["cut"] = f"{counted(left_out, 'line')} omitted; pass a larger `tokens`, or read the log file"
+    return view
+
+
+def _take_fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
+    """As many lines from the beginning as fit, but at least one."""
+    for number, each in enumerate(lines):
+        tokens -= estimate_tokens(each.text) + 2
+        if tokens < 0:
+            return lines[: max(1, number)]
+    return lines
+
+
 def format_log_line(entry: LogLine, *, streams: bool) -> str:
     return f"{entry.stream}: {entry.text}" if streams else entry.text
 
@@ -201,46 +243,3 @@ def _iterate_texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
             yield value, key, item
         elif isinstance(item, dict | list):
             yield from _iterate_texts(item)
-
-
-TAIL_LINES = 200
-MIN_LINE_CHARACTERS = 400
-MAX_CHARACTERS_PER_TOKEN = 4
-"""A page may be longer if it is a single long line; then only its end is shown."""
-MIN_BYTES_PER_TOKEN = 2
-"""A token stands for at least this many bytes of a log."""
-
-
-def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[str, Any]:
-    """The end of a log, or the lines after a cursor, as many as fit."""
-    if stream not in ("all", *LogStream):
-        names = ", ".join(("all", *(each.value for each in LogStream)))
-        raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
-    if tokens < 1:
-        raise InvalidInput(f"no log fits into {tokens} tokens", hint="omit `tokens` to use the default")
-    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
-    if cursor is None:
-        page = tail_log(path, TAIL_LINES, streams)
-        kept = _take_fitting(page.lines[::-1], tokens)[::-1]
-    else:
-        page = read_log(path, cursor, tokens * MIN_BYTES_PER_TOKEN, streams)
-        kept = page.lines
-    text = "\n".join(format_log_line(each, streams=len(streams) > 1) for each in kept)
-    most = max(MIN_LINE_CHARACTERS, tokens * MAX_CHARACTERS_PER_TOKEN)
-    view: dict[str, Any] = {
-        "log": text if len(text) <= most else CUT_MARK + text[-most:],
-        "cursor": page.cursor,
-        "more": not page.at_end,
-    }
-    if left_out := len(page.lines) - len(kept):
-        view["cut"] = f"{counted(left_out, 'line')} omitted; pass a larger `tokens`, or read the log file"
-    return view
-
-
-def _take_fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
-    """As many lines from the beginning as fit, but at least one."""
-    for number, each in enumerate(lines):
-        tokens -= estimate_tokens(each.text) + 2
-        if tokens < 0:
-            return lines[: max(1, number)]
-    return lines

@@ -62,11 +62,6 @@ class InstallOutcome:
     """What the user should know or do next."""
 
 
-def server_entry(roots: Sequence[str], env: Mapping[str, str]) -> ServerEntry:
-    """The command that a host starts. Raises if a root does not exist."""
-    return ServerEntry.serving(retinue_command(), [Root.at(root).path for root in roots], env)
-
-
 def install_host(
     host: str, entry: ServerEntry, scope: InstallScope = "user", *, dry_run: bool = False
 ) -> InstallOutcome:
@@ -130,6 +125,26 @@ def host_link(host: str, entry: ServerEntry) -> str:
     return install_link(find_host(host), entry)
 
 
+def server_entry(roots: Sequence[str], env: Mapping[str, str]) -> ServerEntry:
+    """The command that a host starts. Raises if a root does not exist."""
+    return ServerEntry.serving(retinue_command(), [Root.at(root).path for root in roots], env)
+
+
+def _apply(change: HostFileChange, machine: Machine, dry_run: bool, notes: list[str]) -> InstallOutcome:
+    backup = None if dry_run else apply_change(change)
+    return InstallOutcome(
+        host=change.host.name,
+        title=change.host.title,
+        scope=change.scope,
+        file=change.display_path,
+        action=change.action,
+        applied=not dry_run and change.action != "none",
+        diff=change.diff(),
+        backup=None if backup is None else machine.display_path(backup),
+        notes=tuple(notes),
+    )
+
+
 def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
     """Check everything that Retinue needs to work, including the settings."""
     problems: tuple[RetinueError, ...] = ()
@@ -149,24 +164,25 @@ def diagnose(roots: Sequence[str] = ()) -> list[DoctorCheck]:
     )
 
 
-def _apply(change: HostFileChange, machine: Machine, dry_run: bool, notes: list[str]) -> InstallOutcome:
-    backup = None if dry_run else apply_change(change)
-    return InstallOutcome(
-        host=change.host.name,
-        title=change.host.title,
-        scope=change.scope,
-        file=change.display_path,
-        action=change.action,
-        applied=not dry_run and change.action != "none",
-        diff=change.diff(),
-        backup=None if backup is None else machine.display_path(backup),
-        notes=tuple(notes),
-    )
-
-
 def _find_ripgrep() -> Path | None:
     found = find_ripgrep()
     return None if found is None else found.program
+
+
+def plan_models(settings: Settings) -> ModelPlan:
+    """The models and endpoints that the settings define."""
+    models = settings.models
+    tiers = {name: getattr(models.tiers, name) for name in TIERS}
+    return ModelPlan(
+        endpoint=models.endpoint,
+        model=models.model,
+        endpoints={
+            name: EndpointPlan(each.url, each.api_key_env, each.slots, each.context)
+            for name, each in models.endpoints.items()
+        },
+        tiers={name: TierPlan(tier.endpoint, tier.model) for name, tier in tiers.items()},
+        patience_s=models.patience_s,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,19 +249,3 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_to_json_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return str(value) if isinstance(value, Path) else value
-
-
-def plan_models(settings: Settings) -> ModelPlan:
-    """The models and endpoints that the settings define."""
-    models = settings.models
-    tiers = {name: getattr(models.tiers, name) for name in TIERS}
-    return ModelPlan(
-        endpoint=models.endpoint,
-        model=models.model,
-        endpoints={
-            name: EndpointPlan(each.url, each.api_key_env, each.slots, each.context)
-            for name, each in models.endpoints.items()
-        },
-        tiers={name: TierPlan(tier.endpoint, tier.model) for name, tier in tiers.items()},
-        patience_s=models.patience_s,
-    )

@@ -58,81 +58,6 @@ CheckExecutorFactory = Callable[[Agent], Executor]
 """Creates the executor of a check, which is described as an agent with a command."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowChildren:
-    """Starts the child runs of a workflow: agents, on behalf of the workflow's caller, and checks."""
-
-    runs: RunService
-    confirmed: ConfirmedChecks
-    check_timeout_s: float
-    checker: CheckExecutorFactory
-
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
-    ) -> Run:
-        caller = self.runs.store.runs.get(parent).spec.caller
-        agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
-        if timeout_s is not None:
-            agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
-        executor = self.runs.agents.executor(agent)
-        return await self.runs.start_agent(agent, executor, prompt, parent=parent, caller=caller, also=also)
-
-    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
-        argv = self.confirmed.commands_for(self.runs.cwd).get(name)
-        if argv is None:
-            return None
-        check = Agent(
-            name=f"check-{name}",
-            description=f"The project's check of its {name}.",
-            executor="command",
-            command=tuple(each.replace("{", "{{").replace("}", "}}") for each in argv),
-            timeout_s=self.check_timeout_s,
-            source="confirmed checks",
-        )
-        return await self.runs.start_agent(
-            check, self.checker(check), shlex.join(argv), parent=parent, also=also
-        )
-
-
-def parse_assignment(value: str | Mapping[str, Any]) -> Assignment:
-    """Parse a workflow's input: a text, or an object with the keys of a handoff's context."""
-    if isinstance(value, str):
-        return Assignment(feature=value)
-    known = ("feature", "spec_path", "relevant_files", "constraints")
-    for key in value:
-        if key not in known:
-            raise InvalidInput(
-                f"the input has an unknown key {key!r}", hint=f"known keys: {', '.join(known)}"
-            )
-    feature, spec_path = value.get("feature"), value.get("spec_path")
-    if not isinstance(feature, str) or not isinstance(spec_path, str | None):
-        raise InvalidInput("`feature` must be a text, and `spec_path` a path", hint="`spec_path` is optional")
-    return Assignment(
-        feature=feature,
-        spec_path=spec_path,
-        relevant_files=_string_list(value, "relevant_files"),
-        constraints=_string_list(value, "constraints"),
-    )
-
-
-def _string_list(values: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value: Any = values.get(key) or []
-    if not isinstance(value, list):
-        raise InvalidInput(
-            f"`{key}` in the input must be a list of texts", hint=f'for example {{"{key}": []}}'
-        )
-    return tuple(map(str, cast("list[Any]", value)))
-
-
-def parse_inline_workflow(spec: Mapping[str, Any] | str) -> Workflow:
-    """Parse a workflow that is passed as YAML text or as an object."""
-    try:
-        return read_workflow(spec if isinstance(spec, str) else json.dumps(spec), "given", "given")
-    except MalformedDefinition as error:
-        problems = [f"line {each.line}: {each}" for each in error.problems[:MAX_REPORTED_PROBLEMS]]
-        raise InvalidInput(f"the spec is invalid: {'. '.join(problems)}", hint="correct the spec") from None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowService:
     """What callers can do with workflows and teams."""
@@ -353,6 +278,36 @@ class WorkflowService:
         return None if checkpoint is None else cast("dict[str, Any]", checkpoint.output)
 
 
+def parse_assignment(value: str | Mapping[str, Any]) -> Assignment:
+    """Parse a workflow's input: a text, or an object with the keys of a handoff's context."""
+    if isinstance(value, str):
+        return Assignment(feature=value)
+    known = ("feature", "spec_path", "relevant_files", "constraints")
+    for key in value:
+        if key not in known:
+            raise InvalidInput(
+                f"the input has an unknown key {key!r}", hint=f"known keys: {', '.join(known)}"
+            )
+    feature, spec_path = value.get("feature"), value.get("spec_path")
+    if not isinstance(feature, str) or not isinstance(spec_path, str | None):
+        raise InvalidInput("`feature` must be a text, and `spec_path` a path", hint="`spec_path` is optional")
+    return Assignment(
+        feature=feature,
+        spec_path=spec_path,
+        relevant_files=_string_list(value, "relevant_files"),
+        constraints=_string_list(value, "constraints"),
+    )
+
+
+def _string_list(values: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value: Any = values.get(key) or []
+    if not isinstance(value, list):
+        raise InvalidInput(
+            f"`{key}` in the input must be a list of texts", hint=f'for example {{"{key}": []}}'
+        )
+    return tuple(map(str, cast("list[Any]", value)))
+
+
 def _check_assignment(assignment: Assignment) -> None:
     if not assignment.feature.strip():
         raise InvalidInput("the input is empty", hint="describe the task")
@@ -360,4 +315,49 @@ def _check_assignment(assignment: Assignment) -> None:
     if size > MAX_ASSIGNMENT_CHARACTERS:
         raise InvalidInput(
             f"an input of {size} characters is too long", hint="put it into a file and pass its spec_path"
+        )
+
+
+def parse_inline_workflow(spec: Mapping[str, Any] | str) -> Workflow:
+    """Parse a workflow that is passed as YAML text or as an object."""
+    try:
+        return read_workflow(spec if isinstance(spec, str) else json.dumps(spec), "given", "given")
+    except MalformedDefinition as error:
+        problems = [f"line {each.line}: {each}" for each in error.problems[:MAX_REPORTED_PROBLEMS]]
+        raise InvalidInput(f"the spec is invalid: {'. '.join(problems)}", hint="correct the spec") from None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowChildren:
+    """Starts the child runs of a workflow: agents, on behalf of the workflow's caller, and checks."""
+
+    runs: RunService
+    confirmed: ConfirmedChecks
+    check_timeout_s: float
+    checker: CheckExecutorFactory
+
+    async def agent(
+        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
+    ) -> Run:
+        caller = self.runs.store.runs.get(parent).spec.caller
+        agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
+        if timeout_s is not None:
+            agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
+        executor = self.runs.agents.executor(agent)
+        return await self.runs.start_agent(agent, executor, prompt, parent=parent, caller=caller, also=also)
+
+    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
+        argv = self.confirmed.commands_for(self.runs.cwd).get(name)
+        if argv is None:
+            return None
+        check = Agent(
+            name=f"check-{name}",
+            description=f"The project's check of its {name}.",
+            executor="command",
+            command=tuple(each.replace("{", "{{").replace("}", "}}") for each in argv),
+            timeout_s=self.check_timeout_s,
+            source="confirmed checks",
+        )
+        return await self.runs.start_agent(
+            check, self.checker(check), shlex.join(argv), parent=parent, also=also
         )

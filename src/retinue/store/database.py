@@ -1,6 +1,6 @@
 """The SQLite file of the data folder: transactions, reads, and a thread that writes.
 
-Many processes share the file. Every write, and every checkpoint, happens under one lock on a file of our own.
+Many processes share the file. Every write and every checkpoint happens under one lock, on a separate file.
 SQLite before 3.51.3 can corrupt a database when one connection commits while another checkpoints; under the
 lock that cannot happen. The lock also spares writers SQLite's coarse waiting: a write takes well under a
 millisecond.

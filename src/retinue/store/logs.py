@@ -213,7 +213,7 @@ def _parse(raw: bytes) -> LogLine:
 
 
 def _join_parts(lines: Iterable[LogLine]) -> tuple[LogLine, ...]:
-    """Join the parts of each line. A line stands where its first part stood."""
+    """Join the parts of each line. A joined line takes the place of its first part."""
     whole: list[LogLine] = []
     unfinished: dict[LogStream, int] = {}
     for line in lines:

@@ -189,12 +189,12 @@ def _message_from_row(row: Row) -> Message:
 
 def _permission_to_json(permission: PermissionWanted) -> str:
     asked = permission.asked
-    kept = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
-    kept |= {"rule": permission.rule, "wait_s": permission.wait_s}
-    return replace_surrogates(json.dumps(kept, ensure_ascii=False))
+    values = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
+    values |= {"rule": permission.rule, "wait_s": permission.wait_s}
+    return replace_surrogates(json.dumps(values, ensure_ascii=False))
 
 
 def _permission_from_json(text: str) -> PermissionWanted:
-    kept = json.loads(text)
-    asked = ToolRequest(kept["tool"], kept["subject"], kept["details"])
-    return PermissionWanted(asked, kept["rule"], kept["wait_s"])
+    values = json.loads(text)
+    asked = ToolRequest(values["tool"], values["subject"], values["details"])
+    return PermissionWanted(asked, values["rule"], values["wait_s"])

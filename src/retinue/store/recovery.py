@@ -1,6 +1,6 @@
 """Registers this process as an owner of runs, and recovers the runs of owners that died.
 
-An owner holds a lock on a file of its own while it lives. There are no leases or heartbeats: a busy process
+An owner holds a lock on its own file while it lives. There are no leases or heartbeats: a busy process
 looks dead to a clock but never to a lock, and the lock of a dead process is free at once.
 
 Runs of a dead owner end as interrupted and keep their output. Resumable runs are parked instead: in the

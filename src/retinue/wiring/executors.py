@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 EVENT_STREAM_CLIS = ("claude", "codex")
 CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
 
+IN_WORKTREE = "each run works in its own git worktree instead of this folder"
+IN_PROCESS = "no program is started: the server itself calls the model"
+LOCAL_LIMITS = (
+    f"built-in limits: {MAX_STEPS} steps, and per request the smaller of {MAX_TOKENS} tokens and "
+    f"{CONTEXT_SHARE:.0%} of the model's context"
+)
+
 
 def build_executors(
     settings: Settings, roots: Sequence[Root], redactor: Redactor, models: Models
@@ -43,36 +50,8 @@ def build_executors(
     return {"command": command, **clis, **(local if models.plan.configured else {})}
 
 
-def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
-    """The executor of a project's checks: in a sandbox if there is one, unless the user has turned it off."""
-
-    def create(agent: Agent) -> Executor:
-        from retinue.executors import (
-            CommandConfig,
-            CommandExecutor,
-            Template,
-            find_bubblewrap,
-            sandboxed_check,
-        )
-
-        sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
-        enclosed = sandbox and partial(sandboxed_check, sandbox, Path.home(), settings.data_dir.resolve())
-        return CommandExecutor(CommandConfig(Template(agent.command)), os.environ, enclosed)
-
-    return create
-
-
 def command_executor(data_dir: Path, agent: Agent) -> Executor:
     return _validated(partial(_bare_command_executor, data_dir), agent)
-
-
-def _validated(create: Callable[[Agent], Executor], agent: Agent) -> Executor:
-    """The agent's executor, wrapped to validate its answers if it promises JSON."""
-    if not agent.answers_json:
-        return create(agent)
-    from retinue.executors import WithValidation
-
-    return WithValidation(create, agent)
 
 
 def _bare_command_executor(data_dir: Path, agent: Agent) -> Executor:
@@ -105,6 +84,18 @@ def cli_executor(data_dir: Path, agent: Agent) -> Executor:
     return WithSession(executor, sessions) if agent.session else executor
 
 
+def _bare_cli_executor(setting: CliLauncher, agent: Agent) -> Executor:
+    from retinue.executors import JSON_ALONE, AcpExecutor, CliExecutor, WithPreamble
+
+    executor: Executor
+    if agent.executor in EVENT_STREAM_CLIS:
+        executor = CliExecutor(_event_stream_cli(agent), agent, setting)
+    else:
+        executor = AcpExecutor(_acp_cli(agent), agent, setting)
+    knows_format = agent.output_schema is not None or not agent.answers_json
+    return executor if knows_format else WithPreamble(JSON_ALONE, executor)
+
+
 def _session_name(sessions: Path, ctx: RunContext) -> str:
     """The key of the session that a run resumes, so that it gets the same worktree again."""
     from retinue.store import SessionFile
@@ -122,18 +113,6 @@ def cli_launcher(data_dir: Path, agent: Agent) -> CliLauncher:
 def cli_state_folder(data_dir: Path) -> Path:
     """The folder in which the agents' coding CLIs keep their state."""
     return data_dir.resolve() / "clis"
-
-
-def _bare_cli_executor(setting: CliLauncher, agent: Agent) -> Executor:
-    from retinue.executors import JSON_ALONE, AcpExecutor, CliExecutor, WithPreamble
-
-    executor: Executor
-    if agent.executor in EVENT_STREAM_CLIS:
-        executor = CliExecutor(_event_stream_cli(agent), agent, setting)
-    else:
-        executor = AcpExecutor(_acp_cli(agent), agent, setting)
-    knows_format = agent.output_schema is not None or not agent.answers_json
-    return executor if knows_format else WithPreamble(JSON_ALONE, executor)
 
 
 def coding_cli(agent: Agent) -> CodingCli:
@@ -183,12 +162,32 @@ def _local_executor(
     )
 
 
-IN_WORKTREE = "each run works in its own git worktree instead of this folder"
-IN_PROCESS = "no program is started: the server itself calls the model"
-LOCAL_LIMITS = (
-    f"built-in limits: {MAX_STEPS} steps, and per request the smaller of {MAX_TOKENS} tokens and "
-    f"{CONTEXT_SHARE:.0%} of the model's context"
-)
+def _validated(create: Callable[[Agent], Executor], agent: Agent) -> Executor:
+    """The agent's executor, wrapped to validate its answers if it promises JSON."""
+    if not agent.answers_json:
+        return create(agent)
+    from retinue.executors import WithValidation
+
+    return WithValidation(create, agent)
+
+
+def check_executor(settings: Settings) -> Callable[[Agent], Executor]:
+    """The executor of a project's checks: in a sandbox if there is one, unless the user has turned it off."""
+
+    def create(agent: Agent) -> Executor:
+        from retinue.executors import (
+            CommandConfig,
+            CommandExecutor,
+            Template,
+            find_bubblewrap,
+            sandboxed_check,
+        )
+
+        sandbox = find_bubblewrap(os.environ) if settings.workflows.sandbox == "auto" else None
+        enclosed = sandbox and partial(sandboxed_check, sandbox, Path.home(), settings.data_dir.resolve())
+        return CommandExecutor(CommandConfig(Template(agent.command)), os.environ, enclosed)
+
+    return create
 
 
 def launch_previewer(

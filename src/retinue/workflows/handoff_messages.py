@@ -55,6 +55,7 @@ _FINDINGS_CONTENT = {
 
 
 def build_request(step: Step, task_id: str, step_input: StepInput) -> HandoffRequest:
+    """The handoff request of a step."""
     assignment = step_input.assignment
     return HandoffRequest(
         task_id=task_id,
@@ -92,6 +93,7 @@ def simplify_request(request: HandoffRequest) -> HandoffRequest:
 
 
 def build_prompt(request: HandoffRequest, step: Step) -> str:
+    """The prompt of a phase: the request, and the format of the answer."""
     contents = [_FINDINGS_CONTENT[request.expected_output]]
     contents += [f'"{name}": {describe_type(kind)}' for name, kind in step.finding.items()]
     form: dict[str, object] = {
