@@ -128,6 +128,7 @@ class Changes:
             watch.notify(changed)
 
     async def _poll(self) -> None:
+        """Look for changes of other processes as often as the most demanding watch wants."""
         while True:
             pauses = [watch.poll_s for watch in self._watches if watch.poll_s is not None]
             with suppress(TimeoutError):

@@ -272,6 +272,7 @@ class Meters:
 
     @contextmanager
     def _tree(self, request: RunId, credit: Mapping[BudgetKind, int] = NO_CREDIT) -> Generator[TreeAccount]:
+        """The account of a request tree, shared by all its runs in this process."""
         if request not in self._trees:
             self._trees[request] = TreeAccount(self._store, request, credit)
         self._users[request] += 1

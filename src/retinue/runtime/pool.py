@@ -192,6 +192,7 @@ class Pool:
         return won
 
     async def _wait_for_turn(self, slot: PoolSlot) -> None:
+        """Wait until the store has admitted the run."""
         while True:
             try:
                 slot.update(self._store.queue.scheduling_state(slot.run_id), self._store.database.clock())

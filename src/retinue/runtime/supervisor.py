@@ -323,6 +323,7 @@ class Supervisor:
     async def _perform(
         self, run: Run, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
     ) -> Outcome:
+        """Call the executor with the run's context, and charge its wall time."""
         redact_line = {stream: self._redactor.lines() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:

@@ -23,8 +23,8 @@ FoundAgents = Sequence[tuple[AgentDefinition, RetinueError | None]]
 def agent_list(found: FoundAgents, tokens: int) -> dict[str, Any]:
     """List as many agents as fit, with those that can run first, and count the rest (P4)."""
     ordered = sorted(found, key=lambda each: each[1] is not None)
-    for letters in DESCRIPTION_CHARACTERS:
-        lines = [_list_row(*each, letters) for each in ordered]
+    for characters in DESCRIPTION_CHARACTERS:
+        lines = [_list_row(*each, characters) for each in ordered]
         if sum(map(_row_tokens, lines)) <= tokens:
             return {"agents": lines}
     shortest = [_list_row(*each, DESCRIPTION_CHARACTERS[-1]) for each in ordered]
@@ -42,16 +42,16 @@ def _count_fitting(sizes: Sequence[int], room: int) -> int:
     return sum(used <= room for used in accumulate(sizes))
 
 
-def _list_row(definition: AgentDefinition, refusal: RetinueError | None, letters: int) -> dict[str, Any]:
+def _list_row(definition: AgentDefinition, refusal: RetinueError | None, characters: int) -> dict[str, Any]:
     agent = definition.agent
     line: dict[str, Any] = {
         "name": definition.name,
-        "description": clip(agent.description, letters) if agent else "",
+        "description": clip(agent.description, characters) if agent else "",
         "executor": agent.executor if agent else None,
         "from": definition.source,
     }
     if refusal is not None:
-        line["unavailable"] = clip(refusal.message.removeprefix(f"agent {definition.name} "), 2 * letters)
+        line["unavailable"] = clip(refusal.message.removeprefix(f"agent {definition.name} "), 2 * characters)
     return line
 
 
@@ -142,6 +142,7 @@ def _server_view(server: McpServer) -> dict[str, Any]:
 
 
 def problem_views(definition: AgentDefinition) -> list[dict[str, Any]]:
+    """The problems in an agent's file, and why the file is ignored if it is."""
     found = [problem_view(definition.file or definition.source, each) for each in definition.problems]
     if definition.left_out is not None:
         note = DefinitionProblem(1, f"ignored: {definition.left_out}", fatal=False)
@@ -193,8 +194,8 @@ def instructions(agents: Sequence[Agent], tokens: int) -> str:
         return ""
     lines: list[str] = []
     kept = 0
-    for letters in DESCRIPTION_CHARACTERS:
-        lines = [f"- {agent.name}: {clip(agent.description, letters)}" for agent in agents]
+    for characters in DESCRIPTION_CHARACTERS:
+        lines = [f"- {agent.name}: {clip(agent.description, characters)}" for agent in agents]
         kept = _count_fitting([estimate_tokens(line) + 1 for line in lines], tokens)
         if kept == len(lines):
             break

@@ -206,6 +206,7 @@ class RunService:
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
+        """Answer a question of a run."""
         checked = RunId.parse(run_id)
         message = self.store.messages.get(MessageId.parse(message_id))
         if message.run_id != checked:

@@ -238,6 +238,7 @@ class WorkflowService:
         )
 
     def _find_workflow(self, name: str, kind: WorkflowKind) -> Workflow:
+        """Return a workflow that may run, or raise an error with the reason."""
         known = self.catalog.found(kind)
         found = known.get(name)
         if found is None:

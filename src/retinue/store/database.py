@@ -216,6 +216,7 @@ class Database:
             raise
 
     def _enqueue(self, job: _Job) -> None:
+        """Add a job to the queue, and start the writer thread with the first one."""
         with self._has_jobs:
             if self._closing:
                 raise Unavailable("the store is closed")
@@ -305,7 +306,7 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Generator[Transaction]:
-        """One transaction on the writing connection; the caller holds the lock."""
+        """Run a transaction on the writing connection. The caller holds the lock."""
         self._writer.execute("BEGIN IMMEDIATE")
         transaction = Transaction(self._writer, self.clock())
         self._current_thread, self._current = threading.get_ident(), transaction

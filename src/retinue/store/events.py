@@ -40,6 +40,7 @@ class EventTable:
     def of_run(
         self, run_id: RunId, *, after: int = 0, limit: int = 1000, kind: str | None = None
     ) -> list[RunEvent]:
+        """The events of a run after `after`, in order; only those of one kind if it is given."""
         rows = self._database.rows(
             "SELECT * FROM events WHERE run_id = ? AND seq > ? AND kind = coalesce(?, kind)"
             " ORDER BY seq LIMIT ?",

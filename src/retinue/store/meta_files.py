@@ -58,6 +58,7 @@ class MetaFiles:
             self._writer.join()
 
     def _write_until_closed(self) -> None:
+        """Run in the background thread: collect changed runs for a moment, then write their files."""
         last = False
         while not last:
             changed: dict[RunId | None, None] = {self._changed.get(): None}
@@ -84,6 +85,7 @@ class MetaFiles:
             return True
 
     def _replace(self, run_id: RunId) -> None:
+        """Write the file, and write it again if the run has changed meanwhile."""
         path = self._folder.meta(run_id)
         draft = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
         row = self._read_row(run_id)
@@ -137,6 +139,7 @@ def _view(row: Row, messages: Iterable[Message]) -> dict[str, object]:
 
 
 def message_view(message: Message) -> dict[str, object]:
+    """A message as JSON, with the keys that scripts rely on."""
     return {
         "messageId": message.id,
         "question": message.question,

@@ -34,6 +34,7 @@ def prune_runs(store: Store, before: float, stop: Stop) -> int:
 
 
 def _remove_trees(store: Store, requests: Sequence[str]) -> None:
+    """Delete the files of these request trees, then their rows."""
     places = ", ".join("?" * len(requests))
     of_trees = f"SELECT id FROM runs WHERE request IN ({places})"
     for row in store.database.rows(of_trees, requests):

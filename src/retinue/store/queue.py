@@ -85,6 +85,7 @@ class RunQueue:
         self._database = database
 
     def scheduling_state(self, run_id: RunId) -> SchedulingState:
+        """Read the state of a run. Raises `RunUnknown`."""
         row = self._database.row(
             "SELECT status, turn, slot, deadline_at, cancel_requested_at, resumable, needs_slot"
             " FROM runs WHERE id = ?",

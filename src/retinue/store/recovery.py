@@ -32,6 +32,7 @@ class Owner:
 
     @classmethod
     def register(cls, folder: DataFolder) -> Owner:
+        """Create and lock a file for a new owner."""
         while True:
             owner_id = OwnerId.new()
             path = folder.owner_lock(owner_id)

@@ -28,6 +28,8 @@ class WorkflowRecord:
 
 
 class WorkflowTable:
+    """The workflow that each workflow run performs."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -82,6 +84,8 @@ class StepCheckpoint:
 
 
 class CheckpointTable:
+    """The checkpoints of the steps of workflow runs."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 

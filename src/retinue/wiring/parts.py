@@ -133,6 +133,7 @@ def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefini
 
 
 def _roots(loaded: LoadedSettings) -> tuple[Root, ...]:
+    """The roots of the settings, checked and without duplicates."""
     roots: list[Root] = []
     for path in loaded.settings.roots:
         try:

@@ -192,6 +192,7 @@ class WorkflowExecutor:
         return Outcome(json.dumps(clean, ensure_ascii=False), error=error)
 
     async def _end_children(self, run_id: RunId) -> None:
+        """Cancel the active child runs and wait until they have ended."""
         active = {
             child.id for child in self._store.runs.list(parent=run_id, limit=-1) if not child.status.ended
         }
@@ -289,6 +290,7 @@ class EmbeddedSteps:
         return restore_result(CheckResult, values)
 
     async def ask(self, key: str, questions: Sequence[str]) -> Sequence[str]:
+        """Return the answers if all have arrived, else raise `AwaitingAnswer`. Records the questions first."""
         answers = self._checkpoint_output(key)
         if answers is not None:
             return answers

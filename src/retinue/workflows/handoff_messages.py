@@ -188,6 +188,7 @@ def _fill_missing(parsed: dict[str, Any], request: HandoffRequest) -> dict[str, 
 def _check_findings(
     findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: ExpectedFindings
 ) -> None:
+    """Raise `InvalidHandoffReply` if the findings lack a field or a field has the wrong type."""
     for name, kind in types.items():
         if name not in findings:
             raise InvalidHandoffReply(f"findings.{name} is missing; it must be {describe_type(kind)}")

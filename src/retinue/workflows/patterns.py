@@ -72,6 +72,7 @@ def suggest_next_action(response: HandoffResponse) -> str:
 
 
 async def run_node(steps: Steps, node: WorkflowNode, path: str, step_input: StepInput) -> StepResult:
+    """Run a step, a chain or a parallel."""
     match node:
         case Step():
             return await run_step(steps, node, path, step_input)
@@ -168,6 +169,7 @@ def _step_path(path: str, name: str, visit: int) -> str:
 
 
 async def run_parallel(steps: Steps, parallel: Parallel, path: str, step_input: StepInput) -> StepResult:
+    """Run the steps side by side, and combine their decisions by the rule."""
     jobs = (partial(run_node, steps, node, f"{path}/{node.id}", step_input) for node in parallel.steps)
     results = await steps.gather(jobs, parallel.at_once)
     response = combine_responses(
@@ -235,6 +237,7 @@ def _step_finding(name: str, response: HandoffResponse) -> object:
 async def run_branch(
     steps: Steps, branch: Branch, path: str, step_input: StepInput, before: StepResult
 ) -> StepResult:
+    """Run the case that the findings of the previous step select; STOP if there is none."""
     value = before.response.findings.get(branch.on)
     name = str(value).lower() if isinstance(value, bool) else str(value)
     chosen = branch.cases.get(name, branch.otherwise)

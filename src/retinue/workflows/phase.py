@@ -117,6 +117,7 @@ class _PhaseExecution:
             step_input = step_input.with_remarks(*remarks)
 
     async def _attempt(self, step_input: StepInput) -> tuple[HandoffResponse, str]:
+        """Run the agent on the handoff, again with a simpler one after a timeout."""
         if self.step.plain:
             return await self._plain_attempt(step_input)
         request = build_request(self.step, self.path, step_input)
@@ -131,6 +132,7 @@ class _PhaseExecution:
         return await self._read_or_retry(request, result, step_input)
 
     async def _plain_attempt(self, step_input: StepInput) -> tuple[HandoffResponse, str]:
+        """Run the agent on plain text instead of a handoff."""
         task = build_plain_task(self.step, step_input)
         result = await self._call(task, step_input.text)
         if result.status == "timeout":
@@ -154,6 +156,7 @@ class _PhaseExecution:
     async def _read_or_retry(
         self, request: HandoffRequest, result: AgentResult, step_input: StepInput
     ) -> tuple[HandoffResponse, str]:
+        """Parse the answer. If it is invalid, ask the agent once more."""
         try:
             return read_reply(result.output, request, self.step.finding, result.tokens), result.output
         except InvalidHandoffReply as error:
@@ -207,6 +210,7 @@ class _PhaseExecution:
         return f"{self.path}:{kind}:{next(self.numbers)}"
 
     def _blocked(self, reason: str, *more: str) -> HandoffResponse:
+        """A STOP response with the reason."""
         summary = f"{self.path} is blocked: {reason}"
         return HandoffResponse(
             task_id=self.path,
