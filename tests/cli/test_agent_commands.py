@@ -209,7 +209,8 @@ def test_check_warns_about_two_files_with_the_same_name_in_one_folder(project: P
     write_agent(project, ".claude/agents/same.md", "description: d")
     result = run("agents", "check")
     assert result.exit_code == 0
-    assert f"{second}:3: warning: name: .retinue/agents/a.md is also named same and hides this file" in result.output
+    warning = "name: .retinue/agents/a.md is also named same and hides this file"
+    assert f"{second}:3: warning: {warning}" in result.output
     assert result.stdout.count("warning") == 1
 
 

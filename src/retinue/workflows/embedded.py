@@ -290,7 +290,7 @@ class EmbeddedSteps:
         return restore_result(CheckResult, values)
 
     async def ask(self, key: str, questions: Sequence[str]) -> Sequence[str]:
-        """Return the answers if all have arrived, else raise `AwaitingAnswer`. Records the questions first."""
+        """Record the questions and return their answers, or raise `AwaitingAnswer` if one is missing."""
         answers = self._checkpoint_output(key)
         if answers is not None:
             return answers
