@@ -31,7 +31,7 @@ from retinue.core import (
 )
 from retinue.redaction import SecretRedactor
 from retinue.runtime import PreparedRun, Supervisor
-from retinue.runtime.questions import QuestionReply
+from retinue.runtime.questions import ParentReply
 from retinue.store import Store
 from tests.runtime.runtime_support import Server, server
 
@@ -231,12 +231,12 @@ async def test_childs_own_limit_does_not_end_the_tree(tmp_path: Path) -> None:
 async def test_question_is_asked_without_the_secrets_of_the_run_P6(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def carry(run_id: RunId, question: str, wait_s: float | None) -> QuestionReply:
+    async def carry(run_id: RunId, question: str, wait_s: float | None) -> ParentReply:
         asked.append(question)
         closed = Message(
             id=MessageId.new(), run_id=run_id, question=question, status=MessageStatus.CLOSED, asked_at=0
         )
-        return QuestionReply(closed, timed_out=False)
+        return ParentReply(closed, timed_out=False)
 
     async def ask(task: Task, ctx: RunContext) -> Outcome:
         ctx.hide(["hunter2-of-this-run"])

@@ -25,7 +25,7 @@ _SETTLED_STATUSES = (MessageStatus.ACKNOWLEDGED, MessageStatus.CLOSED)
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionReply:
+class ParentReply:
     """A question that is answered or closed, and whether that happened because nobody answered in time."""
 
     message: Message
@@ -70,7 +70,7 @@ class QuestionBroker:
         wait_s: float | None,
         wanted: PermissionWanted | None = None,
         silence: str = NO_ANSWER,
-    ) -> QuestionReply:
+    ) -> ParentReply:
         """Ask and wait for `wait_s`; after that, `silence` becomes the answer (P7)."""
         message = await self.ask(run_id, question, wait_s, wanted)
         timed_out = message.status is MessageStatus.PENDING and await self._store.persist(
@@ -80,7 +80,7 @@ class QuestionBroker:
         settled = (
             message if message.status in _SETTLED_STATUSES else await self.wait_for_answer(message.id, None)
         )
-        return QuestionReply(settled, timed_out)
+        return ParentReply(settled, timed_out)
 
     async def wait_for_answer(self, message_id: MessageId, wait_s: float | None) -> Message:
         """Wait for the answer to a recorded question. The message is still pending if `wait_s` passes."""

@@ -49,7 +49,7 @@ from retinue.core import (
 )
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
-from retinue.runtime.questions import QuestionReply
+from retinue.runtime.questions import ParentReply
 from retinue.store import LogStream, LogWriter, Store, summarize_log
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ SUMMARY_CHARACTERS = 600
 """A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
 
-AskParentOf = Callable[[RunId, str, float | None], Awaitable[QuestionReply]]
+AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
 """Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
 Environment = Mapping[str, str]
 
