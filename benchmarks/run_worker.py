@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from retinue.core import Ending, RunId, RunSpec, RunStatus
-from retinue.runtime import Changes, Mailroom, Pool
+from retinue.runtime import Changes, Pool, QuestionBroker
 from retinue.store import Capacity, Owner, Store
 
 SPEC = RunSpec(agent="load", task="nothing", executor="scripted")
@@ -57,10 +57,10 @@ async def ask(folder: Path, run_id: str, questions: int) -> None:
     seconds: list[float] = []
     with Store.open(folder) as store:
         async with Changes(store) as changes:
-            mailroom = Mailroom(store, changes)
+            broker = QuestionBroker(store, changes)
             for number in range(questions):
                 started = time.perf_counter()
-                message = await mailroom.ask(run, f"question {number}?", wait_s=30)
+                message = await broker.ask(run, f"question {number}?", wait_s=30)
                 assert message.answer == f"answer to {message.id}"
                 seconds.append(time.perf_counter() - started)
     print(json.dumps(seconds))

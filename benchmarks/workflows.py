@@ -27,9 +27,9 @@ from retinue.core import Assignment, Outcome, Run, RunContext, RunId, RunSpec, R
 from retinue.core.budget import UNLIMITED
 from retinue.definitions import read_workflow
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Changes, Pool, Supervisor, Work
+from retinue.runtime import Changes, Pool, PreparedRun, Supervisor
 from retinue.store import Capacity, Owner, Store
-from retinue.workflows import Embedded
+from retinue.workflows import EmbeddedEngine
 
 MOST_MS = 5.0
 MOST_WAITING_BYTES = 4096
@@ -65,14 +65,14 @@ class Starter:
         self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
     ) -> Run:
         spec = RunSpec(agent=name, task=prompt, executor="scripted", parent=parent)
-        return await self._supervisor.start(Work(spec, self._agent, self._cwd), also)
+        return await self._supervisor.start(PreparedRun(spec, self._agent, self._cwd), also)
 
     async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
         return None
 
 
 class Bench:
-    def __init__(self, store: Store, changes: Changes, engine: Embedded) -> None:
+    def __init__(self, store: Store, changes: Changes, engine: EmbeddedEngine) -> None:
         self.store = store
         self._changes = changes
         self._engine = engine
@@ -101,7 +101,7 @@ async def bench(folder: Path, agent: AtOnce) -> AsyncGenerator[Bench]:
             Supervisor(store, pool, redactor) as supervisor,
         ):
             starter = Starter(supervisor, agent, folder)
-            yield Bench(store, changes, Embedded(store, changes, supervisor, starter, redactor, folder))
+            yield Bench(store, changes, EmbeddedEngine(store, changes, supervisor, starter, redactor, folder))
 
 
 def chain_of(steps: int) -> Workflow:

@@ -170,7 +170,7 @@ def test_permanent_permissions_are_listed_and_removed(project: Path, own_folders
     assert run("agents", "allowed", "web", "WebFetch", "--forget").exit_code == 0
     assert "WebFetch" not in file.read_text(encoding="utf-8")
     wrong = run("agents", "allowed", "web", "WebFetch", "--forget")
-    assert wrong.exit_code == 2 and "its rules are: Bash(curl:*)" in wrong.output
+    assert wrong.exit_code == 2 and "its permissions are: Bash(curl:*)" in wrong.output
     assert run("agents", "allowed", "web", "--forget").exit_code == 0
     assert json.loads(run("agents", "allowed", "--json").output)["agents"] == {"other": ["Edit(a.py)"]}
     wrong = run("agents", "allowed", "othr", "--forget")
@@ -209,7 +209,8 @@ def test_check_warns_about_two_files_with_the_same_name_in_one_folder(project: P
     write_agent(project, ".claude/agents/same.md", "description: d")
     result = run("agents", "check")
     assert result.exit_code == 0
-    assert f"{second}:3: warning: name: same is the name of .retinue/agents/a.md too" in result.output
+    warning = "name: .retinue/agents/a.md is also named same and hides this file"
+    assert f"{second}:3: warning: {warning}" in result.output
     assert result.stdout.count("warning") == 1
 
 

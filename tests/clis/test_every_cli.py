@@ -245,7 +245,7 @@ async def test_session_of_a_worktree_goes_on_in_the_next_one(words: Words, make_
         assert (second["status"], second["result"]) == ("success", "the second answer"), second
         assert second["session_id"] == first["session_id"]
         assert "the first answer" in str(world.stub.requests[-1])
-        [kept] = world.service.agents.kept.sessions()["sessions"]
+        [kept] = world.service.agents.state.sessions()["sessions"]
         assert kept["folder"] == str(world.workspace)
 
 

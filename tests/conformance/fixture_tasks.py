@@ -39,7 +39,7 @@ async def as_run(ctx: Ctx, doing: Doing) -> dict[str, Any]:
     agent = Agent(
         name="fixture", description="", executor="deterministic", timeout_s=LONGEST_S, source="the suite"
     )
-    run = await runs.begin(agent, Does(doing), "go")
+    run = await runs.start_agent(agent, Does(doing), "go")
     return await runs.finish(run.id, QUICK_RESULT_S if supports_tasks(ctx.request_context) else None)
 
 
@@ -101,10 +101,10 @@ async def test_tool_with_task(ctx: Ctx) -> dict[str, Any] | InputRequiredResult:
 
 
 def asking(ctx: Ctx, *questions: str) -> Doing:
-    mailroom = ctx.request_context.lifespan_context.runs.mailroom
+    broker = ctx.request_context.lifespan_context.runs.questions
 
     async def doing(run_id: RunId) -> Outcome:
-        answers = await asyncio.gather(*(mailroom.ask(run_id, each, LONGEST_S) for each in questions))
+        answers = await asyncio.gather(*(broker.ask(run_id, each, LONGEST_S) for each in questions))
         return Outcome("\n".join(str(message.answer) for message in answers))
 
     return doing

@@ -144,7 +144,7 @@ async def test_secret_known_only_to_the_server_of_the_run_is_redacted_P6() -> No
 
 async def test_cut_text_shows_no_part_of_a_secret_P6() -> None:
     async with visiting() as visit:
-        beginnings = ["x " * 33, "x " * (overview.TASK_LETTERS // 2 - 7)]
+        beginnings = ["x " * 33, "x " * (overview.TASK_CHARACTERS // 2 - 7)]
         runs = [await visit.started(task=beginning + SECRET) for beginning in beginnings]
         for path in ("/", *(f"/runs/{run_id}" for run_id in runs)):
             assert SECRET[:6] not in await visit.page(path)
@@ -189,13 +189,13 @@ async def test_long_output_is_cut_with_a_note_P4() -> None:
         run_id = await visit.ended("echo", "a line of words to fill the page\n" * 6_000)
         shown = await visit.page(f"/runs/{run_id}")
     assert len(shown) < 200_000
-    assert f"`retinue logs {run_id}` has the whole output" in shown
+    assert f"`retinue logs {run_id}` shows all output" in shown
     assert "more characters not shown" in shown
 
 
 async def test_home_page_says_if_more_runs_are_active_than_it_lists() -> None:
     async with visiting() as visit:
-        for _ in range(overview.MOST_ACTIVE):
+        for _ in range(overview.MAX_ACTIVE):
             await visit.service.runs.start("sleeps", "a task", person=True)
         assert "More runs are active" not in await visit.page()
         await visit.service.runs.start("sleeps", "a task", person=True)

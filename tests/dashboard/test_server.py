@@ -99,7 +99,7 @@ def test_permission_decision_reaches_a_run_of_another_process_P7(
     output, _ = run.communicate(timeout=20)
     assert json.loads(output)["behavior"] == behavior
     with Store.open(own_folders) as store:
-        assert store.permissions.of("asks") == (("Bash(touch x)",) if verdict == "always" else ())
+        assert store.permissions.rules_for("asks") == (("Bash(touch x)",) if verdict == "always" else ())
     browser.close()
 
 

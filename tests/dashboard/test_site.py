@@ -14,7 +14,7 @@ from retinue.dashboard.access import LinkTokens
 from retinue.dashboard.site import MAX_FORM_BYTES, DashboardSite
 from retinue.redaction import SecretRedactor
 from retinue.service import Service
-from retinue.service.runs import MAX_ANSWER_LETTERS
+from retinue.service.runs import MAX_ANSWER_CHARACTERS
 from tests.dashboard.conftest import ADDRESS, FORM, PORT, Visit, visiting
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ async def decide(visit: Visit, **fields: str) -> tuple[dict[str, Any], tuple[str
         group.start_soon(ask)
         sent = await visit.reply(await visit.wish(run_id), **fields)
         assert sent.status_code == 303
-    return responses[0], visit.service.runs.store.permissions.of("sleeps")
+    return responses[0], visit.service.runs.store.permissions.rules_for("sleeps")
 
 
 @pytest.mark.parametrize(("verdict", "remembered"), [("allow", ()), ("always", ("Bash(touch x)",))])
@@ -72,7 +72,7 @@ async def test_second_answer_is_refused_and_its_text_is_shown_again_P5() -> None
         await visit.service.runs.reply(message.run_id, message.id, "the left one, by the model")
         late = await visit.reply(message, answer="the right one")
         assert late.status_code == 409
-        assert "it was answered before: the left one, by the model" in late.text
+        assert "the question has already been answered: the left one, by the model" in late.text
         assert "the right one" in late.text
         assert visit.look(message).answer == "the left one, by the model"
 
@@ -91,7 +91,7 @@ async def test_answer_to_an_ended_run_is_refused() -> None:
     [
         ({}, 400, "has no field &#x27;answer&#x27;"),
         ({"answer": " \r\n "}, 400, "the answer is empty"),
-        ({"answer": "x" * (MAX_ANSWER_LETTERS + 1)}, 400, "is too long"),
+        ({"answer": "x" * (MAX_ANSWER_CHARACTERS + 1)}, 400, "is too long"),
         ({"answer": "x" * (MAX_FORM_BYTES + 1)}, 413, "write a shorter answer"),
         ({"verdict": "perhaps"}, 400, "unknown decision"),
         ({"answer": "x", "message": "1k09m8cp19a5a0m"}, 404, "no such message"),

@@ -12,7 +12,7 @@ import pytest
 
 from retinue.core import Stop
 from retinue.dashboard.site import change_events
-from retinue.service import run_news
+from retinue.service import watch_for_changes
 from retinue.store import prune_runs
 from tests.dashboard.conftest import Visit, visiting
 
@@ -53,7 +53,7 @@ async def test_new_log_output_of_the_watched_run_is_noticed() -> None:
         run_id = await visit.started()
         while visit.service.runs.store.runs.get(run_id).process is None:
             await visit.service.runs.next_change(0.05)
-        news = run_news(visit.service.runs, run_id, 0.01)
+        news = watch_for_changes(visit.service.runs, run_id, 0.01)
         async with aclosing(news):
             assert await anext(news) is False
             with visit.service.runs.store.folder.log(run_id).open("a") as log:

@@ -207,7 +207,7 @@ async def test_report_that_cannot_be_stored_is_still_an_answer(service: Service,
     write(own_folders, {"reports": "in the way"})
     answer: dict[str, Any] = await research_codebase(service, ResearchRequest(question="with_retry"))
     assert answer["locator"]["status"] == "ok"
-    assert "cannot be kept" in str(answer["notes"])
+    assert "cannot be saved" in str(answer["notes"])
 
 
 async def test_missing_thoughts_folder_is_a_wrong_setting(project: Path, own_folders: Path) -> None:
@@ -268,7 +268,7 @@ async def test_data_folder_inside_a_root_is_never_searched(project: Path, index:
     def at_once(_: Hashable, work: Callable[[Stop], object]) -> bool:
         return bool(work(Stop()))
 
-    service = replace(service_for(project, data_dir=own, index=index), later=at_once)
+    service = replace(service_for(project, data_dir=own, index=index), schedule_job=at_once)
     for _ in range(2):
         answer = await locate_in_codebase(service, ResearchRequest(question="where is with_retry?"))
         assert answer["references"]

@@ -1,4 +1,4 @@
-"""A server to be killed: starts runs of every kind as fast as it can and says which ones it has recorded."""
+"""A server that tests kill: it starts runs of every kind and prints the ids it has recorded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def settings(data_dir: Path, mark: str) -> Settings:
 
 
 async def ask(known: RunService, run_id: RunId) -> None:
-    """Wait in the state in which a run waits for its parent."""
+    """Wait while a run waits for its parent."""
     await known.changes.until(lambda: known.store.runs.get(run_id).process, [run_id], 5)
     if not known.has_ended(run_id):
         await known.ask_parent(run_id, "may I?", 0)

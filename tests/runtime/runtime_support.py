@@ -1,4 +1,4 @@
-"""What the runtime's tests share."""
+"""Shared by the tests of the runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 5
 
 @dataclass
 class Server:
-    """What one server process holds."""
+    """The runtime objects of one server process."""
 
     store: Store
     owner: Owner
@@ -26,7 +26,7 @@ class Server:
     pool: Pool
 
     async def submit(self, spec: RunSpec) -> Run:
-        """Record a run that waits for its turn; `pool.slot` must follow."""
+        """Record a run that waits for its turn. The caller must then enter `pool.slot`."""
         return await self.store.write(self.store.runs.record, spec, self.owner.id, self.pool.capacity)
 
     async def finish(self, run_id: RunId, ending: Ending) -> bool:
@@ -36,7 +36,7 @@ class Server:
         return self.store.runs.get(run_id).status
 
     async def becomes(self, run_id: RunId, *statuses: RunStatus) -> None:
-        """Wait until the run has one of these."""
+        """Wait until the run has one of these statuses."""
         found = await self.changes.until(
             lambda: self.status(run_id) in statuses or None, {run_id}, PATIENCE_S
         )

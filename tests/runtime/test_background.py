@@ -1,4 +1,4 @@
-"""Work that nobody waits for is done once at a time, and ends with its scope."""
+"""Background jobs run once at a time and end with their block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from retinue.core import Canceled, Stop
-from retinue.runtime import Background
+from retinue.runtime import BackgroundJobs
 
 pytestmark = pytest.mark.anyio
 
@@ -18,32 +18,32 @@ async def reached(event: threading.Event) -> None:
     assert await anyio.to_thread.run_sync(event.wait, 5)
 
 
-async def test_same_work_is_not_done_twice_at_once_nor_right_again() -> None:
+async def test_job_with_the_same_key_is_not_started_while_running_or_just_after() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def work(stop: Stop) -> None:
         begun.set()
         go_on.wait(5)
 
-    async with Background() as background:
-        assert background.later("index", work)
-        assert not background.later("index", work)
-        assert background.later("another", lambda stop: None)
+    async with BackgroundJobs() as background:
+        assert background.schedule("index", work)
+        assert not background.schedule("index", work)
+        assert background.schedule("another", lambda stop: None)
         await reached(begun)
         go_on.set()
-    assert not background.later("index", work)
+    assert not background.schedule("index", work)
 
 
-async def test_rested_work_is_done_again() -> None:
+async def test_job_may_run_again_after_the_pause() -> None:
     done = threading.Semaphore(0)
-    async with Background(rest_s=0) as background:
+    async with BackgroundJobs(repeat_after_s=0) as background:
         for _ in range(3):
-            assert background.later("index", lambda stop: done.release())
+            assert background.schedule("index", lambda stop: done.release())
             assert await anyio.to_thread.run_sync(partial(done.acquire, timeout=5))
             await anyio.sleep(0.01)
 
 
-async def test_end_of_the_scope_stops_what_still_works() -> None:
+async def test_end_of_the_block_stops_running_jobs() -> None:
     begun, ended = threading.Event(), threading.Event()
 
     def work(stop: Stop) -> None:
@@ -57,21 +57,21 @@ async def test_end_of_the_scope_stops_what_still_works() -> None:
             raise
 
     with anyio.fail_after(5):
-        async with Background() as background:
-            background.later("index", work)
+        async with BackgroundJobs() as background:
+            background.schedule("index", work)
             await reached(begun)
     assert ended.is_set()
 
 
-async def test_work_that_breaks_leaves_the_rest_running(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_job_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     done = threading.Event()
 
     def broken(stop: Stop) -> None:
         raise ZeroDivisionError
 
-    async with Background() as background:
-        background.later("broken", broken)
+    async with BackgroundJobs() as background:
+        background.schedule("broken", broken)
         await anyio.sleep(0.01)
-        background.later("sound", lambda stop: done.set())
+        background.schedule("sound", lambda stop: done.set())
         await reached(done)
-    assert "background work failed" in caplog.text
+    assert "a background job failed" in caplog.text

@@ -1,4 +1,4 @@
-"""Wake-ups within a process and across two."""
+"""Notifications within one process and between two."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_a_change_wakes_who_waits_for_it_whichever_process_made_it(
-    tmp_path: Path, elsewhere: bool
-) -> None:
+async def test_change_in_any_process_wakes_a_waiting_task(tmp_path: Path, elsewhere: bool) -> None:
     async with server(tmp_path) as here, server(tmp_path) as there:
         run = await here.submit(SPEC)
         ended = asyncio.create_task(
@@ -30,7 +28,7 @@ async def test_a_change_wakes_who_waits_for_it_whichever_process_made_it(
         assert await ended is True
 
 
-async def test_a_change_made_in_a_thread_is_heard(one: Server) -> None:
+async def test_change_in_another_thread_wakes_a_waiting_task(one: Server) -> None:
     run = await one.submit(SPEC)
     with one.changes.watch({run.id}, poll_s=None) as watch:
         await asyncio.to_thread(one.store.runs.request_cancel, run.id)
@@ -38,7 +36,7 @@ async def test_a_change_made_in_a_thread_is_heard(one: Server) -> None:
             assert await watch.next() == {run.id}
 
 
-async def test_other_runs_do_not_wake_who_waits_for_one(one: Server) -> None:
+async def test_changes_of_other_runs_do_not_wake_a_waiting_task(one: Server) -> None:
     run, other = await one.submit(SPEC), await one.submit(SPEC)
     checks = 0
 
@@ -58,16 +56,16 @@ async def test_other_runs_do_not_wake_who_waits_for_one(one: Server) -> None:
     assert before <= 2
 
 
-async def test_nothing_comes_of_waiting_in_vain(one: Server) -> None:
+async def test_until_returns_none_after_the_timeout(one: Server) -> None:
     assert await one.changes.until(lambda: None, {RunId.new()}, wait_s=0.01) is None
 
 
-async def test_what_is_already_so_needs_no_waiting(one: Server) -> None:
+async def test_until_returns_at_once_if_the_check_holds(one: Server) -> None:
     assert await one.changes.until(lambda: "so", {RunId.new()}, wait_s=0) == "so"
 
 
-async def test_nothing_is_asked_of_the_database_while_nobody_waits(tmp_path: Path) -> None:
-    """An idle server costs nothing."""
+async def test_database_is_not_polled_while_nobody_waits(tmp_path: Path) -> None:
+    """An idle server makes no queries."""
     async with server(tmp_path) as at:
         looks = 0
 
@@ -77,12 +75,12 @@ async def test_nothing_is_asked_of_the_database_while_nobody_waits(tmp_path: Pat
 
         connection = at.store.database._reader  # pyright: ignore[reportPrivateUsage] - to see every query
         connection.set_trace_callback(count)
-        await asyncio.sleep(0.1)  # the very passing of time is what is tested
+        await asyncio.sleep(0.1)  # the test is about time that passes
         connection.set_trace_callback(None)
         assert looks <= 1
 
 
-async def test_listening_ends_with_its_block(one: Server) -> None:
+async def test_watch_ends_with_its_block(one: Server) -> None:
     async with Changes(one.store):
         pass
     await one.submit(SPEC)

@@ -1,4 +1,4 @@
-"""Kill the server with -9 at any instant: nothing runs on, nothing is lost, nothing is there twice (P5)."""
+"""Kill the server with -9 at any instant: nothing keeps running, is lost or exists twice (P5)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def end_orphans(orphans: list[Orphan]) -> None:
 
 
 def killed_server(folder: Path, instant: float) -> set[RunId]:
-    """Let a server work until the instant after its first run, kill it; the runs it had recorded."""
+    """Kill a server shortly after its first run, and return the runs that it has recorded."""
     process = subprocess.Popen(
         [sys.executable, str(SERVER), str(folder), MARK], stdout=subprocess.PIPE, text=True
     )
@@ -58,15 +58,15 @@ def killed_server(folder: Path, instant: float) -> set[RunId]:
 
 
 @pytest.mark.parametrize("times", [4, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
-def test_killed_servers_leave_no_process_and_no_open_run(tmp_path: Path, times: int) -> None:
+def test_killed_servers_leave_no_process_and_no_active_run(tmp_path: Path, times: int) -> None:
     chance = random.Random(times)  # noqa: S311 - the same instants each time
     recorded: set[RunId] = set()
     for _ in range(times):
         recorded |= killed_server(tmp_path, chance.choice((0.0, 0.02, 0.1, 0.3)) * chance.random())
         end = time.monotonic() + 5
         with Store.open(tmp_path) as store:
-            # A program that was being started at that instant holds the server's lock until it has begun:
-            # as a living server does, look again.
+            # A program that was just starting holds the server's lock until it has started, so recover again,
+            # as a living server does.
             while recover_dead_owners(store, lambda orphans: end_orphans(list(orphans))) or still_active(
                 store
             ):

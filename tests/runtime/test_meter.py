@@ -34,7 +34,7 @@ def taken(store: Store, run: Run, kind: BudgetKind) -> int:
     return store.ledgers.accounts(run.request)[kind].taken
 
 
-def test_what_would_cross_the_limit_is_refused_before_it_is_spent(store: Store) -> None:
+def test_amount_beyond_the_limit_is_refused_before_it_is_spent(store: Store) -> None:
     run = record(store, Budget(files=3))
     with Meters(store).open(run, recorded_here=True) as meter:
         meter.charge(FILES, 2)
@@ -47,7 +47,7 @@ def test_what_would_cross_the_limit_is_refused_before_it_is_spent(store: Store) 
     assert taken(store, run, FILES) == 3
 
 
-def test_what_was_reserved_and_not_spent_is_given_back(store: Store) -> None:
+def test_unspent_reservation_is_given_back(store: Store) -> None:
     run = record(store, Budget(tokens=1000))
     with Meters(store).open(run, recorded_here=True) as meter:
         reservation = meter.reserve(TOKENS, 800)
@@ -59,7 +59,7 @@ def test_what_was_reserved_and_not_spent_is_given_back(store: Store) -> None:
     assert taken(store, run, TOKENS) == 1000
 
 
-def test_a_reservation_that_is_left_by_an_error_is_given_back(store: Store) -> None:
+def test_reservation_is_given_back_after_an_error(store: Store) -> None:
     run = record(store, Budget(tokens=1000))
     with Meters(store).open(run, recorded_here=True) as meter:
         with pytest.raises(ZeroDivisionError), meter.reserve(TOKENS, 1000):
@@ -69,7 +69,7 @@ def test_a_reservation_that_is_left_by_an_error_is_given_back(store: Store) -> N
     assert (meter.usage(), taken(store, run, TOKENS)) == (Usage.of(tokens=10), 10)
 
 
-def test_a_forgotten_reservation_does_not_outlive_its_run(store: Store) -> None:
+def test_open_reservation_is_given_back_when_its_run_ends(store: Store) -> None:
     run = record(store, Budget(tokens=1000))
     with Meters(store).open(run, recorded_here=True) as meter:
         forgotten = meter.reserve(TOKENS, 600)
@@ -78,8 +78,8 @@ def test_a_forgotten_reservation_does_not_outlive_its_run(store: Store) -> None:
     assert taken(store, run, TOKENS) == 0
 
 
-def test_more_than_was_reserved_is_counted_and_stops_the_work(store: Store) -> None:
-    """P8: what was spent is said, even when it was too much."""
+def test_spending_more_than_reserved_is_counted_and_raises(store: Store) -> None:
+    """P8: the usage shows what was spent, even if it was too much."""
     run = record(store, Budget(tokens=1000))
     with Meters(store).open(run, recorded_here=True) as meter:
         meter.reserve(TOKENS, 100).settle(400)
@@ -89,7 +89,7 @@ def test_more_than_was_reserved_is_counted_and_stops_the_work(store: Store) -> N
     assert taken(store, run, TOKENS) <= 1000
 
 
-def test_a_child_is_held_by_its_own_limits_its_parents_and_the_trees(store: Store) -> None:
+def test_child_is_limited_by_its_own_its_parents_and_its_trees_budget(store: Store) -> None:
     meters = Meters(store)
     root = record(store, Budget(files=10, tokens=100))
     parent = record(store, Budget(files=6), root)
@@ -117,13 +117,13 @@ def test_a_child_is_held_by_its_own_limits_its_parents_and_the_trees(store: Stor
     assert of_child.usage() == Usage.of(files=3, tokens=100)
 
 
-def test_a_kind_without_a_limit_is_still_counted(store: Store) -> None:
+def test_unlimited_kind_is_still_counted(store: Store) -> None:
     with Meters(store).open(record(store, Budget(files=1)), recorded_here=True) as meter:
         meter.charge(TOKENS, 10**9)
         assert meter.usage() == Usage.of(tokens=10**9)
 
 
-def test_a_limit_of_nothing_allows_nothing(store: Store) -> None:
+def test_limit_of_zero_allows_nothing(store: Store) -> None:
     with Meters(store).open(record(store, Budget(spawns=0)), recorded_here=True) as meter:
         with pytest.raises(BudgetExceeded):
             meter.reserve(BudgetKind.SPAWNS, 1)
@@ -139,10 +139,10 @@ Act = tuple[int, int, int]
     limit=st.integers(0, 300),
     acts=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 80), st.integers(0, 100)), max_size=40),
 )
-def test_runs_of_a_tree_never_exceed_it_together_and_nothing_leaks(
+def test_runs_of_a_tree_never_exceed_its_budget_together_and_nothing_leaks(
     store: Store, limit: int, acts: list[Act]
 ) -> None:
-    """Two processes (stand-ins with a connection each) hold two runs of one tree each."""
+    """Two processes (simulated by two connections) perform two runs of one tree each."""
     root = record(store, Budget(tokens=limit))
     children = [record(store, Budget(), root) for _ in range(3)]
     with Store.open(store.folder.path) as elsewhere:
@@ -174,10 +174,10 @@ def test_runs_of_a_tree_never_exceed_it_together_and_nothing_leaks(
 @given(
     limit=st.integers(0, 200), acts=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 100)), max_size=30)
 )
-def test_in_one_process_a_budget_is_never_refused_too_early(
+def test_budget_is_never_refused_too_early_in_one_process(
     store: Store, limit: int, acts: list[tuple[int, int]]
 ) -> None:
-    """P8: "exceeded" is said only when it would be."""
+    """P8: `BudgetExceeded` is raised only if the amount does not fit."""
     root = record(store, Budget(tokens=limit))
     child = record(store, Budget(), root)
     meters = Meters(store)
@@ -194,8 +194,8 @@ def test_in_one_process_a_budget_is_never_refused_too_early(
             spent += actual
 
 
-def test_threads_that_spend_at_once_never_exceed_the_limit_together(store: Store) -> None:
-    """One process certainly, two connections as well."""
+def test_concurrent_threads_never_exceed_the_limit_together(store: Store) -> None:
+    """Holds for one process and for two connections."""
     root = record(store, Budget(tokens=5000))
     children = [record(store, Budget(), root) for _ in range(4)]
     held: list[int] = []
@@ -241,7 +241,7 @@ def test_threads_that_spend_at_once_never_exceed_the_limit_together(store: Store
 
 
 def test_thousands_of_charges_a_second_cost_few_writes(store: Store) -> None:
-    """The account is asked for shares, not for every charge."""
+    """The meter takes shares from the store, not every single charge."""
     run = record(store, Budget(tokens=10_000_000))
     writes = 0
 

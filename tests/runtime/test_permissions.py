@@ -1,4 +1,4 @@
-"""The permission broker: rules at once, else a question that ends in an answer or a denial."""
+"""The permission broker: decides by rules, else asks and gets an answer or denies."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from retinue.core import (
     strip_control_characters,
 )
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Changes, Mailroom, PermissionBroker
-from retinue.runtime.permissions import SHOWN_CHARS
+from retinue.runtime import Changes, PermissionBroker, QuestionBroker
+from retinue.runtime.permissions import QUESTION_CHARACTERS
 from retinue.store import Store
 from tests.runtime.runtime_support import DONE, PATIENCE_S, SPEC, server
 
@@ -56,14 +56,14 @@ class Desk:
         return pending[0]
 
     async def answered(self, answer: str, asked: ToolRequest = TOUCH) -> Verdict:
-        """Ask, and have somebody answer."""
+        """Ask for a permission, answer the question and return the verdict."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.decide, asked)
             await self.store.write(self.store.messages.reply, (await self.question()).id, answer)
         return self.verdicts[-1]
 
     async def events(self) -> list[dict[str, object]]:
-        await self.store.posted()
+        await self.store.wait_posted()
         return [dict(event.data) for event in self.store.events.of_run(self.run_id, kind="permission")]
 
 
@@ -73,13 +73,13 @@ async def at_desk(folder: Path, wait_s: float = 30.0) -> AsyncGenerator[Desk]:
         run = await up.submit(SPEC)
         async with up.pool.slot(run.id):
             broker = PermissionBroker(
-                up.store, Mailroom(up.store, up.changes), SecretRedactor([HIDDEN]), wait_s
+                up.store, QuestionBroker(up.store, up.changes), SecretRedactor([HIDDEN]), wait_s
             )
             yield Desk(up.store, up.changes, broker, run.id, [])
             await up.finish(run.id, DONE)
 
 
-async def test_rules_decide_at_once_and_are_audited(tmp_path: Path) -> None:
+async def test_rules_decide_at_once_and_the_decision_becomes_an_event(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         assert (await desk.decide(rules=Permissions(allow=("Bash(touch:*)",)))).allowed
         assert not (await desk.decide(rules=Permissions(deny=("Bash",)))).allowed
@@ -91,22 +91,24 @@ async def test_rules_decide_at_once_and_are_audited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["allow", "Yes.", "ok, go on"])
-async def test_plain_yes_allows_for_this_once(tmp_path: Path, answer: str) -> None:
+async def test_plain_yes_allows_once(tmp_path: Path, answer: str) -> None:
     async with at_desk(tmp_path) as desk:
         assert (await desk.answered(answer)).allowed
-        assert desk.store.permissions.of("worker") == ()
+        assert desk.store.permissions.rules_for("worker") == ()
 
 
 @pytest.mark.parametrize("answer", ["deny: use the other", "perhaps", "", "not yes", "allowance?"])
-async def test_whatever_is_no_plain_yes_is_a_denial_with_its_words_P7(tmp_path: Path, answer: str) -> None:
+async def test_answer_that_is_not_a_plain_yes_is_a_denial_with_its_text_P7(
+    tmp_path: Path, answer: str
+) -> None:
     async with at_desk(tmp_path) as desk:
         verdict = await desk.answered(answer)
         assert not verdict.allowed
         assert answer in verdict.reason
 
 
-async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_path: Path) -> None:
-    """For those who answer with a button: the whole command, of which the words show a part (P7)."""
+async def test_question_carries_the_request_and_its_timeout(tmp_path: Path) -> None:
+    """A person who answers with a button must see the whole command, of which the text shows a part (P7)."""
     long = ToolRequest("Bash", "touch " + "x" * 2_000)
     async with at_desk(tmp_path, wait_s=20) as desk, anyio.create_task_group() as group:
         group.start_soon(desk.decide, long)
@@ -117,15 +119,15 @@ async def test_question_carries_what_is_wanted_and_for_how_long_it_waits(tmp_pat
 
 
 @pytest.mark.parametrize("hiding", ["\x1b]; rm -rf x\x07", "\u202e; rm -rf x", "\u200b; rm -rf x"], ids=ascii)
-async def test_question_hides_nothing_of_a_command_on_a_terminal_P7(tmp_path: Path, hiding: str) -> None:
-    """A terminal is shown no commands to itself: what they would take out of sight is allowed too."""
+async def test_question_shows_control_characters_of_a_command_P7(tmp_path: Path, hiding: str) -> None:
+    """Control characters could hide part of a command on a terminal, so they are made visible."""
     async with at_desk(tmp_path) as desk:
         await desk.answered("no", ToolRequest("Bash", f"echo{hiding}"))
         [message] = desk.store.messages.of_run(desk.run_id)
         assert f"echo{escape_invisible_characters(hiding)}" in strip_control_characters(message.question)
 
 
-async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: Path) -> None:
+async def test_always_is_remembered_for_the_agent_in_a_readable_file(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         assert (await desk.answered("always")).allowed
         assert 'worker" = ["Bash(touch x)"]' in desk.store.permissions.path.read_text(encoding="utf-8")
@@ -135,13 +137,13 @@ async def test_always_is_remembered_for_this_agent_in_a_readable_file(tmp_path: 
         assert not other.allowed
 
 
-async def test_always_for_what_would_be_wider_is_for_once_P7(tmp_path: Path) -> None:
+async def test_always_for_a_command_with_wildcards_allows_only_once_P7(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         assert (await desk.answered("always", ToolRequest("Bash", "rm *"))).allowed
-        assert desk.store.permissions.of("worker") == ()
+        assert desk.store.permissions.rules_for("worker") == ()
 
 
-async def test_silence_is_a_denial_and_the_run_goes_on_P7(tmp_path: Path) -> None:
+async def test_no_answer_is_a_denial_and_the_run_continues_P7(tmp_path: Path) -> None:
     async with at_desk(tmp_path, wait_s=0.05) as desk:
         with anyio.fail_after(5):
             verdict = await desk.decide()
@@ -149,14 +151,14 @@ async def test_silence_is_a_denial_and_the_run_goes_on_P7(tmp_path: Path) -> Non
         assert desk.store.runs.get(desk.run_id).status is RunStatus.RUNNING
 
 
-async def test_permission_that_is_wanted_no_longer_is_no_longer_asked_for_P7(tmp_path: Path) -> None:
-    """What somebody would allow now, nobody would do; and the run is not said to wait."""
+async def test_cancelled_permission_request_withdraws_its_question_P7(tmp_path: Path) -> None:
+    """Nobody would use the permission any more, and the run must not be shown as waiting."""
     async with at_desk(tmp_path) as desk:
         async with anyio.create_task_group() as group:
             group.start_soon(desk.decide)
             await desk.question()
             group.cancel_scope.cancel()
-        await desk.store.posted()
+        await desk.store.wait_posted()
         assert desk.store.messages.pending(desk.run_id) == []
         status = await desk.changes.until(
             lambda: desk.store.runs.get(desk.run_id).status is RunStatus.RUNNING or None,
@@ -166,7 +168,7 @@ async def test_permission_that_is_wanted_no_longer_is_no_longer_asked_for_P7(tmp
         assert status
 
 
-async def test_file_that_cannot_be_read_allows_nothing_P7(tmp_path: Path) -> None:
+async def test_unreadable_permissions_file_allows_nothing_P7(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         desk.store.permissions.path.write_text("[agents\n", encoding="utf-8")
         verdict = await desk.decide()
@@ -174,7 +176,7 @@ async def test_file_that_cannot_be_read_allows_nothing_P7(tmp_path: Path) -> Non
         assert "permissions.toml" in verdict.reason
 
 
-async def test_secret_in_a_command_is_not_in_the_audit_P6(tmp_path: Path) -> None:
+async def test_secret_in_a_command_is_not_in_the_events_P6(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         secret = "ghp_" + "a1B2" * 9
         await desk.answered("no", ToolRequest("Bash", f"curl -H 'Authorization: token {secret}' x"))
@@ -185,24 +187,26 @@ async def test_secret_in_a_command_is_not_in_the_audit_P6(tmp_path: Path) -> Non
     "asked",
     [
         ToolRequest("Bash", f"login --with {HIDDEN}"),
-        ToolRequest("Bash", "x" * (SHOWN_CHARS - 10) + HIDDEN),
+        ToolRequest("Bash", "x" * (QUESTION_CHARACTERS - 10) + HIDDEN),
         ToolRequest("mcp__a__b", details=f'{{"with": "{HIDDEN}"}}'),
         ToolRequest(f"a tool named {HIDDEN}"),
     ],
     ids=["whole", "where the question is cut", "in its details", "in its name"],
 )
-async def test_secret_in_a_call_is_neither_kept_nor_remembered_P6(tmp_path: Path, asked: ToolRequest) -> None:
-    """Other processes show the question too, and know nothing of what was hidden in this one."""
+async def test_secret_in_a_request_is_neither_stored_nor_remembered_P6(
+    tmp_path: Path, asked: ToolRequest
+) -> None:
+    """Other processes show the question, too, and do not know this process's secrets."""
     async with at_desk(tmp_path) as desk:
         verdict = await desk.answered("always", asked)
         assert verdict.allowed
         kept = str(desk.store.messages.of_run(desk.run_id)) + str(await desk.events())
         assert HIDDEN[:8] not in kept
         rules = () if HIDDEN in str(asked) else (str(asked),)
-        assert desk.store.permissions.of("worker") == rules, "it was allowed this once"
+        assert desk.store.permissions.rules_for("worker") == rules, "it was allowed this once"
 
 
-async def test_two_processes_remember_both_of_their_rules(tmp_path: Path) -> None:
+async def test_rules_that_two_processes_remember_are_all_kept(tmp_path: Path) -> None:
     async with at_desk(tmp_path) as desk:
         with anyio.fail_after(10):
             async with anyio.create_task_group() as group:
@@ -210,4 +214,4 @@ async def test_two_processes_remember_both_of_their_rules(tmp_path: Path) -> Non
                     group.start_soon(
                         anyio.to_thread.run_sync, desk.store.permissions.add, "worker", f"Bash(echo {number})"
                     )
-        assert len(desk.store.permissions.of("worker")) == 8
+        assert len(desk.store.permissions.rules_for("worker")) == 8

@@ -1,4 +1,4 @@
-"""Slots, deadlines and cancels of runs in one server, and in two that share a folder."""
+"""Slots, deadlines and cancel requests of runs in one server, and in two that share a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Job:
             await self._at.finish(self.id, DONE)
 
 
-async def test_no_more_runs_work_than_there_are_slots(one: Server) -> None:
+async def test_no_more_runs_work_than_slots_exist(one: Server) -> None:
     """P2"""
     jobs = [await Job.of(one) for _ in range(5)]
     async with asyncio.TaskGroup() as group:
@@ -51,7 +51,7 @@ async def test_no_more_runs_work_than_there_are_slots(one: Server) -> None:
     assert {one.status(job.id) for job in jobs} == {RunStatus.SUCCESS}
 
 
-async def test_a_run_is_on_record_before_it_works(one: Server) -> None:
+async def test_run_is_recorded_before_it_works(one: Server) -> None:
     """P5"""
     run = await one.submit(SPEC)
     assert one.status(run.id) is RunStatus.QUEUED
@@ -60,8 +60,8 @@ async def test_a_run_is_on_record_before_it_works(one: Server) -> None:
         assert (started.status, started.holds_slot) == (RunStatus.RUNNING, True)
 
 
-async def test_two_servers_share_the_slots_and_hand_them_over(tmp_path: Path) -> None:
-    """P2: the cap is one over all processes; waiting is for the other's slot too."""
+async def test_two_servers_share_the_slots(tmp_path: Path) -> None:
+    """P2: all processes share one cap, and a run also gets a slot that the other server frees."""
     async with server(tmp_path, 1) as here, server(tmp_path, 1) as there, asyncio.TaskGroup() as group:
         first, second, third = await Job.of(here), await Job.of(there), await Job.of(here)
         for job in (first, second, third):
@@ -75,7 +75,7 @@ async def test_two_servers_share_the_slots_and_hand_them_over(tmp_path: Path) ->
         third.release.set()
 
 
-async def test_a_full_queue_refuses_clearly(tmp_path: Path) -> None:
+async def test_full_queue_refuses_a_run_with_a_clear_error(tmp_path: Path) -> None:
     async with server(tmp_path, max_concurrent=1, max_queued=1) as at, asyncio.TaskGroup() as group:
         working, waiting = await Job.of(at), await Job.of(at)
         for job in (working, waiting):
@@ -88,8 +88,8 @@ async def test_a_full_queue_refuses_clearly(tmp_path: Path) -> None:
         waiting.release.set()
 
 
-async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path) -> None:
-    """P8: it says that it never started."""
+async def test_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path) -> None:
+    """P8: the error says that the run never started."""
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
         working = await Job.of(at)
         group.create_task(working.perform())
@@ -97,23 +97,23 @@ async def test_a_deadline_in_the_queue_ends_the_run_as_timed_out(tmp_path: Path)
         late = await Job.of(at, replace(SPEC, limits=RunLimits(queue_s=0.05, run_s=30)))
         with pytest.raises(DeadlineExceeded, match="in the queue"):
             await late.perform()
-        await at.store.posted()
+        await at.store.wait_posted()
         ended = at.store.runs.get(late.id)
         assert (ended.status, ended.timing.started_at) == (RunStatus.TIMEOUT, None)
-        assert at.store.queue.standing(late.id).queueing is False
+        assert at.store.queue.scheduling_state(late.id).queueing is False
         working.release.set()
 
 
-async def test_a_deadline_from_the_start_stops_the_work(one: Server) -> None:
+async def test_deadline_after_the_start_stops_the_work(one: Server) -> None:
     job = await Job.of(one, replace(SPEC, limits=RunLimits(queue_s=30, run_s=0.05)))
     with pytest.raises(DeadlineExceeded, match="while it ran"):
         await job.perform()
     assert job.working.is_set()
-    await one.store.posted()
-    assert not one.store.queue.standing(job.id).holds_slot
+    await one.store.wait_posted()
+    assert not one.store.queue.scheduling_state(job.id).holds_slot
 
 
-async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path: Path) -> None:
+async def test_time_in_the_queue_does_not_count_as_run_time(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
         working, waiting = (
             await Job.of(at),
@@ -130,7 +130,7 @@ async def test_the_time_in_the_queue_is_not_taken_from_the_time_to_run(tmp_path:
         waiting.release.set()
 
 
-async def test_a_wait_that_is_given_up_leaves_the_queue(tmp_path: Path) -> None:
+async def test_cancelled_wait_leaves_the_queue(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
         working, dropped, next_one = await Job.of(at), await Job.of(at), await Job.of(at)
         tasks = [group.create_task(job.perform()) for job in (working, dropped, next_one)]
@@ -143,8 +143,8 @@ async def test_a_wait_that_is_given_up_leaves_the_queue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("from_elsewhere", [False, True])
-async def test_a_cancel_request_stops_a_working_run(tmp_path: Path, from_elsewhere: bool) -> None:
-    """Whichever process asks; the run is said to be canceled once it has really stopped."""
+async def test_cancel_request_stops_a_working_run(tmp_path: Path, from_elsewhere: bool) -> None:
+    """Any process may cancel. The status changes once the run has really stopped."""
     async with server(tmp_path) as at, server(tmp_path) as elsewhere, asyncio.TaskGroup() as group:
         job = await Job.of(at)
         task = group.create_task(expect(Canceled, job))
@@ -161,7 +161,7 @@ async def expect(error: type[BaseException], job: Job) -> None:
 
 
 @pytest.mark.parametrize("from_elsewhere", [False, True])
-async def test_a_cancel_request_ends_a_waiting_run_at_once(tmp_path: Path, from_elsewhere: bool) -> None:
+async def test_cancel_request_ends_a_queued_run_at_once(tmp_path: Path, from_elsewhere: bool) -> None:
     async with server(tmp_path, 1) as at, server(tmp_path, 1) as elsewhere, asyncio.TaskGroup() as group:
         working, waiting = await Job.of(at), await Job.of(at)
         group.create_task(working.perform())
@@ -176,13 +176,13 @@ async def test_a_cancel_request_ends_a_waiting_run_at_once(tmp_path: Path, from_
         working.release.set()
 
 
-async def test_a_cancel_that_came_before_the_wait_is_not_missed(one: Server) -> None:
+async def test_cancel_request_before_the_wait_is_not_missed(one: Server) -> None:
     job = await Job.of(one)
     await one.store.write(one.store.runs.request_cancel, job.id)
     await asyncio.wait_for(expect(Canceled, job), 5)
 
 
-async def test_work_that_handles_its_cancellation_can_still_tell_why_it_stopped(one: Server) -> None:
+async def test_work_that_handles_its_cancellation_can_see_why_it_stopped(one: Server) -> None:
     run = await one.submit(replace(SPEC, limits=RunLimits(run_s=0.05)))
     partial = "nothing"
     async with one.pool.slot(run.id) as slot:
@@ -196,7 +196,7 @@ async def test_work_that_handles_its_cancellation_can_still_tell_why_it_stopped(
     assert one.store.runs.get(run.id).summary == "what was found so far"
 
 
-async def test_an_error_of_the_work_is_passed_on_and_its_slot_is_free(tmp_path: Path) -> None:
+async def test_error_of_the_work_is_raised_and_its_slot_is_freed(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at:
         run = await at.submit(SPEC)
         with pytest.raises(TimeoutError, match="of my own"):
@@ -206,7 +206,7 @@ async def test_an_error_of_the_work_is_passed_on_and_its_slot_is_free(tmp_path: 
             pass
 
 
-async def test_a_coordinating_run_takes_no_slot(tmp_path: Path) -> None:
+async def test_coordinating_run_takes_no_slot(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
         working = await Job.of(at)
         group.create_task(working.perform())
@@ -234,8 +234,8 @@ async def test_an_endpoint_with_one_slot_serves_one_run_at_a_time(tmp_path: Path
         free.release.set()
 
 
-async def test_what_is_active_when_the_pool_ends_is_interrupted(tmp_path: Path) -> None:
-    """P5: a graceful stop leaves no run "running" either."""
+async def test_runs_that_are_active_when_the_pool_ends_are_interrupted(tmp_path: Path) -> None:
+    """P5: a normal stop of the server leaves no run "running"."""
     left: list[RunId] = []
     with pytest.raises(ExceptionGroup) as failed:
         async with server(tmp_path, 5) as at, asyncio.TaskGroup() as group:
@@ -250,19 +250,19 @@ async def test_what_is_active_when_the_pool_ends_is_interrupted(tmp_path: Path) 
         assert {after.status(run_id) for run_id in left} == {RunStatus.INTERRUPTED}
 
 
-async def test_a_deadline_does_not_run_while_the_parent_is_asked(one: Server) -> None:
+async def test_deadline_is_paused_while_a_run_waits_for_its_parent(one: Server) -> None:
     run = await one.submit(replace(SPEC, limits=RunLimits(run_s=0.2)))
     async with one.pool.slot(run.id):
         message = await one.store.write(one.store.messages.ask, run.id, "?")
-        await asyncio.sleep(0.4)  # the very passing of time is what is tested
+        await asyncio.sleep(0.4)  # the test is about time that passes
         await one.store.write(one.store.messages.reply, message.id, "!")
         await one.becomes(run.id, RunStatus.RUNNING)
         await one.finish(run.id, DONE)
     assert one.status(run.id) is RunStatus.SUCCESS
 
 
-async def test_a_run_may_tidy_up_after_its_end_is_recorded(one: Server) -> None:
-    """Neither its own ending nor a cancel that came too late disturbs it."""
+async def test_run_may_clean_up_after_its_end_is_recorded(one: Server) -> None:
+    """Neither its own ending nor a late cancel request interrupts it."""
     run = await one.submit(replace(SPEC, limits=RunLimits(run_s=30)))
     async with one.pool.slot(run.id):
         with one.changes.watch({run.id}) as watch:
@@ -274,14 +274,14 @@ async def test_a_run_may_tidy_up_after_its_end_is_recorded(one: Server) -> None:
     assert one.status(run.id) is RunStatus.SUCCESS
 
 
-async def test_a_run_that_is_not_ready_gets_no_slot(one: Server) -> None:
-    """P8: nothing is called running that nobody performs."""
+async def test_run_that_is_not_ready_gets_no_slot(one: Server) -> None:
+    """P8: a run that nobody performs is never running."""
     recorded = await one.submit(SPEC)
     async with one.pool.slot((await one.submit(SPEC)).id):
         assert one.status(recorded.id) is RunStatus.QUEUED
 
 
-async def test_a_run_that_ends_passes_its_slot_on_in_one_write(tmp_path: Path) -> None:
+async def test_finished_run_passes_its_slot_on_in_one_write(tmp_path: Path) -> None:
     async with server(tmp_path, 1) as at, asyncio.TaskGroup() as group:
         first, second = await Job.of(at), await Job.of(at)
         for job in (first, second):
@@ -294,15 +294,15 @@ async def test_a_run_that_ends_passes_its_slot_on_in_one_write(tmp_path: Path) -
             job.release.set()
 
 
-async def test_a_run_that_queues_behind_another_process_alone_is_let_in(tmp_path: Path) -> None:
-    """Nothing happens in its own process meanwhile that could wake it."""
+async def test_run_that_queues_behind_another_process_is_admitted(tmp_path: Path) -> None:
+    """No change in its own process could wake it."""
     async with server(tmp_path, 1) as here, server(tmp_path, 1) as there, asyncio.TaskGroup() as group:
         theirs = await Job.of(there)
         group.create_task(theirs.perform())
         await theirs.working.wait()
         run = await here.submit(SPEC)
         for _ in range(20):
-            await asyncio.sleep(0)  # let the news of its own recording pass by
+            await asyncio.sleep(0)  # let the notification of its own recording pass
 
         async def perform() -> None:
             async with here.pool.slot(run.id):

@@ -48,7 +48,7 @@ Plan = Callable[[], bool]
 
 
 class Failing:
-    """A table of the store, one of whose methods fails as planned."""
+    """A table of the store with one method that fails as planned."""
 
     def __init__(self, table: Any, method: str, fails: Plan) -> None:
         self._table = table
@@ -135,14 +135,14 @@ async def serving(
     loaded = LoadedSettings(settings, {})
 
     open_store = partial(FailingStore.open, lock_timeout_s=lock_timeout_s)
-    async with running(loaded, build_service(loaded), takes_over=True, open_store=open_store) as service:
+    async with running(loaded, build_service(loaded), adopt_parked=True, open_store=open_store) as service:
         if plan is not None:
             cast("FailingStore", service.runs.store).plan(*plan)
         yield service
 
 
 async def attempt(work: Any) -> Any:
-    """What a caller gets: a result or an error that says what is wrong."""
+    """Await the call and return its result or its `RetinueError`."""
     try:
         return await work
     except RetinueError as error:
@@ -150,7 +150,7 @@ async def attempt(work: Any) -> Any:
 
 
 async def everything_at_once(service: Service) -> list[Any]:
-    """A program, a question, a cancel, research and a workflow, all under way at the same time."""
+    """Run a program, a question, a cancel, research and a workflow at the same time."""
     runs = service.runs
 
     async def program(name: str) -> Any:
@@ -184,7 +184,7 @@ async def everything_at_once(service: Service) -> list[Any]:
 
 
 async def the_record_becomes_true(service: Service) -> None:
-    """Whatever was started has ended in the record, as soon as the store takes it."""
+    """Wait until every recorded run has ended."""
     runs = service.runs
     async with asyncio.timeout(30):
         while active := runs.store.runs.list(statuses=ACTIVE_STATUSES, limit=-1):
@@ -207,7 +207,7 @@ async def check_fault(folder: Path, table: str, method: str, plan: Plan) -> None
         assert all(isinstance(result, dict | RetinueError) for result in results)
         assert service.ping() == "pong"
         while plan():
-            await asyncio.sleep(0.05)
+            await service.runs.next_change(0.05)
         await the_record_becomes_true(service)
         await a_new_run_works(service)
         for run in service.runs.store.runs.list(limit=-1):
@@ -240,15 +240,18 @@ async def test_method_that_fails_for_five_seconds_leaves_the_server_alive(
 async def test_lock_held_by_another_process_stalls_neither_reads_nor_runs(
     tmp_path: Path, held_s: float
 ) -> None:
-    """The lock is held for longer than a write waits: what must not be lost is written afterwards."""
+    """The lock is held for longer than a write waits. Writes that must not be lost happen afterwards."""
     async with serving(tmp_path, lock_timeout_s=min(10.0, held_s / 3)) as service:
         runs = service.runs
         first, second = [await runs.start("slow", "go", person=True) for _ in range(2)]
         while runs.store.runs.get(second.id).process is None:
             await runs.next_change(0.05)
         lock = runs.store.folder.write_lock
-        holder = subprocess.Popen(
-            [sys.executable, "-c", HOLD_LOCK, lock, str(held_s)], stdout=subprocess.PIPE, text=True
+        holder = await asyncio.to_thread(
+            subprocess.Popen,
+            [sys.executable, "-c", HOLD_LOCK, lock, str(held_s)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert holder.stdout is not None
         assert await asyncio.to_thread(holder.stdout.readline) == "held\n"
@@ -268,7 +271,7 @@ async def test_lock_held_by_another_process_stalls_neither_reads_nor_runs(
 
 
 async def test_run_that_cannot_be_recorded_is_never_started(tmp_path: Path) -> None:
-    """A run's work begins only after the transaction that records it has committed."""
+    """A run starts only after the transaction that records it has committed."""
     async with serving(tmp_path, ("child_tokens", "issue", once())) as service:
         with pytest.raises(Unavailable):
             await service.runs.start("quick", "go", person=True)

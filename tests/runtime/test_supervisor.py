@@ -1,4 +1,4 @@
-"""One life for every run, whatever happens inside it (P2, P5, P8)."""
+"""Every run is recorded, performed and ended properly, whatever happens inside it (P2, P5, P8)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from retinue.core import (
     Task,
 )
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Supervisor, Work
-from retinue.runtime.mailroom import ParentReply
+from retinue.runtime import PreparedRun, Supervisor
+from retinue.runtime.questions import ParentReply
 from retinue.store import Store
 from tests.runtime.runtime_support import Server, server
 
@@ -43,7 +43,7 @@ class Script(Protocol):
 
 
 class Scripted:
-    """An executor that does as the test says."""
+    """An executor that runs the test's function."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -53,7 +53,7 @@ class Scripted:
 
 
 class Forever:
-    """Says that it has begun, and works until it is ended."""
+    """Signals that it has begun, and works until it is ended."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -80,7 +80,7 @@ class Bench:
             parent=parent,
             limits=RunLimits(run_s=run_s, budget=Budget(**limits)),
         )
-        return await self._supervisor.start(Work(spec, Scripted(script), self.store.folder.path))
+        return await self._supervisor.start(PreparedRun(spec, Scripted(script), self.store.folder.path))
 
     async def ended(self, run: Run) -> Run:
         await self._at.becomes(run.id, *ENDED_STATUSES)
@@ -93,7 +93,7 @@ async def bench(folder: Path) -> AsyncGenerator[Bench]:
         yield Bench(at, supervisor)
 
 
-async def test_success_keeps_the_answer_and_what_it_took(tmp_path: Path) -> None:
+async def test_success_records_the_answer_and_the_spending(tmp_path: Path) -> None:
     async def answer(task: Task, ctx: RunContext) -> Outcome:
         return Outcome("forty-two", exit_code=0)
 
@@ -104,7 +104,7 @@ async def test_success_keeps_the_answer_and_what_it_took(tmp_path: Path) -> None
     assert run.summary == "forty-two"
 
 
-async def test_fault_of_ours_ends_the_run_and_tells_nothing_of_our_insides(tmp_path: Path) -> None:
+async def test_bug_ends_the_run_without_revealing_internals(tmp_path: Path) -> None:
     async def crash(task: Task, ctx: RunContext) -> Outcome:
         raise ZeroDivisionError("in /home/someone/secret.py")
 
@@ -117,7 +117,7 @@ async def test_fault_of_ours_ends_the_run_and_tells_nothing_of_our_insides(tmp_p
     }
 
 
-async def test_error_that_was_meant_keeps_its_code(tmp_path: Path) -> None:
+async def test_expected_error_keeps_its_code(tmp_path: Path) -> None:
     async def refuse(task: Task, ctx: RunContext) -> Outcome:
         raise InvalidInput("no such place")
 
@@ -148,8 +148,8 @@ async def test_error_keeps_its_hint_and_its_data_without_secrets_P8(tmp_path: Pa
     assert secret not in str(run.error)
 
 
-async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path: Path) -> None:
-    """P2: the others of the tree are canceled, with their output; another tree is not touched."""
+async def test_exceeded_tree_budget_ends_the_tree_and_keeps_its_output(tmp_path: Path) -> None:
+    """P2: the other runs of the tree are canceled and keep their output; another tree is not affected."""
 
     async def overspend(task: Task, ctx: RunContext) -> Outcome:
         raise BudgetExceeded("tokens", 5120, 5000)
@@ -175,7 +175,7 @@ async def test_crossing_a_budget_ends_the_tree_and_keeps_what_was_found(tmp_path
 
 
 async def test_wall_time_is_reserved_before_a_run_starts(tmp_path: Path) -> None:
-    """P2: a run whose limit does not fit into what the tree has left does not begin."""
+    """P2: a run whose time limit does not fit into the rest of the tree's budget does not start."""
     performed: list[str] = []
 
     async def note(task: Task, ctx: RunContext) -> Outcome:
@@ -193,7 +193,7 @@ async def test_wall_time_is_reserved_before_a_run_starts(tmp_path: Path) -> None
     assert performed == [allowed.id]
 
 
-async def test_spawns_beyond_the_grant_are_refused_and_not_recorded(tmp_path: Path) -> None:
+async def test_spawns_beyond_the_budget_are_refused_and_not_recorded(tmp_path: Path) -> None:
     async def answer(task: Task, ctx: RunContext) -> Outcome:
         return Outcome("done")
 
@@ -205,16 +205,16 @@ async def test_spawns_beyond_the_grant_are_refused_and_not_recorded(tmp_path: Pa
         assert len(at.store.runs.list(request=root.id)) == 2
 
 
-async def test_end_of_the_scope_ends_what_runs(tmp_path: Path) -> None:
-    """P5: nothing outlives its scope, and the record says what happened."""
+async def test_end_of_the_block_ends_the_active_runs(tmp_path: Path) -> None:
+    """P5: nothing outlives the block, and the store records what happened."""
     async with bench(tmp_path) as at:
         run = await at.start(Forever())
     with Store.open(tmp_path) as store:
         assert store.runs.get(run.id).status is RunStatus.INTERRUPTED
 
 
-async def test_limit_of_a_childs_own_does_not_end_the_tree(tmp_path: Path) -> None:
-    """P2: the parent hears of it and may go on without that child."""
+async def test_childs_own_limit_does_not_end_the_tree(tmp_path: Path) -> None:
+    """P2: the parent learns of it and may continue without that child."""
 
     async def overspend(task: Task, ctx: RunContext) -> Outcome:
         return Outcome("half", error=BudgetExceeded("tokens", 901, 900))

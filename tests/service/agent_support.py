@@ -1,4 +1,4 @@
-"""Agents over real files, with an executor that does what a test tells it."""
+"""Agents in real files, with an executor that tests script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retinue.wiring import build_service, read_settings
 
 @dataclass
 class Scripted:
-    """Answers with the agent's name and the task, and remembers whom it was made for."""
+    """Answers with the agent's name and the task, and records for which agents it was created."""
 
     made_for: list[Agent] = field(default_factory=list[Agent])
 
@@ -31,7 +31,7 @@ class Answers:
 
 
 def service(*projects: Path, executors: dict[str, Callable[[Agent], Executor]] | None = None) -> Service:
-    """As `wiring` builds it, with these executors besides `command`."""
+    """The agent service as `wiring` builds it, with these executors besides `command`."""
     built = build_service(read_settings({"roots": tuple(map(str, projects))}))
     known = built.agents
     if executors is None:

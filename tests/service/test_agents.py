@@ -1,4 +1,4 @@
-"""Who may be run by whom, what is refused and why, and what is shown of it (P1, P6, P7, P8)."""
+"""Who may run which agents, what is refused and why, and what is shown (P1, P6, P7, P8)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refused(known: AgentService, name: str, caller: str | None = None) -> Retinu
 READ_ONLY = "description: d\ntools: [Read, Grep]\nmodel: fast\noutput_schema: {type: object}"
 
 
-def test_reading_agent_of_a_project_runs_untrusted(project: Path) -> None:
+def test_read_only_agent_of_an_untrusted_project_runs(project: Path) -> None:
     write_agent(project, ".retinue/agents/reader.md", READ_ONLY)
     assert agents(project).runnable("reader", "main").name == "reader"
 
@@ -60,7 +60,7 @@ def test_reading_agent_of_a_project_runs_untrusted(project: Path) -> None:
         "spawns: 3",
     ],
 )
-def test_cloned_project_cannot_do_more_than_read_until_it_is_trusted(project: Path, line: str) -> None:
+def test_agents_of_an_untrusted_project_can_only_read(project: Path, line: str) -> None:
     """P6, P7: no program, no wider permission, no variable, no MCP server."""
     write_agent(project, ".retinue/agents/evil.md", f"description: d\n{line}")
     known = agents(project)
@@ -99,7 +99,7 @@ def test_users_own_file_needs_no_trust(project: Path) -> None:
         ("mcpServers: [github]", "the MCP server 'github'"),
     ],
 )
-def test_what_nothing_enforces_yet_is_refused_not_ignored(line: str, names: str) -> None:
+def test_unsupported_fields_are_refused_not_ignored(line: str, names: str) -> None:
     """P7."""
     write_agent(Path.home(), ".config/retinue/agents/a.md", f"description: d\nexecutor: local\n{line}")
     error = refused(agents(), "a")
@@ -107,7 +107,7 @@ def test_what_nothing_enforces_yet_is_refused_not_ignored(line: str, names: str)
     assert names in error.message
 
 
-def test_limits_that_a_program_does_not_keep_are_refused_for_it() -> None:
+def test_limits_that_a_program_cannot_enforce_are_refused() -> None:
     home = Path.home()
     write_agent(home, ".config/retinue/agents/a.md", "description: d\ncommand: cat\nbudget: {tokens: 5}")
     write_agent(home, ".config/retinue/agents/b.md", "description: d\ncommand: cat\ntools: [Read]")
@@ -117,22 +117,22 @@ def test_limits_that_a_program_does_not_keep_are_refused_for_it() -> None:
     assert agents().runnable("c", None).budget.wall_ms == 5
 
 
-def test_executor_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_missing_executor_is_named_with_the_available_ones() -> None:
     write_agent(Path.home(), ".config/retinue/agents/one.md", "description: d\nexecutor: deterministic")
     error = refused(service().agents, "one")
     assert isinstance(error, Unavailable)
     assert "executor deterministic" in error.message
-    assert error.hint == "there are: acp, claude, codex, command, gemini, opencode"
+    assert error.hint == "available executors: acp, claude, codex, command, gemini, opencode"
 
 
-def test_agent_on_a_model_is_refused_with_what_to_do_when_none_is_configured() -> None:
+def test_local_agent_without_a_model_is_refused_with_a_hint() -> None:
     error = refused(service().agents, "locator")
     assert isinstance(error, Unavailable)
     assert "needs a model" in error.message
     assert "models.endpoint" in str(error.hint)
 
 
-def test_broken_file_is_refused_with_its_line(project: Path) -> None:
+def test_invalid_file_is_refused_with_its_line(project: Path) -> None:
     write_agent(project, ".retinue/agents/a.md", "description: d\nspawns: many")
     error = refused(agents(project), "a")
     assert isinstance(error, ConfigInvalid)
@@ -140,7 +140,7 @@ def test_broken_file_is_refused_with_its_line(project: Path) -> None:
     assert str(project) not in error.message
 
 
-def test_command_with_a_place_that_does_not_exist_is_told_by_check_and_when_run() -> None:
+def test_unknown_placeholder_in_a_command_is_reported_by_check_and_run() -> None:
     write_agent(Path.home(), ".config/retinue/agents/a.md", "description: d\ncommand: cat {promt}")
     assert isinstance(refused(agents(), "a"), ConfigInvalid)
     [row] = agents().check()
@@ -148,13 +148,13 @@ def test_command_with_a_place_that_does_not_exist_is_told_by_check_and_when_run(
     assert "{promt}" in row["message"]
 
 
-def test_unknown_agent_is_told_with_the_nearest() -> None:
+def test_unknown_agent_is_reported_with_the_nearest_name() -> None:
     error = refused(agents(), "lokator")
     assert isinstance(error, InvalidInput)
     assert error.hint == "did you mean locator?"
 
 
-def test_only_allowed_callers_may_call_and_a_person_always_may(project: Path) -> None:
+def test_only_allowed_callers_and_people_may_run_an_agent(project: Path) -> None:
     write_agent(project, ".retinue/agents/a.md", READ_ONLY + "\nallowed_callers: [main, planner]")
     write_agent(project, ".retinue/agents/nobody.md", READ_ONLY + "\nallowed_callers: []")
     known = agents(project)
@@ -164,11 +164,11 @@ def test_only_allowed_callers_may_call_and_a_person_always_may(project: Path) ->
         assert isinstance(refused(known, "a", caller), Unauthorized)
     assert isinstance(refused(known, "nobody", "main"), Unauthorized)
     assert known.runnable("nobody", None).name == "nobody"
-    names = {each["name"] for each in known.listed("other")["agents"]}
+    names = {each["name"] for each in known.list_callable("other")["agents"]}
     assert "a" not in names and "locator" in names
 
 
-def test_host_goes_by_the_name_it_was_given(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_has_the_configured_caller_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_agent(project, ".retinue/agents/a.md", READ_ONLY + "\nallowed_callers: [jarvis]")
     assert agents(project).host == "main"
     assert "- a:" not in agents(project).instructions()
@@ -176,7 +176,7 @@ def test_host_goes_by_the_name_it_was_given(project: Path, monkeypatch: pytest.M
     assert agents(project).host == "jarvis"
 
 
-def test_effective_agent_is_shown_with_the_origin_of_every_part_and_no_value_of_a_variable() -> None:
+def test_agent_is_shown_with_the_origin_of_every_field_and_no_environment_values() -> None:
     """P6, P8."""
     secret = "ghp_" + "x9Kq2LmZ7tRw4VbN8cYd3FgH6jPs1A5eUoIl"
     write_agent(
@@ -196,7 +196,7 @@ def test_effective_agent_is_shown_with_the_origin_of_every_part_and_no_value_of_
     assert secret not in text
 
 
-def test_settings_commands_are_agents_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_in_settings_are_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     file = Path.home() / ".config" / "retinue" / "retinue.toml"
     file.parent.mkdir(parents=True)
     file.write_text('[commands.echo]\nargv = ["cat"]\ndescription = "says it again"\n')
@@ -207,8 +207,8 @@ def test_settings_commands_are_agents_like_others(monkeypatch: pytest.MonkeyPatc
     assert "- **echo**: says it again" in agents().prompt()
 
 
-def test_instructions_are_bounded_and_hold_nothing_of_a_project_that_is_not_trusted(project: Path) -> None:
-    """P4; and a host believes what we tell it, so a clone must not speak there."""
+def test_instructions_are_bounded_and_omit_untrusted_projects(project: Path) -> None:
+    """P4; and an untrusted project must not be able to instruct the host."""
     for number in range(60):
         header = f"description: {'good for something ' * 9}\ntools: [Read]"
         write_agent(Path.home(), f".config/retinue/agents/own-{number}.md", header)
@@ -222,26 +222,26 @@ def test_instructions_are_bounded_and_hold_nothing_of_a_project_that_is_not_trus
     assert "evil" in known.prompt()
 
 
-def test_long_list_fits_its_budget_and_says_what_is_missing(project: Path) -> None:
+def test_long_list_fits_its_budget_and_counts_what_is_missing(project: Path) -> None:
     for number in range(200):
         write_agent(project, f".claude/agents/a{number}.md", f"description: {'x' * 300}")
     known = agents(project)
-    listed = known.listed()
+    listed = known.list_callable()
     assert estimate_tokens(json.dumps(listed, ensure_ascii=False)) <= known.tokens
-    assert "did not fit" in listed["cut"]
-    assert len(known.everyone()["agents"]) == 209
+    assert f"{209 - len(listed['agents'])} agents omitted" in listed["cut"]
+    assert len(known.list_all()["agents"]) == 209
 
 
-def test_check_looks_at_every_file_and_tells_each_mistake(project: Path) -> None:
+def test_check_reports_every_problem_of_every_file(project: Path) -> None:
     write_agent(project, ".retinue/agents/a.md", "description: d\nspawns: x\nfoo: 1")
     write_agent(project, ".claude/agents/b.md", "description: d\nfoo: 1")
     known = agents(project)
     rows = [(Path(row["file"]).name, row["line"], row["level"]) for row in known.check()]
     assert rows == [("a.md", 3, "error"), ("a.md", 4, "error"), ("b.md", 3, "warning")]
-    assert known.checked() == 2
+    assert known.count_checked() == 2
 
 
-def test_check_of_a_file_anywhere_reads_it_as_its_folder_says(tmp_path: Path) -> None:
+def test_check_reads_a_file_in_the_format_of_its_folder(tmp_path: Path) -> None:
     claude = write_agent(tmp_path, "x/.claude/agents/a.md", "description: d\nfoo: 1")
     loose = write_agent(tmp_path, "a.md", "description: d\nfoo: 1")
     folder = write_agent(tmp_path, "agents/web/agent.md", "description: d")
@@ -255,10 +255,10 @@ def test_check_of_a_file_anywhere_reads_it_as_its_folder_says(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("installed", [False, True])
-def test_an_agent_whose_program_is_not_installed_is_not_offered(
+def test_agent_whose_program_is_not_installed_is_not_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
 ) -> None:
-    """P8: a host that is told of it would choose it, and fail."""
+    """P8: a host would choose it, and the run would fail."""
     programs = tmp_path / "bin"
     programs.mkdir()
     if installed:
@@ -266,7 +266,7 @@ def test_an_agent_whose_program_is_not_installed_is_not_offered(
         (programs / "claude").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
     known = service(tmp_path).agents
-    writer = next(each for each in known.listed()["agents"] if each["name"] == "writer")
+    writer = next(each for each in known.list_callable()["agents"] if each["name"] == "writer")
     assert ("needs the program claude" in writer.get("unavailable", "")) is not installed
     assert ("- writer: " in known.instructions()) is installed
 
@@ -274,7 +274,7 @@ def test_an_agent_whose_program_is_not_installed_is_not_offered(
 KEEPS = "description: d\nexecutor: claude\nsession: true"
 
 
-def test_memory_beside_an_agents_file_is_told_with_its_prompt(project: Path) -> None:
+def test_memory_next_to_an_agent_file_becomes_part_of_the_prompt(project: Path) -> None:
     file = write_agent(project, "agents/web/agent.md", KEEPS, "You search.")
     known = agents(project)
     known.trust(str(project))
@@ -284,7 +284,7 @@ def test_memory_beside_an_agents_file_is_told_with_its_prompt(project: Path) -> 
     assert prompt.startswith("You search.\n\n# Your memory\n") and prompt.endswith("- use the API")
 
 
-def test_memory_of_an_agent_without_a_prompt_leaves_its_clis_own_in_place(project: Path) -> None:
+def test_memory_of_an_agent_without_a_prompt_keeps_the_clis_own_prompt(project: Path) -> None:
     file = write_agent(project, "agents/web/agent.md", KEEPS, "")
     (file.parent / "memory.md").write_text("- use the API\n")
     known = agents(project)
@@ -294,7 +294,7 @@ def test_memory_of_an_agent_without_a_prompt_leaves_its_clis_own_in_place(projec
     assert "use the API" in agent.prompt
 
 
-def test_told_memory_is_bounded_and_without_secrets(project: Path) -> None:
+def test_memory_in_the_prompt_is_bounded_and_redacted(project: Path) -> None:
     """P2, P6."""
     secret = "ghp_" + "x9Kq2LmZ7tRw4VbN8cYd3FgH6jPs1A5eUoIl"
     file = write_agent(project, "agents/web/agent.md", KEEPS, "You search.")
@@ -303,29 +303,29 @@ def test_told_memory_is_bounded_and_without_secrets(project: Path) -> None:
     known.trust(str(project))
     prompt = known.runnable("web", "main").prompt
     assert len(prompt) < 8_300
-    assert "older was left out" in prompt and prompt.endswith("- newest")
+    assert "older notes were omitted" in prompt and prompt.endswith("- newest")
     assert secret not in prompt
 
 
-def test_agent_of_a_project_that_is_not_trusted_has_no_memory(project: Path) -> None:
-    """P7: nor can it be run; but what it notes must not speak to another either."""
+def test_agent_of_an_untrusted_project_has_no_memory(project: Path) -> None:
+    """P7: it cannot run, and its notes must not reach other agents."""
     file = write_agent(project, "agents/web/agent.md", KEEPS)
     known = agents(project)
-    assert not known.remembers("web")
-    with pytest.raises(Unauthorized, match="keeps no memory"):
+    assert not known.has_memory("web")
+    with pytest.raises(Unauthorized, match="has no memory"):
         known.append_memory("web", "x")
     assert not (file.parent / "memory.md").exists()
     known.trust(str(project))
-    assert known.remembers("web")
+    assert known.has_memory("web")
     assert known.append_memory("web", "x")["noted"] is True
     assert (file.parent / "memory.md").read_text().endswith(": x\n")
 
 
-def test_agent_without_sessions_or_without_a_file_notes_nothing(project: Path) -> None:
+def test_agent_without_sessions_or_a_file_has_no_memory(project: Path) -> None:
     write_agent(project, "agents/web/agent.md", "description: d\nexecutor: claude")
     known = agents(project)
     known.trust(str(project))
     for name in ("web", "nobody"):
-        assert not known.remembers(name)
+        assert not known.has_memory(name)
         with pytest.raises(Unauthorized):
             known.append_memory(name, "x")

@@ -89,11 +89,11 @@ async def test_index_of_historical_documents_is_renewed_after_answers(
 ) -> None:
     asked_for: list[object] = []
 
-    def later(key: Hashable, _: object) -> None:
+    def schedule_job(key: Hashable, _: object) -> None:
         asked_for.append(key)
 
     service = service_for(small, data_dir=own_folders, thoughts_dir=tree(tmp_path / "thoughts", 1))
-    await research_codebase(replace(service, later=later), ResearchRequest(question=QUESTION))
+    await research_codebase(replace(service, schedule_job=schedule_job), ResearchRequest(question=QUESTION))
     assert len(asked_for) == 2
 
 

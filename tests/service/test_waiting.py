@@ -1,4 +1,4 @@
-"""Waiting for runs: heard at once where they are performed, looked for where they are not."""
+"""Waiting for runs: notified at once in their own process, polled in others."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from retinue.service import Waiting
+from retinue.service import RunWaiter
 from tests.runtime.runtime_support import SPEC, Server, server
 
 pytestmark = pytest.mark.anyio
 
 
-def waiting_at(at: Server) -> Waiting:
-    return Waiting(at.store, at.changes, at.owner.id)
+def waiting_at(at: Server) -> RunWaiter:
+    return RunWaiter(at.store, at.changes, at.owner.id)
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_the_end_of_a_run_is_heard_in_whichever_process_one_waits(
-    tmp_path: Path, elsewhere: bool
-) -> None:
+async def test_wait_ends_with_the_run_in_any_process(tmp_path: Path, elsewhere: bool) -> None:
     async with server(tmp_path) as here, server(tmp_path) as there:
         run = await here.submit(SPEC)
         waiting = waiting_at(there if elsewhere else here)
@@ -31,8 +29,8 @@ async def test_the_end_of_a_run_is_heard_in_whichever_process_one_waits(
             await ended
 
 
-async def test_waiting_for_a_run_of_this_process_does_not_look_for_changes_of_others(tmp_path: Path) -> None:
-    """A wait for an hour would be 720,000 looks."""
+async def test_wait_for_a_run_of_this_process_does_not_poll(tmp_path: Path) -> None:
+    """Otherwise a wait of an hour would be 720,000 queries."""
     async with server(tmp_path) as at:
         run = await at.submit(SPEC)
         looks = 0
@@ -43,6 +41,6 @@ async def test_waiting_for_a_run_of_this_process_does_not_look_for_changes_of_ot
 
         connection = at.store.database._writer  # pyright: ignore[reportPrivateUsage] - to see every query
         connection.set_trace_callback(count)
-        await waiting_at(at).until([run.id], "all", 0.1)  # the very passing of time is what is tested
+        await waiting_at(at).until([run.id], "all", 0.1)  # the test is about time that passes
         connection.set_trace_callback(None)
         assert looks <= 2

@@ -1,4 +1,4 @@
-"""What the store's tests share: a clock to move by hand, and short ways to make runs."""
+"""Shared by the tests of the store: a manual clock, and short ways to create runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DONE = Ending(status=RunStatus.SUCCESS, result={"ok": True})
 
 
 class Anything:
-    """A container that holds whatever is looked for."""
+    """A container that contains every value."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -32,7 +32,7 @@ class HandClock:
 
 
 class Bench:
-    """A store with one living owner."""
+    """A store with one registered owner."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = HandClock()

@@ -1,6 +1,6 @@
-"""A server process to be started, raced and killed by tests.
+"""A server process that tests start, race and kill.
 
-Says on its output what the store has confirmed, one fact a line: what was said must survive any death.
+Prints what the store has confirmed, one fact per line. Every printed fact must survive a kill.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def say(*words: object) -> None:
 
 
 def open_and_record(folder: Path) -> None:
-    """Open the folder when told to, together with others, and record one run."""
+    """Open the folder on a signal, at the same time as other processes, and record one run."""
     say("ready")
     sys.stdin.readline()
     with Store.open(folder) as store:
@@ -31,7 +31,7 @@ def open_and_record(folder: Path) -> None:
 
 
 def live_many_lives(folder: Path) -> None:
-    """Every kind of change, over and over, until killed."""
+    """Make every kind of change in a loop until killed."""
     store = Store.open(folder)
     owner = Owner.register(store.folder)
     say("owner", owner.id)

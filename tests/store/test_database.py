@@ -1,4 +1,4 @@
-"""The SQLite file under several processes, several versions and bad places."""
+"""The SQLite file with several processes, several versions and unusable folders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from retinue.core import Conflict, InternalError, OwnerId, RunId, RunStatus, RunUnknown, Unavailable
 from retinue.store import FileLock, Store
-from retinue.store.data_folder import DataFolder, filesystem_of, mounted_type, refuse_network
+from retinue.store.data_folder import DataFolder
 from retinue.store.database import Database
 from retinue.store.migrations import MIGRATIONS
 from tests.store.store_support import DONE, SPEC, Bench
@@ -30,8 +30,8 @@ def integrity(folder: Path) -> str:
         database.close()
 
 
-def test_eight_processes_may_start_at_once_on_a_fresh_folder(tmp_path: Path) -> None:
-    """P5: none fails, nothing is created twice, every record is there."""
+def test_eight_processes_can_start_at_once_on_a_new_folder(tmp_path: Path) -> None:
+    """P5: no process fails, nothing is created twice, and every record exists."""
     folder = tmp_path / "data"
     workers = [
         subprocess.Popen(
@@ -55,8 +55,8 @@ def test_eight_processes_may_start_at_once_on_a_fresh_folder(tmp_path: Path) -> 
     assert integrity(folder) == "ok"
 
 
-def test_the_folder_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    """Each released step, applied alone, leads to what a fresh folder gets."""
+def test_database_of_an_older_version_is_migrated(tmp_path: Path) -> None:
+    """Every released version is migrated to the schema of a new folder."""
     old = tmp_path / "old"
     old.mkdir()
     database = sqlite3.connect(old / "retinue.db", isolation_level=None)
@@ -72,20 +72,20 @@ def test_the_folder_of_an_older_version_is_brought_up_to_date(tmp_path: Path) ->
     assert shapes[0] == shapes[1]
 
 
-def test_the_folder_of_a_newer_version_is_refused_untouched(tmp_path: Path) -> None:
+def test_database_of_a_newer_version_is_refused_unchanged(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
     database = sqlite3.connect(tmp_path / "retinue.db")
     database.execute("PRAGMA user_version = 999")
     database.close()
-    with pytest.raises(Unavailable, match="newer retinue") as refused:
+    with pytest.raises(Unavailable, match="newer version of retinue") as refused:
         Store.open(tmp_path)
     assert refused.value.hint
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    """P5: half a schema is no schema."""
+def test_failed_migration_leaves_nothing_behind(tmp_path: Path) -> None:
+    """P5: a partial schema would be unusable."""
     database = sqlite3.connect(tmp_path / "retinue.db")
-    database.execute("CREATE TABLE events (x)")  # in the way of the third step
+    database.execute("CREATE TABLE events (x)")  # makes the third migration fail
     database.close()
     with pytest.raises(Unavailable):
         Store.open(tmp_path)
@@ -95,23 +95,15 @@ def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert tables == [("events",)]
 
 
-def test_a_file_that_is_no_database_is_refused_with_a_reason(tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_refused_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "retinue.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(Unavailable, match="cannot be used") as refused:
         Store.open(tmp_path)
     assert "Move it away" in (refused.value.hint or "")
 
 
-def test_file_where_a_folder_must_be_is_named(tmp_path: Path) -> None:
-    (tmp_path / "owners").write_text("garbage")
-    with pytest.raises(Unavailable, match="owners is a file where a folder must be") as refused:
-        Store.open(tmp_path)
-    assert "move owners away" in (refused.value.hint or "")
-    assert str(tmp_path) not in str(refused.value.as_dict())
-
-
 @pytest.mark.parametrize("name", ["retinue.db", "write.lock"])
-def test_a_folder_in_place_of_a_file_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
+def test_folder_in_place_of_the_database_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     with pytest.raises(Unavailable) as refused:
         Store.open(tmp_path)
@@ -119,14 +111,7 @@ def test_a_folder_in_place_of_a_file_is_refused_with_a_reason(tmp_path: Path, na
     assert str(tmp_path) not in refused.value.message
 
 
-def test_a_place_that_cannot_be_a_folder_is_refused_with_a_reason(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(Unavailable) as refused:
-        Store.open(tmp_path / "file" / "data")
-    assert refused.value.hint and "RETINUE_DATA_DIR" in refused.value.hint
-
-
-def test_a_failed_write_changes_nothing_and_tells_nobody(bench: Bench) -> None:
+def test_failed_write_changes_nothing_and_notifies_nobody(bench: Bench) -> None:
     heard: list[object] = []
     bench.store.database.listen(heard.append)
     with pytest.raises(Conflict), bench.store.database.write() as tx:
@@ -139,7 +124,7 @@ def test_a_failed_write_changes_nothing_and_tells_nobody(bench: Bench) -> None:
     assert len(heard) == 1
 
 
-def test_a_write_within_a_write_is_part_of_it(bench: Bench) -> None:
+def test_nested_write_joins_the_outer_transaction(bench: Bench) -> None:
     heard: list[list[str]] = []
     bench.store.database.listen(lambda touched: heard.append(list(touched)))
     run = bench.queued()
@@ -151,7 +136,7 @@ def test_a_write_within_a_write_is_part_of_it(bench: Bench) -> None:
     assert bench.status(run.id) is RunStatus.RUNNING
 
 
-def test_part_of_a_write_that_failed_is_undone_alone_when_its_error_is_swallowed(bench: Bench) -> None:
+def test_failed_nested_write_is_rolled_back_alone(bench: Bench) -> None:
     run, other = bench.queued(), bench.queued()
 
     def cancel_and_fail() -> None:
@@ -169,13 +154,13 @@ def test_part_of_a_write_that_failed_is_undone_alone_when_its_error_is_swallowed
 
 @pytest.mark.anyio
 async def test_write_on_the_event_loop_is_refused(bench: Bench) -> None:
-    """It could wait for another process, and everything else with it."""
+    """It could wait for another process and block the event loop."""
     with pytest.raises(InternalError, match="event loop"):
         bench.queued()
 
 
 @pytest.mark.anyio
-async def test_cancelled_write_that_waits_for_the_lock_is_given_up(bench: Bench) -> None:
+async def test_cancelled_write_that_waits_for_the_lock_is_dropped(bench: Bench) -> None:
     run = await bench.store.write(bench.queued)
     lock = FileLock(bench.store.folder.write_lock)
     assert lock.acquire(5)
@@ -191,7 +176,7 @@ async def test_cancelled_write_that_waits_for_the_lock_is_given_up(bench: Bench)
 
 
 @pytest.mark.anyio
-async def test_reads_do_not_wait_for_a_write_that_waits(bench: Bench) -> None:
+async def test_reads_do_not_wait_for_a_blocked_write(bench: Bench) -> None:
     run = await bench.store.write(bench.queued)
     lock = FileLock(bench.store.folder.write_lock)
     assert lock.acquire(5)
@@ -204,7 +189,7 @@ async def test_reads_do_not_wait_for_a_write_that_waits(bench: Bench) -> None:
         assert (await task).status is RunStatus.CANCELED
 
 
-def test_a_write_does_not_wait_for_ever_for_a_stuck_process(tmp_path: Path) -> None:
+def test_write_times_out_if_another_process_holds_the_lock(tmp_path: Path) -> None:
     """P7: never a hang."""
     lock = FileLock(tmp_path / "some.lock")
     waiting = FileLock(tmp_path / "some.lock")
@@ -216,8 +201,8 @@ def test_a_write_does_not_wait_for_ever_for_a_stuck_process(tmp_path: Path) -> N
     lock.close()
 
 
-def test_the_write_ahead_log_stays_small_while_all_write(tmp_path: Path) -> None:
-    """Checkpoints are made, under the lock, by whoever writes; nothing is lost by them."""
+def test_write_ahead_log_stays_small_under_concurrent_writes(tmp_path: Path) -> None:
+    """Writers checkpoint under the lock, and nothing is lost."""
     folder = DataFolder.prepare(tmp_path)
     stores = [Store.open(tmp_path) for _ in range(3)]
     owner = OwnerId.new()
@@ -248,8 +233,8 @@ def test_the_write_ahead_log_stays_small_while_all_write(tmp_path: Path) -> None
     assert integrity(tmp_path) == "ok"
 
 
-def test_the_connection_is_set_up_as_the_guard_against_corruption_needs(bench: Bench) -> None:
-    """SQLite before 3.51.3 must never checkpoint by itself while others write."""
+def test_connection_settings_prevent_corruption(bench: Bench) -> None:
+    """SQLite before 3.51.3 must never checkpoint automatically while others write."""
     database = bench.store.database
     settings = {
         name: database.rows(f"PRAGMA {name}")[0][0]
@@ -258,63 +243,13 @@ def test_the_connection_is_set_up_as_the_guard_against_corruption_needs(bench: B
     assert settings == {"journal_mode": "wal", "synchronous": 1, "wal_autocheckpoint": 0, "foreign_keys": 1}
 
 
-def test_the_version_changes_with_every_write_of_another_connection_only(bench: Bench) -> None:
+def test_foreign_version_changes_only_with_writes_of_other_connections(bench: Bench) -> None:
     database = Database(bench.store.folder)
-    before = database.others_version()
-    assert database.others_version() == before
+    before = database.foreign_version()
+    assert database.foreign_version() == before
     with database.write() as tx:
         tx.execute("DELETE FROM ledgers")
-    assert database.others_version() == before
+    assert database.foreign_version() == before
     bench.queued()
-    assert database.others_version() != before
+    assert database.foreign_version() != before
     database.close()
-
-
-MOUNTS = """\
-22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw
-30 22 0:40 / /home/me/net rw - nfs4 server:/export rw
-31 22 0:41 / /home/me/with\\040space rw - cifs //server/share rw
-32 30 0:42 / /home/me/net/local rw - tmpfs tmpfs rw
-33 22 0:43 / /mnt/c rw - 9p drvfs rw
-34 22 0:44 / /remote rw - ext4 /dev/sdb rw
-35 22 0:45 / /remote rw - fuse.sshfs me@server: rw
-broken line
-"""
-
-
-@pytest.mark.parametrize(
-    ("folder", "kind"),
-    [
-        ("/home/me/.local/share/retinue", "ext4"),
-        ("/home/me/net", "nfs4"),
-        ("/home/me/net/deep/er", "nfs4"),
-        ("/home/me/network", "ext4"),
-        ("/home/me/with space/x", "cifs"),
-        ("/home/me/net/local/x", "tmpfs"),
-        ("/mnt/c/Users", "9p"),
-        ("/remote/x", "fuse.sshfs"),
-    ],
-)
-def test_the_filesystem_of_a_folder_is_that_of_its_innermost_mount(folder: str, kind: str) -> None:
-    assert mounted_type(Path(folder), MOUNTS) == kind
-
-
-@pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "remote"]
-)
-def test_a_network_filesystem_is_refused_with_what_to_do(kind: str) -> None:
-    """P5: locks and shared memory cannot be trusted there."""
-    with pytest.raises(Unavailable, match="network filesystem") as refused:
-        refuse_network(kind)
-    assert refused.value.hint and "RETINUE_DATA_DIR" in refused.value.hint
-
-
-@pytest.mark.parametrize("kind", ["ext4", "btrfs", "apfs", "NTFS", "tmpfs", "overlay", "fuse.ntfs-3g", None])
-def test_a_local_filesystem_is_accepted(kind: str | None) -> None:
-    refuse_network(kind)
-
-
-def test_the_filesystem_of_this_very_folder_is_known_and_accepted(tmp_path: Path) -> None:
-    kind = filesystem_of(tmp_path.resolve())
-    assert kind
-    refuse_network(kind)

@@ -1,4 +1,4 @@
-"""A run's log: written as output comes, read while it is written."""
+"""A run's log: written as output arrives, and readable meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def texts(page: LogPage) -> list[str]:
 
 
 def read_all(path: Path, max_bytes: int) -> tuple[list[str], list[LogPage]]:
-    """Follow the cursor to the end, the parts of lines put together by hand."""
+    """Follow the cursor to the end, and join the parts of lines."""
     pages: list[LogPage] = []
     whole: list[str] = []
     cursor, unfinished = 0, False
@@ -43,7 +43,7 @@ def read_all(path: Path, max_bytes: int) -> tuple[list[str], list[LogPage]]:
             return whole, pages
 
 
-def test_lines_come_back_with_their_streams_and_times(path: Path) -> None:
+def test_lines_are_read_with_their_streams_and_times(path: Path) -> None:
     with LogWriter(path) as log:
         log.append(LogStream.STDOUT, "one\ntwo\n")
         log.append(LogStream.STDERR, "oh \ud800 no\r\n")
@@ -60,7 +60,7 @@ def test_lines_come_back_with_their_streams_and_times(path: Path) -> None:
     assert page.cursor == path.stat().st_size
 
 
-def test_a_line_that_comes_in_parts_is_put_together(path: Path) -> None:
+def test_parts_of_a_line_are_joined(path: Path) -> None:
     with LogWriter(path) as log:
         for part in ("work", "ing"):
             log.append(LogStream.STDOUT, part)
@@ -82,7 +82,7 @@ def test_output_is_in_the_file_before_its_line_is_complete(path: Path) -> None:
     log.close()
 
 
-def test_the_tail_is_the_default_view_and_its_cursor_leads_on(path: Path) -> None:
+def test_tail_shows_the_last_lines_and_its_cursor_continues_after_them(path: Path) -> None:
     with LogWriter(path) as log:
         for number in range(5000):
             log.append(LogStream.STDOUT, f"line {number}\n")
@@ -93,7 +93,7 @@ def test_the_tail_is_the_default_view_and_its_cursor_leads_on(path: Path) -> Non
         assert texts(logs.read_log(path, page.cursor)) == ["later"]
 
 
-def test_streams_are_filtered_and_the_cursor_passes_over_the_others(path: Path) -> None:
+def test_streams_are_filtered_and_the_cursor_skips_the_others(path: Path) -> None:
     with LogWriter(path) as log:
         for number in range(100):
             log.append(LogStream.STDOUT if number % 2 else LogStream.STDERR, f"{number}\n")
@@ -105,11 +105,11 @@ def test_streams_are_filtered_and_the_cursor_passes_over_the_others(path: Path) 
 def test_a_log_that_does_not_exist_yet_is_empty(path: Path) -> None:
     assert logs.tail_log(path, 50) == LogPage((), 0, at_end=True)
     assert logs.read_log(path, 0) == LogPage((), 0, at_end=True)
-    logs.end_torn_line(path)
+    logs.terminate_last_line(path)
     assert not path.exists()
 
 
-def test_a_torn_last_line_is_left_for_later_and_shown_when_it_is_complete(path: Path) -> None:
+def test_incomplete_last_line_is_shown_once_it_is_complete(path: Path) -> None:
     with LogWriter(path) as log:
         log.append(LogStream.STDOUT, "whole\n")
     with path.open("ab", buffering=0) as raw:
@@ -121,7 +121,7 @@ def test_a_torn_last_line_is_left_for_later_and_shown_when_it_is_complete(path: 
         assert texts(logs.read_log(path, page.cursor)) == ["torn"]
 
 
-def test_pages_respect_their_size_and_lose_nothing(path: Path) -> None:
+def test_pages_keep_to_their_size_and_lose_nothing(path: Path) -> None:
     """P4"""
     lines = [f"{number}:" + "x" * (number % 300) for number in range(400)]
     with LogWriter(path) as log:
@@ -140,9 +140,7 @@ def test_a_page_smaller_than_a_line_still_makes_progress(path: Path) -> None:
 
 
 @pytest.mark.parametrize("letter", ["x", "ä", "\N{GRINNING FACE}"])
-def test_a_line_of_any_length_is_cut_in_the_file_and_whole_again_for_the_reader(
-    path: Path, letter: str
-) -> None:
+def test_long_line_is_split_in_the_file_and_joined_for_the_reader(path: Path, letter: str) -> None:
     text = letter * 100_000
     with LogWriter(path) as log:
         log.append(LogStream.STDOUT, text + "\nend\n")
@@ -163,7 +161,7 @@ def test_whatever_is_appended_is_read_back(path: Path, chunks: list[str], max_by
     if not expected[-1]:
         expected.pop()
     shown = read_all(path, max_bytes)[0]
-    # A carriage return before the end of a line is dropped, unless it came in a part of its own.
+    # A carriage return before a line break is dropped, unless it arrived separately.
     assert [line.rstrip("\r") for line in shown] == [line.rstrip("\r") for line in expected]
     assert [line.rstrip("\r") for line in texts(logs.tail_log(path, 10_000))] == [
         line.rstrip("\r") for line in expected
@@ -172,7 +170,7 @@ def test_whatever_is_appended_is_read_back(path: Path, chunks: list[str], max_by
 
 @given(cursor=st.integers(0, 2000))
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_made_up_cursor_shows_whole_lines_only(path: Path, cursor: int) -> None:
+def test_invented_cursor_shows_only_whole_lines(path: Path, cursor: int) -> None:
     if not path.exists():
         with LogWriter(path) as log:
             log.append(LogStream.STDOUT, "".join(f"ä{number}\n" for number in range(30)))
@@ -189,7 +187,7 @@ def test_bad_arguments_are_refused(path: Path) -> None:
     assert logs.tail_log(path, 0).lines == ()
 
 
-def test_bytes_that_are_no_text_do_not_break_the_reader(path: Path) -> None:
+def test_invalid_utf_8_does_not_break_the_reader(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00 garbage\n2026 stdout ok\n" + os.urandom(200).replace(b"\n", b"") + b"\n")
     assert logs.read_log(path, 0).lines[1].text == "ok"
     assert len(logs.tail_log(path, 10).lines) == 3
@@ -197,7 +195,7 @@ def test_bytes_that_are_no_text_do_not_break_the_reader(path: Path) -> None:
     assert read_all(path, 1000)[1][-1].cursor > 200_000
 
 
-def test_a_log_has_a_limit_and_says_when_it_is_reached(path: Path) -> None:
+def test_full_log_says_so_and_drops_further_output(path: Path) -> None:
     """P2"""
     with LogWriter(path, max_bytes=2000) as log:
         for _ in range(1000):
@@ -210,7 +208,7 @@ def test_a_log_has_a_limit_and_says_when_it_is_reached(path: Path) -> None:
     assert path.stat().st_size < 2400
 
 
-def test_lines_of_writers_at_work_never_mix_and_readers_see_whole_lines(path: Path) -> None:
+def test_lines_of_concurrent_writers_never_mix_and_readers_see_whole_lines(path: Path) -> None:
     done = threading.Event()
     seen: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Questions and answers, and what they do to the run that asks."""
+"""Questions and answers, and how they change the run that asks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.store.store_support import DONE, ROOMY, SPEC, Bench
 ONE = Capacity(max_concurrent=1, max_queued=10)
 
 
-def test_a_question_is_answered_and_the_answer_taken(bench: Bench) -> None:
+def test_question_is_answered_and_acknowledged(bench: Bench) -> None:
     run = bench.running()
     asked = bench.store.messages.ask(run.id, "which \ud800 branch?")
     assert (asked.status, asked.question) == (MessageStatus.PENDING, "which ? branch?")
@@ -44,8 +44,8 @@ def test_a_question_is_answered_and_the_answer_taken(bench: Bench) -> None:
     assert bench.store.messages.of_run(run.id) == [taken]
 
 
-def test_a_waiting_run_frees_its_slot_and_must_get_one_again(bench: Bench) -> None:
-    """P2: the cap holds while answers come in."""
+def test_waiting_run_frees_its_slot_and_queues_for_one_after_the_answer(bench: Bench) -> None:
+    """P2: the cap holds while answers arrive."""
     first, second = bench.queued(), bench.queued()
     assert bench.admit(ONE) == [first.id]
     message = bench.store.messages.ask(first.id, "?")
@@ -60,7 +60,7 @@ def test_a_waiting_run_frees_its_slot_and_must_get_one_again(bench: Bench) -> No
     bench.store.messages.acknowledge(message.id)
 
 
-def test_an_answered_run_goes_on_before_runs_that_have_not_started(bench: Bench) -> None:
+def test_answered_run_continues_before_runs_that_have_not_started(bench: Bench) -> None:
     first, second, third = bench.queued(), bench.queued(), bench.queued()
     bench.admit(ONE)
     message = bench.store.messages.ask(first.id, "?")
@@ -71,14 +71,14 @@ def test_an_answered_run_goes_on_before_runs_that_have_not_started(bench: Bench)
     assert bench.status(third.id) is RunStatus.QUEUED
 
 
-def test_a_run_without_a_slot_goes_on_at_once(bench: Bench) -> None:
+def test_run_that_needs_no_slot_continues_at_once(bench: Bench) -> None:
     run = bench.queued(replace(SPEC, needs_slot=False))
     message = bench.store.messages.ask(run.id, "?")
     bench.store.messages.reply(message.id, "!")
     assert bench.status(run.id) is RunStatus.RUNNING
 
 
-def test_a_run_goes_on_after_its_last_open_question(bench: Bench) -> None:
+def test_run_continues_after_its_last_open_question_is_answered(bench: Bench) -> None:
     run = bench.running()
     first = bench.store.messages.ask(run.id, "one?")
     second = bench.store.messages.ask(run.id, "two?")
@@ -88,7 +88,7 @@ def test_a_run_goes_on_after_its_last_open_question(bench: Bench) -> None:
     assert bench.admit(ROOMY) == [run.id]
 
 
-def test_the_wait_for_an_answer_does_not_count_against_the_deadline(bench: Bench) -> None:
+def test_waiting_for_an_answer_does_not_count_against_the_deadline(bench: Bench) -> None:
     run = bench.running(replace(SPEC, limits=RunLimits(run_s=30)))
     deadline = run.timing.deadline_at
     assert deadline is not None
@@ -100,7 +100,7 @@ def test_the_wait_for_an_answer_does_not_count_against_the_deadline(bench: Bench
     assert bench.store.runs.get(run.id).timing.deadline_at == deadline + 300
 
 
-def test_a_question_is_answered_once(bench: Bench) -> None:
+def test_question_can_be_answered_only_once(bench: Bench) -> None:
     run = bench.running()
     message = bench.store.messages.ask(run.id, "?")
     bench.store.messages.reply(message.id, "first")
@@ -109,7 +109,7 @@ def test_a_question_is_answered_once(bench: Bench) -> None:
     assert bench.store.messages.get(message.id).answer == "first"
 
 
-def test_only_a_run_at_work_can_ask(bench: Bench) -> None:
+def test_only_a_running_or_waiting_run_can_ask(bench: Bench) -> None:
     queued = bench.queued()
     with pytest.raises(Conflict):
         bench.store.messages.ask(queued.id, "?")
@@ -124,7 +124,7 @@ def test_only_a_run_at_work_can_ask(bench: Bench) -> None:
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_open_questions_are_closed_when_the_run_ends(bench: Bench, answered: bool) -> None:
-    """P5, P8: nobody is asked on behalf of a run that is over."""
+    """P5, P8: nobody is asked on behalf of a run that has ended."""
     run = bench.running()
     message = bench.store.messages.ask(run.id, "?")
     if answered:
@@ -138,7 +138,7 @@ def test_open_questions_are_closed_when_the_run_ends(bench: Bench, answered: boo
         bench.store.messages.reply(message.id, "late")
 
 
-def test_the_database_itself_refuses_an_illegal_change_of_a_message(bench: Bench) -> None:
+def test_database_refuses_an_illegal_status_change_of_a_message(bench: Bench) -> None:
     run = bench.running()
     database = sqlite3.connect(bench.store.folder.database, isolation_level=None)
 
@@ -165,7 +165,7 @@ def test_the_database_itself_refuses_an_illegal_change_of_a_message(bench: Bench
     database.close()
 
 
-def test_of_many_that_answer_at_once_exactly_one_wins(bench: Bench) -> None:
+def test_exactly_one_of_many_concurrent_answers_wins(bench: Bench) -> None:
     stores = [Store.open(bench.store.folder.path) for _ in range(4)]
     try:
         run = bench.running()
@@ -196,7 +196,7 @@ def test_of_many_that_answer_at_once_exactly_one_wins(bench: Bench) -> None:
             store.close()
 
 
-def test_what_a_question_wants_to_be_allowed_is_kept_with_it(bench: Bench) -> None:
+def test_requested_permission_is_stored_with_the_question(bench: Bench) -> None:
     wanted = PermissionWanted(ToolRequest("Bash", "touch 'ü \ud800'", '{"timeout": 5}'), "Bash(x)", 30.0)
     asked = bench.store.messages.ask(bench.running().id, "may I?", wanted)
     assert asked.permission == PermissionWanted(ToolRequest("Bash", "touch 'ü ?'"), "Bash(x)", 30.0)
@@ -206,7 +206,7 @@ def test_what_a_question_wants_to_be_allowed_is_kept_with_it(bench: Bench) -> No
         bench.store.database.rows("UPDATE messages SET permission = NULL")
 
 
-def test_open_questions_of_all_runs_are_found_the_oldest_first(bench: Bench) -> None:
+def test_open_questions_of_all_runs_are_listed_oldest_first(bench: Bench) -> None:
     first, second, third = bench.running(), bench.running(), bench.running()
     asked = [bench.store.messages.ask(run.id, "?") for run in (second, first, third, first)]
     bench.store.messages.reply(asked[1].id, "!")
@@ -214,7 +214,7 @@ def test_open_questions_of_all_runs_are_found_the_oldest_first(bench: Bench) -> 
     assert bench.store.messages.all_pending() == [asked[0], asked[3]]
 
 
-def test_latest_events_come_in_their_order(bench: Bench) -> None:
+def test_latest_events_are_returned_in_order(bench: Bench) -> None:
     run = bench.running()
     for number in range(5):
         bench.store.events.add(run.id, "counted", {"number": number})

@@ -1,4 +1,4 @@
-"""`<run-id>.meta.json`: a view that follows the database."""
+"""`<run-id>.meta.json` files, which follow the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def shown(bench: Bench, run: Run) -> dict[str, object]:
     return json.loads(bench.store.folder.meta(run.id).read_text())
 
 
-def test_the_file_tells_how_the_run_stands(bench: Bench) -> None:
+def test_file_shows_the_state_of_the_run(bench: Bench) -> None:
     """P8"""
     run = bench.running()
     message = bench.store.messages.ask(run.id, "which?")
@@ -49,14 +49,14 @@ def test_the_file_tells_how_the_run_stands(bench: Bench) -> None:
     }
 
 
-def test_what_has_not_happened_yet_is_null(bench: Bench) -> None:
+def test_future_times_and_results_are_null(bench: Bench) -> None:
     running = shown(bench, bench.running())
     assert (running["status"], running["messages"]) == ("running", [])
     assert running["startTime"]
     assert (running["endTime"], running["exitCode"], running["summary"]) == (None, None, None)
 
 
-def test_a_run_has_a_file_from_its_start_or_its_end_on(bench: Bench) -> None:
+def test_queued_run_has_no_file_until_it_starts_or_ends(bench: Bench) -> None:
     queued, canceled = bench.queued(), bench.queued()
     bench.store.runs.request_cancel(canceled.id)
     assert shown(bench, canceled)["startTime"] is None
@@ -86,8 +86,8 @@ def test_a_reader_never_sees_half_a_file(bench: Bench) -> None:
     assert not failures
 
 
-def test_of_many_writers_the_last_file_shows_the_last_state(tmp_path: Path) -> None:
-    """Two processes that write the view at once leave the newer one."""
+def test_concurrent_writers_leave_the_newest_state(tmp_path: Path) -> None:
+    """Two processes that write the file at the same time leave the newer state."""
     stores = [Store.open(tmp_path) for _ in range(3)]
     owner = Owner.register(stores[0].folder)
     for _ in range(10):
@@ -113,7 +113,7 @@ def test_of_many_writers_the_last_file_shows_the_last_state(tmp_path: Path) -> N
     assert not list((tmp_path / "logs").glob("*.tmp"))
 
 
-def test_a_view_that_cannot_be_written_does_not_end_the_run(bench: Bench) -> None:
+def test_file_that_cannot_be_written_does_not_end_the_run(bench: Bench) -> None:
     run = bench.running()
     bench.store.folder.meta(run.id).mkdir()
     bench.store.meta_files.write(run.id)

@@ -1,4 +1,4 @@
-"""Old runs go with all that hangs on them; nothing active or recent does (P5)."""
+"""Pruning deletes old runs with all their data, and no active or recent ones (P5)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 from retinue.core import Budget, Canceled, Run, RunId, RunLimits, RunUnknown, Stop
 from retinue.store import LogStream, LogWriter, prune_runs
-from retinue.store.pruning import BATCH
+from retinue.store.pruning import TREES_PER_WRITE
 from tests.store.store_support import DONE, SPEC, Bench
 
 DAY = 86_400.0
 
 
 def ended(bench: Bench, run: Run, *, days_ago: float) -> RunId:
-    """The run ended so long before now, with a log."""
+    """End the run the given number of days ago, with a log."""
     now = bench.clock.now
     bench.clock.now = now - days_ago * DAY
     with LogWriter(bench.store.folder.log(run.id)) as log:
@@ -27,7 +27,7 @@ def ended(bench: Bench, run: Run, *, days_ago: float) -> RunId:
 
 
 def newest(bench: Bench) -> RunId:
-    """Something that happened today: every data folder has that when a server starts in it."""
+    """Record a run today, as every data folder has one when a server starts."""
     return ended(bench, bench.running(), days_ago=0)
 
 
@@ -39,7 +39,7 @@ def prune_30_days(bench: Bench) -> int:
     return prune_runs(bench.store, bench.clock.now - 30 * DAY, Stop())
 
 
-def test_old_run_goes_with_its_log_messages_events_budget_and_token(bench: Bench) -> None:
+def test_old_run_is_deleted_with_its_log_messages_events_budget_and_token(bench: Bench) -> None:
     spec = replace(SPEC, limits=RunLimits(budget=Budget(files=5)))
     run = bench.running(spec)
     bench.store.child_tokens.issue(run.id)
@@ -69,8 +69,8 @@ def test_recent_and_active_runs_stay(bench: Bench) -> None:
     assert known(bench) == kept
 
 
-def test_tree_goes_or_stays_as_a_whole(bench: Bench) -> None:
-    """A child that still works, or ended lately, keeps its parent; an old tree goes with its children."""
+def test_tree_is_deleted_as_a_whole_or_not_at_all(bench: Bench) -> None:
+    """An active or recent child keeps its parent; an old tree is deleted with its children."""
 
     def tree(child_days_ago: float | None) -> set[RunId]:
         parent = bench.running()
@@ -87,24 +87,24 @@ def test_tree_goes_or_stays_as_a_whole(bench: Bench) -> None:
     assert not gone & kept
 
 
-def test_many_go_in_several_writes_and_a_stop_ends_it_between_them(bench: Bench) -> None:
-    for _ in range(BATCH + 3):
+def test_pruning_uses_several_writes_and_stops_between_them(bench: Bench) -> None:
+    for _ in range(TREES_PER_WRITE + 3):
         ended(bench, bench.running(), days_ago=31)
     recent = newest(bench)
     stopped = Stop()
     stopped.cancel()
     with pytest.raises(Canceled):
         prune_runs(bench.store, bench.clock.now - 30 * DAY, stopped)
-    assert len(known(bench)) == BATCH + 4
-    assert prune_30_days(bench) == BATCH + 3
+    assert len(known(bench)) == TREES_PER_WRITE + 4
+    assert prune_30_days(bench) == TREES_PER_WRITE + 3
     assert known(bench) == {recent}
 
 
-def test_newest_event_stays_so_that_no_number_is_given_twice(bench: Bench) -> None:
-    """Watchers in other processes go by the numbers of events."""
+def test_newest_event_stays_so_that_no_event_number_is_reused(bench: Bench) -> None:
+    """Watchers in other processes compare event numbers."""
     ended(bench, bench.running(), days_ago=60)
     last = ended(bench, bench.running(), days_ago=50)
-    seen = bench.store.events.last()
+    seen = bench.store.events.last_seq()
     assert prune_30_days(bench) == 1
     assert known(bench) == {last}
     bench.running()

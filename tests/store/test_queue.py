@@ -1,4 +1,4 @@
-"""Whose turn it is, over all owners."""
+"""The order of the queue, over all owners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.store.store_support import ANYTHING, DONE, ROOMY, SPEC, Bench
 
 
 def order_of_start(bench: Bench, names: dict[RunId, str], slots: int = 1) -> str:
-    """Serve the queue to its end, one freed slot at a time."""
+    """Serve the queue until it is empty, one free slot at a time."""
     capacity = Capacity(slots, 1000)
     order = ""
     at_work: list[RunId] = []
@@ -26,20 +26,20 @@ def order_of_start(bench: Bench, names: dict[RunId, str], slots: int = 1) -> str
 
 
 def tree(bench: Bench, name: str, count: int, names: dict[RunId, str]) -> RunId:
-    """A coordinating run with so many children in the queue."""
+    """A coordinating run with this many queued children."""
     parent = bench.queued(replace(SPEC, needs_slot=False))
     for _ in range(count):
         names[bench.queued(bench.child_of(parent.id)).id] = name
     return parent.id
 
 
-def test_within_a_tree_the_first_come_is_the_first_served(bench: Bench) -> None:
+def test_runs_of_one_tree_start_first_in_first_out(bench: Bench) -> None:
     parent = bench.running()
     ids = [bench.queued(bench.child_of(parent.id)).id for _ in range(5)]
     assert bench.admit(ROOMY) == ids
 
 
-def test_trees_take_turns_whatever_the_length_of_their_queues(bench: Bench) -> None:
+def test_trees_take_turns_regardless_of_their_queue_length(bench: Bench) -> None:
     names: dict[RunId, str] = {}
     tree(bench, "a", 5, names)
     tree(bench, "b", 3, names)
@@ -47,7 +47,7 @@ def test_trees_take_turns_whatever_the_length_of_their_queues(bench: Bench) -> N
     assert order_of_start(bench, names) == "abcababaa"
 
 
-def test_a_tree_that_comes_later_waits_for_one_round_not_for_the_whole_queue(bench: Bench) -> None:
+def test_new_tree_waits_for_one_round_only(bench: Bench) -> None:
     names: dict[RunId, str] = {}
     tree(bench, "a", 6, names)
     capacity = Capacity(1, 100)
@@ -58,7 +58,7 @@ def test_a_tree_that_comes_later_waits_for_one_round_not_for_the_whole_queue(ben
     assert order_of_start(bench, names) == "ababa"
 
 
-def test_a_tree_that_asks_again_and_again_does_not_starve_the_others(bench: Bench) -> None:
+def test_tree_that_keeps_asking_does_not_starve_others(bench: Bench) -> None:
     names: dict[RunId, str] = {}
     greedy = tree(bench, "g", 1, names)
     tree(bench, "p", 4, names)
@@ -73,7 +73,7 @@ def test_a_tree_that_asks_again_and_again_does_not_starve_the_others(bench: Benc
     assert order == "gpgpgpgp"
 
 
-def test_the_cap_holds_over_all_owners_and_a_head_of_anothers_is_left_to_it(bench: Bench) -> None:
+def test_cap_holds_over_all_owners_and_only_the_owner_starts_its_run(bench: Bench) -> None:
     """P2"""
     other = OwnerId.new()
     theirs = bench.store.runs.record(SPEC, other)
@@ -85,7 +85,7 @@ def test_the_cap_holds_over_all_owners_and_a_head_of_anothers_is_left_to_it(benc
     assert bench.store.queue.admit(other, two, ANYTHING) == [theirs.id]
 
 
-def test_an_endpoint_serves_only_as_many_as_it_has_slots_and_delays_nobody_else(bench: Bench) -> None:
+def test_full_endpoint_does_not_delay_runs_of_others(bench: Bench) -> None:
     local = replace(SPEC, endpoint=Endpoint("local", 1))
     first, second, third = bench.queued(local), bench.queued(local), bench.queued(local)
     free = bench.queued()
@@ -100,7 +100,7 @@ def test_an_endpoint_serves_only_as_many_as_it_has_slots_and_delays_nobody_else(
 
 
 def served_at_an_endpoint(bench: Bench, agents: str, slots: int = 1) -> str:
-    """The order in which an endpoint serves runs that came in this order, by the letters of their agents."""
+    """The order in which an endpoint serves the queued runs; each letter is the agent of a run."""
     capacity = Capacity(10, 1000)
     names: dict[RunId, str] = {}
     for agent in agents:
@@ -119,21 +119,21 @@ def served_at_an_endpoint(bench: Bench, agents: str, slots: int = 1) -> str:
         bench.store.runs.finish(at_work.pop(0), DONE)
 
 
-def test_runs_of_one_agent_follow_each_other_at_an_endpoint(bench: Bench) -> None:
-    """Its prompt is then still in the server's cache."""
+def test_endpoint_prefers_runs_of_the_agent_it_served_last(bench: Bench) -> None:
+    """The agent's prompt is then still in the server's cache."""
     assert served_at_an_endpoint(bench, "abcabca") == "aaabbcc"
 
 
-def test_runs_of_one_agent_do_not_keep_others_from_an_endpoint_for_long(bench: Bench) -> None:
+def test_preference_for_one_agent_ends_after_a_few_runs(bench: Bench) -> None:
     assert served_at_an_endpoint(bench, "ab" + "a" * 9) == "aaaabaaaaaa"
 
 
-def test_each_of_several_slots_keeps_to_its_agent(bench: Bench) -> None:
+def test_endpoint_with_two_slots_serves_two_agents_side_by_side(bench: Bench) -> None:
     assert served_at_an_endpoint(bench, "abbbaa", slots=2) == "ababab"
 
 
-def test_a_run_that_goes_first_at_its_endpoint_takes_nobody_elses_place(bench: Bench) -> None:
-    """The order between an endpoint and everything else stays as it was."""
+def test_preferred_run_does_not_displace_runs_of_other_endpoints(bench: Bench) -> None:
+    """The order between one endpoint and the others does not change."""
     local = replace(SPEC, agent="a", endpoint=Endpoint("local", 1))
     one = Capacity(1, 100)
     first = bench.queued(local)
@@ -149,7 +149,7 @@ def test_a_run_that_goes_first_at_its_endpoint_takes_nobody_elses_place(bench: B
     assert order == [free.id, alike.id, other.id]
 
 
-def test_a_full_queue_refuses_and_records_nothing(bench: Bench) -> None:
+def test_full_queue_refuses_a_run_and_records_nothing(bench: Bench) -> None:
     """P2, P8"""
     capacity = Capacity(max_concurrent=1, max_queued=2)
 
@@ -169,26 +169,26 @@ def test_a_full_queue_refuses_and_records_nothing(bench: Bench) -> None:
     record()
 
 
-def test_without_a_queue_a_free_slot_can_still_be_had(bench: Bench) -> None:
+def test_queue_of_length_zero_still_gives_out_free_slots(bench: Bench) -> None:
     capacity = Capacity(max_concurrent=1, max_queued=0)
     bench.store.runs.record(SPEC, bench.owner_id, capacity)
     with pytest.raises(QueueFull):
         bench.store.runs.record(SPEC, bench.owner_id, capacity)
 
 
-def test_slot_that_a_run_gives_up_serves_others(bench: Bench) -> None:
+def test_released_slot_serves_other_runs(bench: Bench) -> None:
     one = Capacity(1, 10)
     parent = bench.queued()
     bench.admit(one)
     child = bench.queued(bench.child_of(parent.id))
     later = bench.queued()
-    assert bench.store.queue.lend(parent.id)
+    assert bench.store.queue.release_slot(parent.id)
     assert bench.admit(one) == [child.id]
     assert bench.status(later.id) is RunStatus.QUEUED
-    assert not bench.store.queue.lend(later.id)
+    assert not bench.store.queue.release_slot(later.id)
 
 
-def test_the_deadline_counts_from_the_queue_first_and_from_the_start_then(bench: Bench) -> None:
+def test_deadline_counts_from_queueing_then_from_the_start(bench: Bench) -> None:
     run = bench.queued(replace(SPEC, limits=RunLimits(queue_s=5, run_s=30)))
     assert run.timing.deadline_at == bench.clock.now + 5
     bench.clock.now += 3
@@ -198,6 +198,6 @@ def test_the_deadline_counts_from_the_queue_first_and_from_the_start_then(bench:
     assert started.deadline_at == bench.clock.now + 30
 
 
-def test_a_run_without_a_limit_has_no_deadline_once_it_started(bench: Bench) -> None:
+def test_run_without_a_time_limit_has_no_deadline_after_its_start(bench: Bench) -> None:
     run = bench.running(replace(SPEC, limits=RunLimits(queue_s=5)))
     assert run.timing.deadline_at is None

@@ -1,4 +1,4 @@
-"""What is left of a server that died, at whatever instant (P5)."""
+"""Recovery of the runs of a server that died at any instant (P5)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ WORKER = Path(__file__).with_name("store_worker.py")
 
 
 def nothing(_: Sequence[Orphan]) -> None:
-    """There are no processes to end."""
+    """Do nothing, because there are no processes to end."""
 
 
 def dead_owners_run(bench: Bench, process: ProcessIdentity | None = None) -> Run:
-    """A run that was running when its server died: nobody holds its owner's lock."""
+    """A run that was running when its server died: no process holds its owner's lock."""
     owner = OwnerId.new()
     bench.store.folder.owner_lock(owner).touch()
     run = bench.store.runs.record(SPEC, owner)
@@ -44,7 +44,7 @@ def dead_owners_run(bench: Bench, process: ProcessIdentity | None = None) -> Run
     return run
 
 
-def test_a_dead_owners_run_is_interrupted_and_keeps_what_it_had(bench: Bench) -> None:
+def test_run_of_a_dead_owner_is_interrupted_and_keeps_its_output(bench: Bench) -> None:
     run = dead_owners_run(bench)
     bench.store.runs.set_summary(run.id, "half done")
     message = bench.store.messages.ask(run.id, "?")
@@ -74,14 +74,14 @@ def test_no_run_stays_active_whatever_state_its_owner_died_in(bench: Bench, stat
     elif state == "waiting":
         bench.store.messages.ask(run.id, "?")
     elif state == "lent":
-        bench.store.queue.lend(run.id)
+        bench.store.queue.release_slot(run.id)
     recover_dead_owners(bench.store, nothing)
     assert bench.status(run.id) is RunStatus.INTERRUPTED
     assert bench.store.runs.list(statuses=ACTIVE_STATUSES) == []
 
 
-def test_processes_are_ended_before_their_runs_are_marked(bench: Bench) -> None:
-    """So that a recovery which itself dies half-way is done again by the next one."""
+def test_processes_are_ended_before_their_runs(bench: Bench) -> None:
+    """So that the next recovery repeats one that was interrupted."""
     process = ProcessIdentity(4321, "12.5")
     run = dead_owners_run(bench, process)
     seen: list[tuple[Orphan, RunStatus]] = []
@@ -98,7 +98,7 @@ def test_processes_are_ended_before_their_runs_are_marked(bench: Bench) -> None:
     assert [again.run_id for again in recover_dead_owners(bench.store, nothing)] == [run.id]
 
 
-def test_a_living_owners_runs_are_never_touched(bench: Bench) -> None:
+def test_runs_of_a_living_owner_are_never_touched(bench: Bench) -> None:
     ours, theirs = bench.running(), dead_owners_run(bench)
     peer = Owner.register(bench.store.folder)
     peers_run = bench.store.runs.record(SPEC, peer.id)
@@ -120,15 +120,15 @@ def test_a_dead_owners_slots_are_free_after_recovery(bench: Bench) -> None:
     assert bench.admit(one) == [ours.id]
 
 
-def test_runs_that_had_ended_stay_as_they_ended(bench: Bench) -> None:
+def test_recovery_does_not_change_ended_runs(bench: Bench) -> None:
     run = dead_owners_run(bench)
     bench.store.runs.finish(run.id, DONE)
     assert recover_dead_owners(bench.store, nothing) == []
     assert bench.status(run.id) is RunStatus.SUCCESS
 
 
-def test_two_that_recover_at_once_handle_each_run_once(bench: Bench) -> None:
-    """P5: two servers never fight over a run."""
+def test_concurrent_recoveries_handle_each_run_once(bench: Bench) -> None:
+    """P5: two servers never recover the same run."""
     expected = {dead_owners_run(bench, ProcessIdentity(n, "1.0")).id for n in range(1, 25)}
     stores = [Store.open(bench.store.folder.path) for _ in range(4)]
     handled: list[list[RunId]] = [[] for _ in stores]
@@ -154,23 +154,23 @@ def test_two_that_recover_at_once_handle_each_run_once(bench: Bench) -> None:
     assert sorted(swept) == sorted(expected)
 
 
-def test_the_locks_of_the_dead_are_cleared_away(bench: Bench) -> None:
+def test_lock_files_of_dead_owners_are_removed(bench: Bench) -> None:
     dead_owners_run(bench)
     bench.store.folder.owner_lock(OwnerId.new()).touch()
     (bench.store.folder.owners / "not an owner.lock").touch()
     recover_dead_owners(bench.store, nothing)
-    assert recovery.known(bench.store.folder) == [bench.owner_id]
+    assert recovery.registered_owners(bench.store.folder) == [bench.owner_id]
     assert bench.store.folder.owner_lock(bench.owner_id).exists()
 
 
-def test_an_owner_that_loses_its_lock_file_while_it_registers_takes_another(bench: Bench) -> None:
-    """Peers clear away dead owners while new ones arrive."""
+def test_owner_that_loses_its_lock_file_registers_again(bench: Bench) -> None:
+    """Other processes remove dead owners while new ones register."""
     stop = threading.Event()
 
     def clear() -> None:
         while not stop.is_set():
-            for owner_id in recovery.known(bench.store.folder):
-                with recovery.dead(bench.store.folder, owner_id):
+            for owner_id in recovery.registered_owners(bench.store.folder):
+                with recovery.claim_dead_owner(bench.store.folder, owner_id):
                     pass
 
     clearing = threading.Thread(target=clear)
@@ -179,13 +179,13 @@ def test_an_owner_that_loses_its_lock_file_while_it_registers_takes_another(benc
     stop.set()
     clearing.join(5)
     for owner in registered:
-        with recovery.dead(bench.store.folder, owner.id) as is_dead:
+        with recovery.claim_dead_owner(bench.store.folder, owner.id) as is_dead:
             assert not is_dead
         owner.close()
 
 
 def kill_at_random(folder: Path, chance: random.Random) -> list[list[str]]:
-    """Start a server that works without end, kill it after some of its facts; return those facts."""
+    """Start a server that works in a loop, kill it after it has printed some facts, and return them."""
     worker = subprocess.Popen(
         [sys.executable, WORKER, "live", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -199,7 +199,7 @@ def kill_at_random(folder: Path, chance: random.Random) -> list[list[str]]:
 
 
 def check_facts(store: Store, facts: list[list[str]]) -> None:
-    """Whatever the store had confirmed before the kill is still true."""
+    """Assert that everything the store confirmed before the kill is still true."""
     for kind, *ids in facts:
         if kind == "owner":
             continue
@@ -248,13 +248,13 @@ def crash(bench: Bench, times: int, seed: int) -> None:
     database.close()
 
 
-def test_after_kill_9_at_any_instant_nothing_is_lost_and_nothing_runs_on(bench: Bench) -> None:
+def test_kill_9_at_any_instant_loses_nothing_and_leaves_nothing_running(bench: Bench) -> None:
     """P5"""
     crash(bench, times=8, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_after_200_kills_at_any_instant_nothing_is_lost_and_nothing_runs_on(bench: Bench) -> None:
+def test_200_kills_at_any_instant_lose_nothing_and_leave_nothing_running(bench: Bench) -> None:
     """P5"""
     crash(bench, times=200, seed=2)

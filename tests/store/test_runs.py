@@ -1,4 +1,4 @@
-"""The record of runs: written before anything happens, changed only as the rules allow."""
+"""The table of runs: recorded before anything happens, and changed only as the rules allow."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from retinue.store import Store
 from tests.store.store_support import DONE, ROOMY, SPEC, Bench
 
 
-def test_a_run_is_recorded_whole_before_it_starts(bench: Bench) -> None:
-    """P5, P8: everything known of a run is on record while it still queues."""
+def test_run_is_recorded_completely_before_it_starts(bench: Bench) -> None:
+    """P5, P8: everything known about a run is recorded while it is queued."""
     spec = RunSpec(
         agent="reviewer",
         task="look at \N{GREEK SMALL LETTER LAMDA} and '; DROP TABLE runs; --",
@@ -56,7 +56,7 @@ def test_a_run_is_recorded_whole_before_it_starts(bench: Bench) -> None:
     assert reread.host
 
 
-def test_a_record_is_seen_by_another_connection_at_once(bench: Bench) -> None:
+def test_record_is_visible_to_other_connections_at_once(bench: Bench) -> None:
     run = bench.queued()
     with Store.open(bench.store.folder.path) as other:
         assert other.runs.get(run.id).status is RunStatus.QUEUED
@@ -71,8 +71,8 @@ def test_a_child_belongs_to_the_request_of_its_ancestors(bench: Bench) -> None:
     assert [run.id for run in bench.store.runs.list(parent=child.id)] == [grandchild.id]
 
 
-def test_an_ended_run_can_start_no_more_runs(bench: Bench) -> None:
-    """P2: a canceled tree does not grow on."""
+def test_ended_run_cannot_start_runs(bench: Bench) -> None:
+    """P2: a canceled tree does not grow."""
     parent = bench.running()
     bench.store.runs.finish(parent.id, DONE)
     with pytest.raises(Conflict):
@@ -82,7 +82,7 @@ def test_an_ended_run_can_start_no_more_runs(bench: Bench) -> None:
     assert len(bench.store.runs.list()) == 1
 
 
-def test_the_outcome_is_kept_and_the_first_ending_stands(bench: Bench) -> None:
+def test_first_ending_stays(bench: Bench) -> None:
     """P8"""
     run = bench.running()
     bench.clock.now += 3
@@ -104,7 +104,7 @@ def test_the_outcome_is_kept_and_the_first_ending_stands(bench: Bench) -> None:
     assert not ended.holds_slot
 
 
-def test_what_a_run_said_of_itself_is_kept_when_its_ending_says_nothing(bench: Bench) -> None:
+def test_reported_summary_stays_if_the_ending_has_none(bench: Bench) -> None:
     run = bench.running()
     bench.store.runs.set_summary(run.id, "half done \ud800")
     bench.store.runs.set_usage(run.id, Usage.of(steps=4))
@@ -116,7 +116,7 @@ def test_what_a_run_said_of_itself_is_kept_when_its_ending_says_nothing(bench: B
         bench.store.runs.set_summary(run.id, "late")
 
 
-def test_an_unknown_run_is_said_to_be_unknown(bench: Bench) -> None:
+def test_unknown_run_raises_run_unknown(bench: Bench) -> None:
     for call in (
         lambda: bench.store.runs.get(RunId.new()),
         lambda: bench.store.runs.finish(RunId.new(), DONE),
@@ -128,23 +128,23 @@ def test_an_unknown_run_is_said_to_be_unknown(bench: Bench) -> None:
             call()
 
 
-def test_a_process_is_remembered_with_its_start_time(bench: Bench) -> None:
-    """P5: a later process with the same number cannot be mistaken for it."""
+def test_process_is_stored_with_its_start_time(bench: Bench) -> None:
+    """P5: a later process with the same pid cannot be mistaken for it."""
     run = bench.running()
     process = ProcessIdentity(4321, "99.5")
     bench.store.runs.set_process(run.id, process)
     assert bench.store.runs.get(run.id).process == process
 
 
-def test_a_queued_run_is_canceled_at_once_and_a_running_one_is_asked_to_stop(bench: Bench) -> None:
-    """P8: "canceled" is only said when it is so."""
+def test_cancel_ends_a_queued_run_at_once_and_asks_a_running_one_to_stop(bench: Bench) -> None:
+    """P8: the status is "canceled" only after the run has really ended."""
     running, queued = bench.running(), bench.queued()
     assert bench.store.runs.request_cancel(queued.id).status is RunStatus.CANCELED
     asked = bench.store.runs.request_cancel(running.id)
     assert (asked.status, asked.cancel_requested) == (RunStatus.RUNNING, True)
 
 
-def test_a_cancel_reaches_all_descendants(bench: Bench) -> None:
+def test_cancel_reaches_all_descendants(bench: Bench) -> None:
     parent = bench.running()
     running_child = bench.running(bench.child_of(parent.id))
     ended_child = bench.running(bench.child_of(parent.id))
@@ -168,7 +168,7 @@ def test_runs_are_listed_newest_first_and_filtered(bench: Bench) -> None:
     assert bench.store.runs.list(owner=OwnerId.new()) == []
 
 
-def test_every_change_of_status_leaves_an_event(bench: Bench) -> None:
+def test_every_status_change_adds_an_event(bench: Bench) -> None:
     run = bench.running()
     bench.store.events.add(run.id, "progress", {"done": 1})
     bench.store.runs.request_cancel(run.id)
@@ -186,7 +186,7 @@ def test_every_change_of_status_leaves_an_event(bench: Bench) -> None:
 
 
 def put_into(database: sqlite3.Connection, run_id: RunId, status: RunStatus) -> None:
-    """The shortest way to a status, by hand."""
+    """Bring a run to a status with SQL, in as few steps as possible."""
     if status is RunStatus.QUEUED:
         return
     if status not in STATUS_CHANGES[RunStatus.QUEUED]:
@@ -203,10 +203,10 @@ def change_by_hand(database: sqlite3.Connection, run_id: RunId, status: RunStatu
 
 
 @pytest.mark.parametrize(("resumable", "changes"), [(False, STATUS_CHANGES), (True, RESUMABLE_CHANGES)])
-def test_the_database_itself_refuses_an_illegal_change(
+def test_database_refuses_an_illegal_status_change(
     bench: Bench, resumable: bool, changes: Mapping[RunStatus, frozenset[RunStatus]]
 ) -> None:
-    """P8: even a process with other code, or a hand with a shell, cannot break the table."""
+    """P8: even another version of Retinue, or a person with an SQL shell, cannot break the table."""
     database = sqlite3.connect(bench.store.folder.database, isolation_level=None)
     for before, after in product(RunStatus, RunStatus):
         run = bench.queued(replace(SPEC, resumable=resumable))
@@ -237,7 +237,7 @@ def test_the_database_itself_refuses_an_illegal_change(
         " VALUES ('x', 'x', 'a', 'c', 't', 'e', '[]', '{}', 0, 'o', 'h', 'running', 1, 1, 1)",
     ],
 )
-def test_the_database_itself_refuses_nonsense(bench: Bench, change: str) -> None:
+def test_database_refuses_inconsistent_rows(bench: Bench, change: str) -> None:
     bench.queued()
     database = sqlite3.connect(bench.store.folder.database, isolation_level=None)
     try:
@@ -257,8 +257,10 @@ def test_the_database_itself_refuses_nonsense(bench: Bench, change: str) -> None
         max_size=12,
     )
 )
-def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[str | RunStatus]) -> None:
-    """P8: judged by the events, which the database writes by itself."""
+def test_no_sequence_of_calls_makes_an_illegal_status_change(
+    bench: Bench, calls: list[str | RunStatus]
+) -> None:
+    """P8: checked with the events, which the database writes itself."""
     store = bench.store
     run = bench.queued()
     for call in calls:
@@ -273,7 +275,7 @@ def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[
                 case "cancel":
                     store.runs.request_cancel(run.id)
                 case "lend":
-                    store.queue.lend(run.id)
+                    store.queue.release_slot(run.id)
                 case "reply":
                     for message in store.messages.pending(run.id):
                         store.messages.reply(message.id, "!")
@@ -296,8 +298,8 @@ def test_no_sequence_of_calls_makes_an_illegal_change(bench: Bench, calls: list[
     assert all(after in STATUS_CHANGES[before] for before, after in pairwise(seen))
 
 
-def test_of_many_that_end_a_run_at_once_exactly_one_wins(bench: Bench) -> None:
-    """P5, P8: two threads with connections of their own race like two processes."""
+def test_exactly_one_of_many_concurrent_endings_wins(bench: Bench) -> None:
+    """P5, P8: two threads with their own connections race like two processes."""
     stores = [Store.open(bench.store.folder.path) for _ in range(4)]
     try:
         for _ in range(15):
@@ -325,7 +327,7 @@ def test_of_many_that_end_a_run_at_once_exactly_one_wins(bench: Bench) -> None:
             store.close()
 
 
-def test_the_data_folder_is_readable_by_its_user_alone(tmp_path: Path) -> None:
+def test_data_folder_is_readable_only_by_its_user(tmp_path: Path) -> None:
     """P6"""
     with Store.open(tmp_path / "new" / "data") as store:
         assert store.folder.path.stat().st_mode & 0o077 == 0

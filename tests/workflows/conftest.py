@@ -1,4 +1,4 @@
-"""A project with agents that are real programs, checks that a person confirmed, and a team."""
+"""A project with agents that are real programs, confirmed checks and a team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server to be killed: goes on with the workflow it finds, or begins one, and says when it has ended."""
+"""A server that tests kill: it resumes the workflow it finds, or starts one, and prints when it has ended."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEPS = 9
 
 
 class Noting(Scripted):
-    """Writes down each beginning, so that nothing can happen unnoticed."""
+    """Logs every start of an agent, so that a repeated step is noticed."""
 
     def __init__(self, file: Path) -> None:
         super().__init__("")
@@ -48,7 +48,7 @@ class Noting(Scripted):
 
 
 async def recovered(at: Bench) -> None:
-    """Until the server before is known to be dead: its lock may outlive it for a moment."""
+    """Wait until the previous server counts as dead; its lock may outlive it for a moment."""
     for _ in range(5_000):
         await asyncio.to_thread(recover_dead_owners, at.store, lambda _: None)
         if all(run.owner == "" for run in at.store.runs.list(statuses=ACTIVE_STATUSES, limit=-1)):

@@ -42,7 +42,7 @@ def killed_server(folder: Path, instant: float) -> None:
 
 
 async def finish(folder: Path) -> None:
-    """The server that is left alone: everything that was begun must end."""
+    """Run a server that is not killed: everything that was started must end."""
     async with bench(folder / "data", {"a": Noting(folder / "begun.jsonl")}) as at:
         await recovered(at)
         for run_id in await at.engine.resume_all():
@@ -78,7 +78,7 @@ def test_no_finished_step_runs_twice_and_none_is_lost(tmp_path: Path, times: int
             others = [child for child in children if child.status is not RunStatus.SUCCESS]
             assert {child.status for child in others} <= {RunStatus.INTERRUPTED}
             interrupted += len(others)
-        # Whatever began has its run, and its run has ended.
+        # Every step that began has a run, and that run has ended.
         assert set(begun) <= {str(run.id) for run in store.runs.list(limit=-1)}
         assert interrupted or times < 100, "no kill hit a step"
         print(f"{times} kills, {len(workflows)} workflows, {interrupted} steps interrupted")

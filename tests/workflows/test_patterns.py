@@ -21,7 +21,7 @@ def built_in(name: str) -> str:
     return (BUILTIN / "workflows" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-async def test_chain_hands_on_the_summary_and_never_the_findings_P1(tmp_path: Path) -> None:
+async def test_chain_passes_the_summary_on_but_never_the_findings_P1(tmp_path: Path) -> None:
     """P1: a marker is planted in the findings of each phase and looked for in every later prompt."""
     researcher = Scripted(proceed("JWT exists in auth.ts", existing=[MARKER], note={"deep": MARKER}))
     writer = Scripted(wrote("added login", "src/login.ts") | {"raw": MARKER})
@@ -41,7 +41,7 @@ async def test_chain_hands_on_the_summary_and_never_the_findings_P1(tmp_path: Pa
     assert all(check["passed"] for check in result["findings"]["checks"].values())
 
 
-async def test_validator_agent_is_told_the_files_and_the_summary_alone(tmp_path: Path) -> None:
+async def test_validator_gets_only_the_files_and_the_summary(tmp_path: Path) -> None:
     text = """
 steps:
   - {agent: writer, phase: write}
@@ -58,7 +58,7 @@ steps:
     assert MARKER not in validator.prompts[0]
 
 
-async def test_long_summary_is_cut_to_500_tokens_and_said_to_be(tmp_path: Path) -> None:
+async def test_long_summary_is_cut_to_500_tokens_with_a_note(tmp_path: Path) -> None:
     text = "steps: [{agent: a}, {agent: b}]"
     first, second = Scripted(proceed("many words of a summary " * 400)), Scripted(proceed())
     async with bench(tmp_path, {"a": first, "b": second}) as at:
@@ -70,7 +70,7 @@ async def test_long_summary_is_cut_to_500_tokens_and_said_to_be(tmp_path: Path) 
 
 
 async def test_secret_is_redacted_on_its_way_to_the_next_phase(tmp_path: Path) -> None:
-    """P6: in what the user gave, in what an agent summed up, and in what is kept."""
+    """P6: in the user's input, in an agent's summary, and in what is stored."""
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     first, second = Scripted(proceed(f"the token is {secret}", token=secret)), Scripted(proceed())
     async with bench(tmp_path, {"a": first, "b": second}) as at:
@@ -92,7 +92,7 @@ async def test_secret_is_redacted_on_its_way_to_the_next_phase(tmp_path: Path) -
         ("any", 3, "STOP"),
     ],
 )
-async def test_parallel_aggregates_by_its_rule(
+async def test_parallel_combines_decisions_by_its_rule(
     tmp_path: Path, rule: str, stopping: int, decision: str
 ) -> None:
     agents = {
@@ -107,7 +107,7 @@ async def test_parallel_aggregates_by_its_rule(
     assert set(result["findings"]["checks"]) == {"a0", "a1", "a2"}
 
 
-async def test_review_in_parallel_is_one_check_each(tmp_path: Path) -> None:
+async def test_parallel_review_runs_each_check_once(tmp_path: Path) -> None:
     checks = {name: Scripted("ok") for name in ("types", "lint", "tests")}
     async with bench(tmp_path, {}, checks) as at:
         run_id = await at.start(built_in("review-in-parallel"))
@@ -122,7 +122,7 @@ async def test_review_in_parallel_is_one_check_each(tmp_path: Path) -> None:
     ("complexity", "performed"),
     [("simple", ["quick-write"]), ("complex", ["research", "design", "write"])],
 )
-async def test_branch_goes_by_a_typed_field_of_the_finding(
+async def test_branch_chooses_by_a_typed_field_of_the_findings(
     tmp_path: Path, complexity: str, performed: list[str]
 ) -> None:
     def research(prompt: str, number: int) -> dict[str, Any]:
@@ -183,8 +183,8 @@ steps:
     }
 
 
-async def test_team_hands_each_output_on_as_the_next_task(tmp_path: Path) -> None:
-    """Seed 004: a pipeline of plain texts, on the same engine."""
+async def test_team_passes_each_output_on_as_the_next_task(tmp_path: Path) -> None:
+    """A team is a pipeline of plain texts on the same engine."""
     agents = {"reviewer": Scripted("line 3 is wrong"), "summarizer": Scripted("One bug.")}
     async with bench(tmp_path, agents) as at:
         run_id = await at.start_team("name: review\nagents: [reviewer, summarizer]", "check hello.py")
@@ -194,8 +194,8 @@ async def test_team_hands_each_output_on_as_the_next_task(tmp_path: Path) -> Non
     assert result["output"] == "One bug."
 
 
-async def test_budget_of_the_tree_ends_a_workflow_and_says_which_limit(tmp_path: Path) -> None:
-    """P2: what was found is kept."""
+async def test_exceeded_tree_budget_ends_a_workflow_and_names_the_limit(tmp_path: Path) -> None:
+    """P2: the findings are kept."""
     agents = {"a": Scripted(proceed("first")), "b": Scripted(proceed("never"))}
     async with bench(tmp_path, agents) as at:
         run_id = await at.start("steps: [{agent: a}, {agent: b}]", budget=Budget(spawns=1))

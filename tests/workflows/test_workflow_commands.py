@@ -1,4 +1,4 @@
-"""Workflows and teams at a terminal: results on stdout, exit codes, JSON beside every view (P5, P8)."""
+"""Workflows and teams on the command line: results on stdout, exit codes, JSON output (P5, P8)."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_checks_are_shown_confirmed_and_then_run() -> None:
     assert done["findings"]["checks"]["security"]["passed"] is None
 
 
-def test_run_of_ours_can_neither_start_workflows_nor_confirm_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """P7: what is to be judged does not choose its judge."""
+def test_child_run_can_neither_start_workflows_nor_confirm_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P7: work that is to be checked must not choose its own checks."""
     monkeypatch.setenv("RETINUE_CHILD_TOKEN", "x")
     for arguments in (
         ["workflow", "checks", "--confirm"],
@@ -97,7 +97,7 @@ def test_run_of_ours_can_neither_start_workflows_nor_confirm_checks(monkeypatch:
         assert "a run cannot" in done.stderr
 
 
-def test_team_prints_its_output_alone() -> None:
+def test_team_prints_only_its_output() -> None:
     assert "loud" in run("teams").stdout
     assert as_json("teams")["teams"][0]["agents"] == ["shout", "shout"]
     done = run("team", "loud", "-", input="hello")
@@ -105,7 +105,7 @@ def test_team_prints_its_output_alone() -> None:
     assert run("team", "quiet", "x").exit_code == 2
 
 
-def test_broken_files_are_told_by_line() -> None:
+def test_problems_in_files_are_reported_by_line() -> None:
     Path("bad.yaml").write_text("steps:\n  - agnt: x\n")
     done = run("workflow", "check", "bad.yaml")
     assert done.exit_code == 1
@@ -124,7 +124,7 @@ def test_broken_files_are_told_by_line() -> None:
         ["workflow", "show", "not-an-id"],
     ],
 )
-def test_wrong_call_is_told(arguments: list[str]) -> None:
+def test_wrong_arguments_are_reported(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.exit_code == 2
     assert done.stderr.startswith("retinue: ")
@@ -185,7 +185,7 @@ def test_killed_command_is_resumed_and_finished_steps_stay_finished(
     assert statuses == [("sleeps", "error"), ("sleeps", "interrupted"), ("researcher", "success")]
 
 
-def test_check_tells_all_that_is_wrong_with_a_file() -> None:
+def test_check_reports_all_problems_of_a_file() -> None:
     Path("mine.yaml").write_text("steps:\n  - {agent: a b}\n  - {agent: c, fase: write}\nnmae: x\n")
     found = run("workflow", "check", "mine.yaml")
     assert found.exit_code == 1

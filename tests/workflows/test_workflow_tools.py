@@ -1,4 +1,4 @@
-"""Workflows as a host sees them: results, questions that end the call, answers after restarts (P3-P9)."""
+"""The workflow tools of the MCP server: results, questions and answers, also after restarts (P3-P9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core import Assignment, estimate_tokens
 from retinue.service import Service, answer_run, runs_overview
-from retinue.service.workflow_views import outcome
+from retinue.service.workflow_views import workflow_outcome
 from retinue.store import ConfirmedChecks
 from retinue.wiring import build_service, read_settings, running
 from tests.server.conftest import call, host
@@ -25,7 +25,7 @@ def confirm(project: Path, own_folders: Path) -> None:
     ConfirmedChecks(own_folders).confirm(project, {"lint": ("make", "lint"), "tests": ("make", "test")})
 
 
-async def test_the_three_patterns_end_to_end_with_programs_as_agents(
+async def test_three_patterns_work_end_to_end_with_programs_as_agents(
     project: Path, own_folders: Path
 ) -> None:
     confirm(project, own_folders)
@@ -42,7 +42,7 @@ async def test_the_three_patterns_end_to_end_with_programs_as_agents(
             assert "savings" in done
 
 
-async def test_failing_check_sends_back_and_then_asks(project: Path, own_folders: Path) -> None:
+async def test_failing_check_repeats_the_writer_and_then_asks(project: Path, own_folders: Path) -> None:
     """P3: the writer claims success each time; the command decides."""
     confirm(project, own_folders)
     async with host() as client:
@@ -54,7 +54,7 @@ async def test_failing_check_sends_back_and_then_asks(project: Path, own_folders
     assert done["decision"] == "PROCEED"
 
 
-async def test_question_ends_the_call_and_the_answer_goes_on_after_a_restart(project: Path) -> None:
+async def test_question_ends_the_call_and_the_answer_resumes_after_a_restart(project: Path) -> None:
     async with host() as client:
         asked = await call(client, "run_workflow", name="ask", input="add login")
         assert asked["questions"] == ["unsure: Which provider?"]
@@ -71,8 +71,8 @@ async def test_question_ends_the_call_and_the_answer_goes_on_after_a_restart(pro
     assert again["error"]["code"] == "invalid_input"
 
 
-async def test_reply_subagent_goes_on_too(project: Path) -> None:
-    """Whatever tool brings the answer, the server that is up goes on."""
+async def test_reply_subagent_resumes_the_workflow(project: Path) -> None:
+    """The running server resumes the workflow, whichever tool passes the answer."""
     async with host() as client:
         asked = await call(client, "run_workflow", name="ask", input="add login")
         status = await call(client, "check_subagent_status", runId=asked["run_id"])
@@ -84,8 +84,8 @@ async def test_reply_subagent_goes_on_too(project: Path) -> None:
     assert done["runs"][0]["status"] == "success"
 
 
-async def test_workflow_takes_longer_than_the_host_waits(project: Path) -> None:
-    """P9, and canceling it ends what it started."""
+async def test_workflow_may_take_longer_than_the_host_waits(project: Path) -> None:
+    """P9; and canceling it ends what it started."""
     async with host() as client:
         spec = {"steps": [{"agent": "sleeps"}]}
         started = await call(client, "run_workflow", spec=spec, input="x", wait_s=0)
@@ -96,7 +96,7 @@ async def test_workflow_takes_longer_than_the_host_waits(project: Path) -> None:
     assert listed["runs"] == []
 
 
-async def test_team_hands_on_its_output(project: Path) -> None:
+async def test_team_passes_its_output_on(project: Path) -> None:
     async with host() as client:
         done = await call(client, "run_team", name="loud", task="hello")
     assert (done["status"], done["output"]) == ("success", "HELLO")
@@ -118,7 +118,7 @@ async def test_team_hands_on_its_output(project: Path) -> None:
         ({"input": "x", "name": "review-in-parallel"}, "unauthorized", "nobody has confirmed"),
     ],
 )
-async def test_wrong_call_is_told_and_nothing_is_started(
+async def test_wrong_arguments_are_reported_and_start_nothing(
     project: Path, arguments: dict[str, Any], code: str, message: str
 ) -> None:
     async with host() as client:
@@ -129,7 +129,7 @@ async def test_wrong_call_is_told_and_nothing_is_started(
     assert listed["runs"] == []
 
 
-async def test_answer_for_what_is_no_workflow_is_refused(project: Path) -> None:
+async def test_answer_to_a_run_that_is_not_a_workflow_is_refused(project: Path) -> None:
     async with host() as client:
         plain = await call(client, "run_subagent", agent_name="shout", prompt="x")
         done = await call(client, "answer_question", run_id=plain["run_id"], answers=["y"])
@@ -146,7 +146,7 @@ async def test_workflow_of_a_project_that_is_not_trusted_is_listed_but_not_run(p
     assert done["error"]["code"] == "unauthorized"
 
 
-async def test_large_result_fits_and_the_whole_is_in_the_log(project: Path) -> None:
+async def test_large_result_is_cut_to_fit_and_complete_in_the_log(project: Path) -> None:
     """P4"""
     steps = [{"agent": "researcher", "id": f"step-{number}"} for number in range(40)]
     async with host() as client:
@@ -162,7 +162,7 @@ async def test_large_result_fits_and_the_whole_is_in_the_log(project: Path) -> N
     assert "step-39" in log
 
 
-async def test_prompts_list_teams_and_give_them_tasks(project: Path) -> None:
+async def test_prompts_list_teams_and_pass_them_tasks(project: Path) -> None:
     async with host() as client:
         names = {prompt.name for prompt in (await client.list_prompts()).prompts}
         listed = (await client.get_prompt("teams", {})).messages[0].model_dump_json()
@@ -174,7 +174,7 @@ async def test_prompts_list_teams_and_give_them_tasks(project: Path) -> None:
     assert "run_team" in asked
 
 
-async def test_group_costs_little_and_is_off_by_default(project: Path) -> None:
+async def test_workflow_tools_cost_few_tokens_and_are_off_by_default(project: Path) -> None:
     async with host(["workflows"]) as client:
         tools = (await client.list_tools()).tools
         shown = [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]
@@ -184,8 +184,8 @@ async def test_group_costs_little_and_is_off_by_default(project: Path) -> None:
     assert "workflows" not in read_settings({}).settings.tools.groups
 
 
-async def test_question_of_an_agent_reaches_whoever_waits_for_the_workflow(project: Path) -> None:
-    """A child's own question is answered through the workflow, while its process waits."""
+async def test_question_of_a_child_reaches_the_caller_that_waits_for_the_workflow(project: Path) -> None:
+    """A child's question is answered through the workflow while its process waits."""
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
         flows = service.workflows
@@ -208,8 +208,8 @@ async def _started(service: Service, spec: dict[str, Any]) -> Any:
     return (await service.workflows.start(None, Assignment(feature="x"), spec=spec, person=True)).id
 
 
-async def test_many_findings_give_way_to_a_note(project: Path) -> None:
-    """P4: whole parts go before words do."""
+async def test_findings_that_do_not_fit_are_replaced_by_a_note(project: Path) -> None:
+    """P4: whole parts are dropped before texts are cut."""
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
         run_id = await _started(service, {"steps": [{"agent": "researcher"}]})
@@ -221,17 +221,17 @@ async def test_many_findings_give_way_to_a_note(project: Path) -> None:
         "findings": {str(n): ["few words"] * 9 for n in range(90)},
         "issues": ["i"] * 90,
     }
-    view = outcome(run, result, (), 2_000)
+    view = workflow_outcome(run, result, (), 2_000)
     assert estimate_tokens(json.dumps(view)) <= 2_000
     assert "get_subagent_logs" in view["findings"]["cut"]
     assert view["issues"][-1].startswith("and 70 more")
 
 
 @pytest.mark.parametrize("era", ["legacy", "auto"])
-async def test_person_at_the_host_answers_and_the_call_goes_on(
+async def test_person_at_the_host_answers_and_the_call_continues(
     project: Path, monkeypatch: pytest.MonkeyPatch, era: str
 ) -> None:
-    """With `runtime.ask_person`, in the way of each protocol era; one workflow for one call."""
+    """With `runtime.ask_person`, in every protocol revision; one call starts one workflow."""
     monkeypatch.setenv("RETINUE_RUNTIME__ASK_PERSON", "true")
     person = accepting("Google")
     async with host(mode=era, elicitation_callback=person) as client:
@@ -242,10 +242,8 @@ async def test_person_at_the_host_answers_and_the_call_goes_on(
     assert len([run for run in listed["runs"] if "parent" not in run]) == 1
 
 
-async def test_next_server_goes_on_by_itself_with_what_the_last_one_left(
-    project: Path, own_folders: Path
-) -> None:
-    """P5: a host that closes in the middle loses nothing, and nothing that finished runs again."""
+async def test_next_server_resumes_what_the_last_one_left(project: Path, own_folders: Path) -> None:
+    """P5: a host that closes meanwhile loses nothing, and finished steps do not run again."""
     spec = {"steps": [{"agent": "researcher"}, {"agent": "sleeps"}]}
     async with host() as client:
         started = await call(client, "run_workflow", spec=spec, input="x", wait_s=0)
@@ -267,17 +265,17 @@ async def test_next_server_goes_on_by_itself_with_what_the_last_one_left(
     ]
 
 
-async def test_input_that_no_phase_could_hold_is_refused(project: Path) -> None:
+async def test_too_long_input_is_refused(project: Path) -> None:
     async with host() as client:
         done = await call(client, "run_workflow", name="ask", input="x" * 200_000)
     assert done["error"]["code"] == "invalid_input"
     assert "too long" in done["error"]["message"]
 
 
-async def test_watching_person_answers_and_the_workflow_goes_on_in_its_folder(
+async def test_answer_at_the_dashboard_resumes_the_workflow_only_in_its_folder(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Elsewhere the answer is kept, and a server of its folder goes on."""
+    """In another folder the answer is stored, and a server of the workflow's folder resumes it."""
     loaded = read_settings({})
     async with running(loaded, build_service(loaded)) as service:
         asking = [

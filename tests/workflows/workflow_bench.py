@@ -1,4 +1,4 @@
-"""Workflows on the real engine and the real store, with agents that do as the test says."""
+"""Runs workflows on the real engine and store, with agents that tests script."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from retinue.core import (
 from retinue.core.budget import UNLIMITED
 from retinue.definitions import read_team, read_workflow
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Supervisor, Work
+from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import RESULT_STEP
-from retinue.workflows import Embedded
+from retinue.workflows import EmbeddedEngine
 from retinue.workflows.embedded import AlsoRecord
 from tests.runtime.runtime_support import PATIENCE_S, Server, server
 
@@ -65,7 +65,7 @@ def handoff_in(prompt: str) -> dict[str, Any]:
 
 
 class Scripted:
-    """An agent, or a check, that remembers what it was told."""
+    """An agent or a check that records its prompts and returns scripted answers."""
 
     def __init__(self, script: Script | Reply | Sequence[Reply]) -> None:
         self._script = script
@@ -106,9 +106,9 @@ class Bench:
         self._at = at
         self._agents = agents
         self._checks = checks
-        self.engine = Embedded(at.store, at.changes, supervisor, self, REDACTOR, at.store.folder.path)
+        self.engine = EmbeddedEngine(at.store, at.changes, supervisor, self, REDACTOR, at.store.folder.path)
 
-    # What the engine starts its children with.
+    # The ChildStarter of the engine.
     async def agent(
         self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: AlsoRecord
     ) -> Run:
@@ -131,7 +131,7 @@ class Bench:
         spec = RunSpec(
             agent=name, task=task, executor="scripted", parent=parent, limits=RunLimits(run_s=timeout_s)
         )
-        return await self.supervisor.start(Work(spec, executor, self.store.folder.path), also)
+        return await self.supervisor.start(PreparedRun(spec, executor, self.store.folder.path), also)
 
     async def start(
         self, workflow: Workflow | str, feature: str = "add a thing", budget: Budget = UNLIMITED
@@ -143,14 +143,14 @@ class Bench:
         return await self.start(read_team(text, "team", "given"), task)
 
     async def until(self, check: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-        """Until it holds; looked at after every change of any run."""
+        """Wait until the condition holds; checked after every change of a run."""
         with self._at.changes.watch() as watch:
             async with asyncio.timeout(patience_s):
                 while not check():
                     await watch.next()
 
     async def settled(self, run_id: RunId) -> Run:
-        """Until it has ended, or waits for an answer and nobody performs it."""
+        """Wait until the run has ended, or is parked and waits for an answer."""
 
         def look() -> Run | None:
             run = self.store.runs.get(run_id)

@@ -35,7 +35,7 @@ def agents(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    listed = agent_service().everyone()
+    listed = agent_service().list_all()
     if as_json:
         print_json(listed)
         return
@@ -96,11 +96,13 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
     found = service.check(files)
     errors = sum(row["level"] == "error" for row in found)
     if as_json:
-        print_json({"files": service.checked(files), "errors": errors, "problems": found})
+        print_json({"files": service.count_checked(files), "errors": errors, "problems": found})
     else:
         for row in found:
             click.echo(_format_problem(row))
-        click.echo(f"{counted(service.checked(files), 'file')} checked, {counted(errors, 'error')}", err=True)
+        click.echo(
+            f"{counted(service.count_checked(files), 'file')} checked, {counted(errors, 'error')}", err=True
+        )
     sys.exit(1 if errors else 0)
 
 
@@ -169,12 +171,12 @@ def allowed(name: str | None, rule: str | None, forget: bool, as_json: bool) -> 
         raise InvalidInput("--forget needs the name of an agent", hint="see `retinue agents allowed`")
     if forget and wiring.is_child():
         raise Unauthorized("a run cannot change what agents are allowed to do", hint=USE_A_TERMINAL)
-    kept = agent_service().kept
+    state = agent_service().state
     if forget:
-        done = kept.forbid(str(name), rule)
+        done = state.revoke(str(name), rule)
         rows = [("forgotten", done["agent"], each) for each in done["forgotten"]]
     else:
-        done = kept.allowed()
+        done = state.list_permissions()
         done["agents"] = {each: found for each, found in done["agents"].items() if name in (None, each)}
         rows = [(each, one) for each, found in done["agents"].items() for one in found]
     if as_json:
@@ -203,8 +205,8 @@ def agent(name: str, task: str, as_json: bool) -> None:
 
     from retinue import wiring
 
-    # If a run uses this command, the new run becomes its child, with the limits of a child.
-    parent = wiring.own_run(wiring.read_settings({})).id if wiring.is_child() else None
+    # If a run uses this command, the new run becomes its child: it counts and is checked as one.
+    parent = wiring.current_run(wiring.read_settings({})).id if wiring.is_child() else None
 
     async def perform(runs: RunService) -> dict[str, Any]:
         async with cancel_runs_on_interrupt(runs) as register:
@@ -252,7 +254,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    listed = agent_service().kept.sessions()
+    listed = agent_service().state.sessions()
     if as_json:
         print_json(listed)
         return
@@ -282,7 +284,7 @@ def forget(agent: str, as_json: bool) -> None:
 
     if wiring.is_child():
         raise Unauthorized("a run cannot forget sessions", hint=USE_A_TERMINAL)
-    done = agent_service().kept.forget_session(agent)
+    done = agent_service().state.forget_session(agent)
     if as_json:
         print_json(done)
     else:

@@ -158,7 +158,7 @@ async def ask_service(
     async with AsyncExitStack() as stack:
         try:
             service = await stack.enter_async_context(
-                recording(loaded, service, later=lambda key, _: outdated.append(key))
+                recording(loaded, service, schedule_job=lambda key, _: outdated.append(key))
             )
         except Unavailable as error:
             click.echo(f"retinue: this run is not recorded: {error.message}", err=True)

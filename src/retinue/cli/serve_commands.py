@@ -49,7 +49,7 @@ def serve(roots: tuple[str, ...], http: str | None, no_token: bool, log_level: s
     if http is None:
         anyio.run(serve_stdio, server)
     else:
-        address, bearer = BindAddress.parse(http), None if no_token else wiring.token(loaded)
+        address, bearer = BindAddress.parse(http), None if no_token else wiring.access_token(loaded)
         anyio.run(serve_http, server, address, bearer, settings.http.allowed_hosts)
     return None
 
@@ -73,12 +73,12 @@ def serve_child() -> None:
     from retinue.server import build_server_for_run, serve_stdio, start_logging
 
     loaded = wiring.read_settings({})
-    run = wiring.own_run(loaded)
+    run = wiring.current_run(loaded)
     service = wiring.build_service(loaded)
     start_logging(loaded.settings.log_level, loaded.settings.log_format, service.redactor.redact)
     anyio.run(
         serve_stdio,
-        build_server_for_run(service, run, wiring.lifetime(loaded, takes_over=False)),
+        build_server_for_run(service, run, wiring.lifetime(loaded, adopt_parked=False)),
     )
 
 
@@ -92,9 +92,9 @@ def token(new: bool, as_json: bool) -> None:
     Example:
       curl -H "Authorization: Bearer $(retinue token)" http://127.0.0.1:8765/mcp
     """
-    from retinue.wiring import read_settings, token as stored_token
+    from retinue.wiring import access_token, read_settings
 
-    value = stored_token(read_settings({}), new=new)
+    value = access_token(read_settings({}), new=new)
     if as_json:
         print_json({"token": value})
     else:

@@ -92,7 +92,7 @@ def list_workflows(only_runs: bool, as_json: bool) -> None:
     """
 
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
-        return flows.newest() if only_runs else flows.listed("workflow")
+        return flows.newest() if only_runs else flows.list_defined("workflow")
 
     listed = _run_with_workflow_service(fetch)
     if as_json:
@@ -182,7 +182,7 @@ def resume(run_id: str, as_json: bool) -> None:
     """
 
     async def resume_and_follow(flows: WorkflowService) -> dict[str, Any]:
-        left = await flows.left_alone(run_id)
+        left = await flows.wait_until_abandoned(run_id)
         if await flows.resume(left):
             return await _follow_workflow(flows, left)
         view = flows.outcome(run_id)
@@ -243,7 +243,7 @@ def teams(as_json: bool) -> None:
     """
 
     async def fetch(flows: WorkflowService) -> list[dict[str, Any]]:
-        return flows.listed("team")
+        return flows.list_defined("team")
 
     listed = _run_with_workflow_service(fetch)
     if as_json:
@@ -296,7 +296,11 @@ def answer(run_id: str, answers: tuple[str, ...], as_json: bool) -> None:
 
     async def answer_and_follow(flows: WorkflowService) -> dict[str, Any]:
         answered = await flows.answer(run_id, answers)
-        return await _follow_workflow(flows, answered) if flows.is_here(answered) else flows.outcome(answered)
+        return (
+            await _follow_workflow(flows, answered)
+            if flows.is_in_this_folder(answered)
+            else flows.outcome(answered)
+        )
 
     _print_outcome(_run_with_workflow_service(answer_and_follow), as_json)
 

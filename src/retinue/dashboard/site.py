@@ -33,7 +33,7 @@ from retinue.dashboard.html import HtmlContent, tag
 from retinue.dashboard.layout import error_page
 from retinue.dashboard.pages import home_page, run_page
 from retinue.dashboard.question_cards import VERDICTS
-from retinue.service import RunService, Service, answer_run, run_news, run_overview, runs_overview
+from retinue.service import RunService, Service, answer_run, run_overview, runs_overview, watch_for_changes
 
 STATIC = Path(__file__).parent / "static"
 MEDIA_TYPES = {"style.css": "text/css", "live.js": "text/javascript"}
@@ -162,7 +162,7 @@ async def change_events(
     quiet_s = 0.0
     yield "retry: 2000\n\n"
     try:
-        async with aclosing(run_news(runs, run_id, interval_s)) as news:
+        async with aclosing(watch_for_changes(runs, run_id, interval_s)) as news:
             async for changed in news:
                 if is_ending():
                     break

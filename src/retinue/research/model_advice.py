@@ -45,7 +45,7 @@ from retinue.core import (
 )
 from retinue.research.locator import LocatorResult, locator_result
 from retinue.research.role_context import RoleContext
-from retinue.runtime import Supervisor, Work
+from retinue.runtime import PreparedRun, Supervisor
 
 MAX_CANDIDATES = 20
 """How many candidates the model sees. In trials, these included nine out of ten right files."""
@@ -299,7 +299,9 @@ class ModelAdvisor:
                     limits=RunLimits(queue_s=left, run_s=left),
                     endpoint=Endpoint(facts.endpoint, facts.slots),
                 )
-                performed = await self.supervisor.perform(Work(spec, AdviceRun(model, candidates), self.cwd))
+                performed = await self.supervisor.perform(
+                    PreparedRun(spec, AdviceRun(model, candidates), self.cwd)
+                )
         except TimeoutError:
             raise _too_late(seconds) from None
         if performed.outcome is not None:

@@ -59,7 +59,7 @@ from retinue.research.role_runs import (
 )
 from retinue.research.scope import SearchScope
 from retinue.research.source_files import FilesRead, SourceFiles
-from retinue.runtime import Supervisor, Work
+from retinue.runtime import PreparedRun, Supervisor
 from retinue.store import Reports
 
 DEFAULT_PLACES = 15
@@ -160,7 +160,9 @@ class ResearchRun:
         """Perform a role in a child run of the request's run."""
         spec = role_run_spec(role, question, RunLimits(), parent, caller="research")
         try:
-            performed = await self.supervisor.perform(Work(spec, RoleRun(work, seconds, self.workers), cwd))
+            performed = await self.supervisor.perform(
+                PreparedRun(spec, RoleRun(work, seconds, self.workers), cwd)
+            )
         except RetinueError as error:  # the request has been canceled, or the store is unavailable
             cause = RoleError(error.code, error.message)
             return RoleOutcome(
@@ -293,7 +295,7 @@ def _store_report(investigation: Investigation, report: Report) -> Report:
         path = write_memo(investigation.artifact_dir, report, investigation.constraints.memo_lines())
         report = replace(report, artifact=str(path))
     try:
-        investigation.reports.keep(report)
+        investigation.reports.save(report)
     except Unavailable as error:
         return replace(report, notes=(*report.notes, f"{error.message}."))
     return report

@@ -1,4 +1,4 @@
-"""One run's life: record, queue, meter, ask, cancel, recover."""
+"""Executes runs: records, queues, meters, cancels and recovers them, and carries their questions."""
 
 from typing import TYPE_CHECKING
 
@@ -6,30 +6,30 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.runtime.background import (
-        Background as Background,
+        BackgroundJobs as BackgroundJobs,
         recover_in_background as recover_in_background,
     )
     from retinue.runtime.changes import POLL_S as POLL_S, Changes as Changes
     from retinue.runtime.child_socket import open_child_socket as open_child_socket
-    from retinue.runtime.mailroom import Mailroom as Mailroom
     from retinue.runtime.permissions import PermissionBroker as PermissionBroker
     from retinue.runtime.pool import Pool as Pool
+    from retinue.runtime.questions import QuestionBroker as QuestionBroker
     from retinue.runtime.supervisor import (
-        Parked as Parked,
-        Performed as Performed,
+        CompletedRun as CompletedRun,
+        PreparedRun as PreparedRun,
+        RunParked as RunParked,
         Supervisor as Supervisor,
-        Work as Work,
     )
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "background": "Background recover_in_background",
+            "background": "BackgroundJobs recover_in_background",
             "changes": "POLL_S Changes",
             "child_socket": "open_child_socket",
-            "mailroom": "Mailroom",
             "permissions": "PermissionBroker",
             "pool": "Pool",
-            "supervisor": "Parked Performed Supervisor Work",
+            "questions": "QuestionBroker",
+            "supervisor": "CompletedRun PreparedRun RunParked Supervisor",
         },
     )

@@ -1,4 +1,7 @@
-"""Work that nobody waits for, such as renewing an index: in worker threads, ended with the server."""
+"""Background jobs of a server: work that nobody waits for, and the periodic recovery of dead servers' runs.
+
+Jobs such as updating an index run in worker threads and are stopped when the server stops.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,17 @@ from retinue.store import EndProcesses, Store, recover_dead_owners
 
 log = logging.getLogger(__name__)
 
-REST_S = 10.0
-"""Seconds between two times that the same work is done."""
+REPEAT_AFTER_S = 10.0
+"""Seconds after which a job with the same key may run again."""
+RECOVERY_INTERVAL_S = 1.0
 
 
-class Background:
-    """`async with Background() as background`: what still works when the block ends is stopped."""
+class BackgroundJobs:
+    """Runs jobs in worker threads within `async with BackgroundJobs()`. The end of the block stops them."""
 
-    def __init__(self, rest_s: float = REST_S) -> None:
-        self._rest_s = rest_s
-        self._next: dict[Hashable, float] = {}
+    def __init__(self, repeat_after_s: float = REPEAT_AFTER_S) -> None:
+        self._repeat_after_s = repeat_after_s
+        self._earliest: dict[Hashable, float] = {}
         self._stops: set[Stop] = set()
         self._tasks: TaskGroup
 
@@ -44,61 +48,55 @@ class Background:
             stop.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
-    def later(self, key: Hashable, work: Callable[[Stop], object]) -> bool:
-        """Do it soon, unless the same work is being done or was done just now. Says whether it will be."""
-        if time.monotonic() < self._next.get(key, 0.0):
+    def schedule(self, key: Hashable, job: Callable[[Stop], object]) -> bool:
+        """Start the job and return True, unless a job with the same key is running or has just run."""
+        if time.monotonic() < self._earliest.get(key, 0.0):
             return False
-        self._next[key] = float("inf")
-        self._tasks.start_soon(self._do, key, work)
+        self._earliest[key] = float("inf")
+        self._tasks.start_soon(self._run, key, job)
         return True
 
-    async def _do(self, key: Hashable, work: Callable[[Stop], object]) -> None:
+    async def _run(self, key: Hashable, job: Callable[[Stop], object]) -> None:
         stop = Stop()
         self._stops.add(stop)
         try:
-            await anyio.to_thread.run_sync(partial(work, stop))
+            await anyio.to_thread.run_sync(partial(job, stop))
         except RetinueError as error:
-            log.info("background work ended: %s", error.code)
+            log.info("a background job ended: %s", error.code)
         except Exception:
-            # What nobody waits for must not end the server for all who wait for something else.
-            log.exception("background work failed")
+            # A failed job must not end the server.
+            log.exception("a background job failed")
         finally:
             self._stops.discard(stop)
-            self._next[key] = time.monotonic() + self._rest_s
-
-
-# MERGED recovery: Ends what dead servers left, again and again while this server lives.
-
-
-EVERY_S = 1.0
+            self._earliest[key] = time.monotonic() + self._repeat_after_s
 
 
 @asynccontextmanager
 async def recover_in_background(
-    store: Store, end_processes: EndProcesses, every_s: float = EVERY_S
+    store: Store, end_processes: EndProcesses, interval_s: float = RECOVERY_INTERVAL_S
 ) -> AsyncGenerator[None]:
-    """While the block runs, recover at once and then every few seconds."""
+    """Recover the runs of dead servers at once, then at every interval until the block ends."""
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(_keep_recovering(store, end_processes, every_s))
+        task = group.create_task(_recover_periodically(store, end_processes, interval_s))
         try:
             yield
         finally:
             task.cancel()
 
 
-async def _keep_recovering(store: Store, end_processes: EndProcesses, every_s: float) -> None:
-    """Work in a thread, because ending processes takes time.
+async def _recover_periodically(store: Store, end_processes: EndProcesses, interval_s: float) -> None:
+    """Recover in a thread, because ending processes takes time.
 
-    A recovery that has begun is waited for, even when the server stops: a command that ended sooner would
-    leave everything to the next one.
+    If the server stops, wait for a recovery that has begun. Otherwise a short command would never recover
+    anything.
     """
     while True:
-        work = asyncio.ensure_future(asyncio.to_thread(recover_dead_owners, store, end_processes))
+        recovery = asyncio.ensure_future(asyncio.to_thread(recover_dead_owners, store, end_processes))
         try:
-            await asyncio.shield(work)
+            await asyncio.shield(recovery)
         except asyncio.CancelledError:
-            await wait_shielded(work)
+            await wait_shielded(recovery)
             raise
         except RetinueError as error:
-            log.warning("what dead servers left cannot be recovered now: %s", error.message)
-        await asyncio.sleep(every_s)
+            log.warning("the runs of dead servers could not be recovered: %s", error.message)
+        await asyncio.sleep(interval_s)

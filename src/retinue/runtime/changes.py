@@ -1,7 +1,7 @@
-"""Wakes whoever waits for runs to change, whichever process changes them. Knows nothing of what it means.
+"""Notifies waiting tasks when runs change, in this or another process. Knows nothing of what a change means.
 
-Changes of this process are heard at once. Those of others are found by asking SQLite for its version
-number every few milliseconds, but only while somebody waits.
+The store reports the changes of this process at once. To find those of other processes, this module asks
+SQLite for its version number every few milliseconds, but only while a task waits.
 """
 
 from __future__ import annotations
@@ -26,53 +26,56 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """One listener: gathers what has changed since it last looked."""
+    """One listener. Collects the runs that change between two calls of `next`."""
 
-    def __init__(self, run_ids: Collection[RunId] | None, poll_s: float | None, poke: asyncio.Event) -> None:
+    def __init__(
+        self, run_ids: Collection[RunId] | None, poll_s: float | None, repoll: asyncio.Event
+    ) -> None:
         self._wanted = None if run_ids is None else frozenset(run_ids)
-        self._news = asyncio.Event()
+        self._has_changes = asyncio.Event()
         self._changed: set[RunId] = set()
-        self._poke = poke
+        self._repoll = repoll
         self.poll_s = poll_s
 
     def poll_every(self, seconds: float | None) -> None:
-        """How soon to hear of other processes' changes; None when they do not matter now."""
+        """Set how often to look for changes of other processes; None stops it."""
         if seconds != self.poll_s:
             self.poll_s = seconds
-            self._poke.set()
+            self._repoll.set()
 
-    def tell(self, changed: Collection[RunId]) -> None:
+    def notify(self, changed: Collection[RunId]) -> None:
+        """Wake the listener if it watches one of these runs. A listener to all runs always wakes."""
         relevant = changed if self._wanted is None else self._wanted.intersection(changed)
         if self._wanted is None or relevant:
             self._changed.update(relevant)
-            self._news.set()
+            self._has_changes.set()
 
     async def next(self) -> set[RunId]:
-        """Wait for news: the runs that changed, perhaps none that the watcher knows."""
-        await self._news.wait()
-        self._news.clear()
+        """Wait for a change and return the runs that changed; may be empty."""
+        await self._has_changes.wait()
+        self._has_changes.clear()
         changed, self._changed = self._changed, set()
         return changed
 
 
 class Changes:
-    """`async with Changes(store) as changes`: listens within the block only."""
+    """Watches the runs of a store within `async with Changes(store)`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._watches: set[Watch] = set()
-        self._poke = asyncio.Event()
+        self._repoll = asyncio.Event()
         self._scope = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._version = self._store.database.others_version()
-        self._seen = self._store.events.last()
+        self._version = self._store.database.foreign_version()
+        self._last_seq = self._store.events.last_seq()
         async with AsyncExitStack() as scope:
             group = await scope.enter_async_context(asyncio.TaskGroup())
             scope.callback(group.create_task(self._poll()).cancel)
-            scope.callback(self._store.database.listen(self._hear))
+            scope.callback(self._store.database.listen(self._on_write))
             self._scope = scope.pop_all()
         return self
 
@@ -85,10 +88,10 @@ class Changes:
     def watch(
         self, run_ids: Collection[RunId] | None = None, poll_s: float | None = POLL_S
     ) -> Generator[Watch]:
-        """Listen to some runs, or to all."""
-        watch = Watch(run_ids, poll_s, self._poke)
+        """Listen to the given runs, or to all runs, within the block."""
+        watch = Watch(run_ids, poll_s, self._repoll)
         self._watches.add(watch)
-        self._poke.set()
+        self._repoll.set()
         try:
             yield watch
         finally:
@@ -101,9 +104,9 @@ class Changes:
         wait_s: float | None = None,
         poll_s: float | None = POLL_S,
     ) -> T | None:
-        """Wait until the check gives something; it is made now and after every change of the runs.
+        """Call `check` now and after every change of the runs, until it returns something other than None.
 
-        None when the time is over.
+        Returns None if `wait_s` passes first.
         """
         with self.watch(run_ids, poll_s) as watch, suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -112,34 +115,35 @@ class Changes:
                 return found
         return check()
 
-    def _hear(self, touched: Iterable[RunId]) -> None:
-        """Called in whichever thread has written."""
+    def _on_write(self, touched: Iterable[RunId]) -> None:
+        """Called in the thread that has written."""
         if threading.get_ident() == self._thread:
-            self._tell(frozenset(touched))
+            self._notify(frozenset(touched))
         else:
             with suppress(RuntimeError):  # the loop has been closed
-                self._loop.call_soon_threadsafe(self._tell, frozenset(touched))
+                self._loop.call_soon_threadsafe(self._notify, frozenset(touched))
 
-    def _tell(self, changed: Collection[RunId]) -> None:
+    def _notify(self, changed: Collection[RunId]) -> None:
         for watch in self._watches:
-            watch.tell(changed)
+            watch.notify(changed)
 
     async def _poll(self) -> None:
+        """Look for changes of other processes as often as the most demanding watch wants."""
         while True:
             pauses = [watch.poll_s for watch in self._watches if watch.poll_s is not None]
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(pauses, default=None)):
-                    await self._poke.wait()
-                    self._poke.clear()
+                    await self._repoll.wait()
+                    self._repoll.clear()
             try:
-                self._look()
+                self._check_other_processes()
             except RetinueError as error:
                 log.warning("changes cannot be read: %s", error.message)
                 await asyncio.sleep(RETRY_S)
 
-    def _look(self) -> None:
-        version = self._store.database.others_version()
+    def _check_other_processes(self) -> None:
+        version = self._store.database.foreign_version()
         if version != self._version:
-            self._seen, changed = self._store.events.changed_since(self._seen)
+            self._last_seq, changed = self._store.events.changed_since(self._last_seq)
             self._version = version
-            self._tell(changed)
+            self._notify(changed)

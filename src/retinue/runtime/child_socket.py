@@ -1,6 +1,6 @@
-"""The socket at which runs' own processes reach this server, from inside their sandboxes too.
+"""The Unix socket through which a run's processes reach this server, also from inside a sandbox.
 
-Whoever connects must show the token of an active run first. Knows nothing of what is said afterwards.
+A client must first send the token of an active run. Knows nothing of the protocol that follows.
 """
 
 from __future__ import annotations
@@ -17,57 +17,60 @@ from retinue.core import RetinueError, RunId
 
 log = logging.getLogger(__name__)
 
-TOKEN_SECONDS = 5.0
-LONGEST_MESSAGE = 16 << 20
+TOKEN_TIMEOUT_S = 5.0
+MAX_MESSAGE_BYTES = 16 << 20
 
-Serve = Callable[[RunId, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ServeConnection = Callable[[RunId, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def open_child_socket(run_of: Callable[[str], RunId], serve: Serve) -> AsyncGenerator[Path | None]:
-    """The socket's path, while runs may use it; None where the platform has no such sockets.
+async def open_child_socket(
+    find_run: Callable[[str], RunId], serve: ServeConnection
+) -> AsyncGenerator[Path | None]:
+    """Yield the path of the open socket; None if the platform has no Unix sockets.
 
-    The folder is the user's alone, and short: a path of more than a hundred letters cannot be a socket.
+    `find_run` returns the run that a token belongs to. The socket lies in a private folder with a short
+    path, because the path of a socket is limited to about a hundred characters.
     """
     if not hasattr(socket, "AF_UNIX"):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="retinue-") as folder:
         path = Path(folder) / "s"
-        visits: set[asyncio.Task[None]] = set()
+        connections: set[asyncio.Task[None]] = set()
 
-        def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            visit = asyncio.create_task(_visit(run_of, serve, reader, writer))
-            visits.add(visit)
-            visit.add_done_callback(goodbye)
+        def on_connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = asyncio.create_task(_serve_connection(find_run, serve, reader, writer))
+            connections.add(connection)
+            connection.add_done_callback(on_close)
 
-        def goodbye(visit: asyncio.Task[None]) -> None:
-            visits.discard(visit)
-            if not visit.cancelled() and (error := visit.exception()):
+        def on_close(connection: asyncio.Task[None]) -> None:
+            connections.discard(connection)
+            if not connection.cancelled() and (error := connection.exception()):
                 log.error("serving a run's process failed", exc_info=error)
 
-        server = await asyncio.start_unix_server(welcome, path, limit=LONGEST_MESSAGE)
+        server = await asyncio.start_unix_server(on_connect, path, limit=MAX_MESSAGE_BYTES)
         try:
             yield path
         finally:
             server.close()
-            for visit in visits:
-                visit.cancel()
-            await asyncio.gather(*visits, return_exceptions=True)
+            for connection in connections:
+                connection.cancel()
+            await asyncio.gather(*connections, return_exceptions=True)
 
 
-async def _visit(
-    run_of: Callable[[str], RunId],
-    serve: Serve,
+async def _serve_connection(
+    find_run: Callable[[str], RunId],
+    serve: ServeConnection,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """One connection, from its token to its end. Whatever happens to it happens to it alone."""
+    """Serve one connection, from its token to its end. An expected error ends this connection only."""
     try:
-        async with asyncio.timeout(TOKEN_SECONDS):
+        async with asyncio.timeout(TOKEN_TIMEOUT_S):
             token = await reader.readline()
-        await serve(run_of(token.decode("utf-8", "replace").strip()), reader, writer)
+        await serve(find_run(token.decode("utf-8", "replace").strip()), reader, writer)
     except (RetinueError, OSError, ValueError, TimeoutError) as error:
-        log.info("a run's process was turned away: %s", error)
+        log.info("a connection of a run's process was refused or broke: %s", error)
     finally:
         writer.transport.abort()

@@ -1,12 +1,13 @@
-"""Counts what runs spend, before they spend it. Knows nothing of what is bought.
+"""Enforces budgets: every run reserves what it is about to spend. Knows nothing of what is bought.
 
-Each run has a meter. A reservation must fit the run's own limits, then its parent run's, and so on up to the
-account of the whole request tree, which the store keeps for all processes. To be fast, a process holds some
-credit of that account: a share from the start, and with every refill a little more than it needs, less the
-less is left. It returns what it did not spend.
+Each run has a meter. A reservation must fit the limits of the run, then of its parent run, and so on up to
+the account of the whole request tree, which the store keeps for all processes. To be fast, a process holds
+some credit of that account: a share at the start, and a little more than it needs with every refill. The
+less is left, the smaller the refill. The process gives back what it does not spend.
 
-Credit that is there is taken at once. Without it the store must be asked, and that may wait for other
-processes: so code on an event loop uses `async with meter.reserving(...)`, worker threads `meter.reserve(...)`.
+A reservation that fits the credit needs no store. Otherwise the store is asked, which may wait for other
+processes. So code on an event loop uses `async with meter.reserving(...)`, and worker threads use
+`meter.reserve(...)`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from retinue.core import Budget, BudgetExceeded, BudgetKind, Run, RunId, Usage
 from retinue.store import Store, initial_credit
 
 SPARE_SHARE = 16
-"""A refill takes one part in so many of what remains, beyond what is needed at once."""
+"""A refill takes what is needed, plus 1/SPARE_SHARE of what remains."""
 NO_CREDIT: Mapping[BudgetKind, int] = {}
 
 
 class BudgetSource(Protocol):
-    """Where a meter gets what it hands out."""
+    """What a meter takes its budget from: the parent's meter, or the account of the tree."""
 
     def try_take(self, kind: BudgetKind, amount: int) -> bool:
-        """Take the amount without asking the store. False, and nothing taken, if the credit is too small.
+        """Take the amount from the credit. Return False, and take nothing, if the credit is too small.
 
-        Raises `BudgetExceeded` if a limit forbids it.
+        Raises `BudgetExceeded` if the amount exceeds a limit.
         """
         ...
 
@@ -43,7 +44,7 @@ class BudgetSource(Protocol):
 
 
 class TreeAccount:
-    """The credit that this process holds of one request tree's budget. Safe from any thread."""
+    """The part of a request tree's budget that this process holds as credit. Thread-safe."""
 
     def __init__(self, store: Store, request: RunId, credit: Mapping[BudgetKind, int]) -> None:
         self._store = store
@@ -66,7 +67,7 @@ class TreeAccount:
             return True
 
     def refill(self, kind: BudgetKind, amount: int) -> None:
-        """Ask the store for enough credit to take the amount. Raises `BudgetExceeded`; writes."""
+        """Get enough credit for the amount from the store, or raise `BudgetExceeded`. Writes to the store."""
         with self._lock:
             missing = amount - self._credit[kind]
         if missing > 0:
@@ -82,8 +83,8 @@ class TreeAccount:
             with self._lock:
                 self._credit[kind] += amount
 
-    def empty(self) -> Mapping[BudgetKind, int]:
-        """Take all credit out of the account, for the store."""
+    def withdraw_all(self) -> Mapping[BudgetKind, int]:
+        """Remove all credit from the account and return it, to be given back to the store."""
         with self._lock:
             unspent = dict(+self._credit)
             self._credit.clear()
@@ -91,7 +92,7 @@ class TreeAccount:
 
 
 class Meter:
-    """One run's spending. Its child runs' spending counts against its limits too. Safe from any thread."""
+    """Counts what one run and its child runs spend. Thread-safe."""
 
     def __init__(self, limits: Budget, source: BudgetSource) -> None:
         self._limits = limits
@@ -106,24 +107,24 @@ class Meter:
         return self._source.account
 
     def reserve(self, kind: BudgetKind, amount: int) -> Reservation:
-        """Set the amount aside before it is spent, or raise `BudgetExceeded`; `settle` it afterwards.
+        """Reserve the amount, or raise `BudgetExceeded`. Call `settle` on the reservation afterwards.
 
-        For worker threads: it may wait for the store.
+        For worker threads only, because it may wait for the store.
         """
         while (reservation := self._try_reserve(kind, amount)) is None:
             self.account.refill(kind, amount)
         return reservation
 
     def take(self, kind: BudgetKind, amount: int) -> None:
-        """Take the amount for good. For worker threads."""
+        """Take the amount without a reservation. For worker threads only."""
         while not self.try_take(kind, amount):
             self.account.refill(kind, amount)
 
     @asynccontextmanager
     async def reserving(self, kind: BudgetKind, amount: int) -> AsyncGenerator[Reservation]:
-        """`reserve` for the event loop. What was not settled within the block goes back.
+        """Reserve the amount on the event loop. The end of the block gives back what was not settled.
 
-        If more was settled than reserved, the rest is taken when the block ends, which may raise
+        If more was settled than reserved, the end of the block takes the rest, which may raise
         `BudgetExceeded`.
         """
         while (reservation := self._try_reserve(kind, amount, deferred=True)) is None:
@@ -136,7 +137,7 @@ class Meter:
             await self.account.refill_async(kind, reservation.owed)
 
     def charge(self, kind: BudgetKind, amount: int) -> None:
-        """Reserve and spend at once. For worker threads: it may wait for the store."""
+        """Reserve and spend at once. For worker threads only, because it may wait for the store."""
         self.reserve(kind, amount).settle(amount)
 
     def _try_reserve(self, kind: BudgetKind, amount: int, *, deferred: bool = False) -> Reservation | None:
@@ -150,7 +151,7 @@ class Meter:
             return reservation
 
     def settle(self, reservation: Reservation, actual: int) -> int:
-        """Count what was really spent. Returns what must still be taken for it."""
+        """Count what was actually spent, and return how much exceeds the reservation."""
         kind, reserved = reservation.kind, reservation.amount
         with self._lock:
             if reservation not in self._open:
@@ -162,7 +163,7 @@ class Meter:
             return max(0, actual - reserved)
 
     def usage(self) -> Usage:
-        """What the run itself has really spent, without what is set aside."""
+        """What the run has actually spent, without open reservations."""
         with self._lock:
             return Usage(dict(+self._spent))
 
@@ -183,14 +184,14 @@ class Meter:
             self._source.give_back(kind, amount)
 
     def close(self) -> None:
-        """Give back whatever is still set aside."""
+        """Give back the open reservations."""
         with self._lock:
             for reservation in tuple(self._open):
                 reservation.settle(0)
 
 
 class Reservation:
-    """An amount set aside. As a context manager it gives back what was not settled within the block."""
+    """A reserved amount. As a context manager, it gives back what was not settled within the block."""
 
     def __init__(self, meter: Meter, kind: BudgetKind, amount: int, deferred: bool) -> None:
         self._meter = meter
@@ -198,13 +199,13 @@ class Reservation:
         self.kind = kind
         self.amount = amount
         self.owed = 0
-        """What was spent beyond the amount, and is taken when an `async with` block ends."""
+        """What was spent beyond the amount, to be taken at the end of `Meter.reserving`."""
 
     def settle(self, actual: int) -> None:
-        """Say what was really spent. Less goes back, more is taken too. Only the first settling counts.
+        """Record what was actually spent. Only the first call counts.
 
-        More than the budget holds is counted as spent all the same, and raises `BudgetExceeded`: it is too
-        late to prevent, but not to stop.
+        A smaller amount gives back the difference; a larger one takes it. If the budget does not hold that
+        much, it still counts as spent and `BudgetExceeded` is raised, so that the run stops.
         """
         beyond = self._meter.settle(self, actual)
         if self._deferred:
@@ -231,8 +232,8 @@ class Meters:
         self._users = Counter[RunId]()
 
     @asynccontextmanager
-    async def taking(self, run: Run, kind: BudgetKind, amount: int) -> AsyncGenerator[None]:
-        """Spend on behalf of a run, whichever process performs it. Given back if the block fails."""
+    async def taken_from(self, run: Run, kind: BudgetKind, amount: int) -> AsyncGenerator[None]:
+        """Take an amount from a run's budget, in whichever process it runs. A failed block gives it back."""
         with self._tree(run.request) as account:
             source: BudgetSource = self._meters.get(run.id, account)
             while not source.try_take(kind, amount):
@@ -245,14 +246,14 @@ class Meters:
 
     @contextmanager
     def open(self, run: Run, *, recorded_here: bool) -> Generator[Meter]:
-        """Open the run's meter for as long as the run lives here. Nothing stays reserved behind it.
+        """Open a meter for a run that this process performs. The end of the block closes its reservations.
 
-        The process that recorded the first run of a tree holds the credit that was set aside with it.
+        The process that recorded the first run of a tree starts with the initial credit.
         """
         is_first = recorded_here and run.id == run.request
         credit = initial_credit(run.spec.limits.budget) if is_first else {}
         with self._tree(run.request, credit) as account:
-            # A parent in another process cannot be asked; its tree's account still holds.
+            # A parent in another process has its meter there; the account of the tree still limits this run.
             parent = None if run.spec.parent is None else self._meters.get(run.spec.parent)
             meter = Meter(run.spec.limits.budget, account if parent is None else parent)
             self._meters[run.id] = meter
@@ -262,15 +263,16 @@ class Meters:
                 del self._meters[run.id]
                 meter.close()
 
-    def unspent(self, run: Run) -> Mapping[BudgetKind, int]:
-        """What the tree holds here, if this run is the last to use it, taken out to be given back."""
+    def withdraw_unspent(self, run: Run) -> Mapping[BudgetKind, int]:
+        """Remove and return the tree's credit if this run is the last of the tree in this process."""
         if self._users[run.request] != 1:
             return {}
         self._meters[run.id].close()
-        return self._trees[run.request].empty()
+        return self._trees[run.request].withdraw_all()
 
     @contextmanager
     def _tree(self, request: RunId, credit: Mapping[BudgetKind, int] = NO_CREDIT) -> Generator[TreeAccount]:
+        """The account of a request tree, shared by all its runs in this process."""
         if request not in self._trees:
             self._trees[request] = TreeAccount(self._store, request, credit)
         self._users[request] += 1
@@ -280,5 +282,5 @@ class Meters:
             self._users[request] -= 1
             if not self._users[request]:
                 del self._users[request]
-                if unspent := self._trees.pop(request).empty():
+                if unspent := self._trees.pop(request).withdraw_all():
                     self._store.post(self._store.ledgers.give_back, request, unspent)

@@ -1,7 +1,7 @@
-"""Decides what a run may do beyond what its CLI allows by itself: by rule at once, else by asking.
+"""Decides whether a run may use a tool that its CLI does not allow by itself: by rule, or by asking.
 
-A question goes the way of all questions, to the parent or a person, and ends in a denial when nobody answers
-in time (P7). Every decision is an event of the run. Knows nothing of MCP, nor of any CLI.
+The question goes to the run's parent or a person. If nobody answers in time, the request is denied (P7).
+Every decision becomes an event of the run. Knows nothing of MCP or of any CLI.
 """
 
 from __future__ import annotations
@@ -24,81 +24,87 @@ from retinue.core import (
     decide_by_rules,
     escape_invisible_characters,
 )
-from retinue.runtime.mailroom import Mailroom
+from retinue.runtime.questions import QuestionBroker
 from retinue.store import Store
 
-SHOWN_CHARS = 1_000
-"""Characters of a command that a question shows."""
-KEPT_CHARS = 300
-"""Characters of a command that the run's events keep."""
+QUESTION_CHARACTERS = 1_000
+"""Maximum number of characters of a command that a question shows."""
+EVENT_CHARACTERS = 300
+"""Maximum number of characters of a command that is kept in the run's events."""
 
 
 class PermissionBroker:
-    def __init__(self, store: Store, mailroom: Mailroom, redactor: Redactor, wait_s: float) -> None:
+    """Answers the permission requests of runs."""
+
+    def __init__(self, store: Store, questions: QuestionBroker, redactor: Redactor, wait_s: float) -> None:
         self._store = store
-        self._mailroom = mailroom
+        self._questions = questions
         self._remembered = store.permissions
         self._redactor = redactor
         self._wait_s = wait_s
 
-    async def decide(self, run_id: RunId, agent: str, rules: Permissions, asked: ToolRequest) -> Verdict:
-        """A verdict in any case; what goes wrong on the way to it is a denial."""
+    async def decide(self, run_id: RunId, agent: str, rules: Permissions, request: ToolRequest) -> Verdict:
+        """Decide by the rules, or ask. If asking fails, the request is denied."""
         try:
-            verdict = self._by_rule(agent, rules, asked) or await self._by_asking(run_id, agent, asked)
+            verdict = self._decide_by_rules(agent, rules, request)
+            if verdict is None:
+                verdict = await self._decide_by_asking(run_id, agent, request)
         except RetinueError as error:
             verdict = Verdict(False, f"denied, because nobody could be asked: {error.message}")
-        self._note(run_id, asked, verdict)
+        self._record(run_id, request, verdict)
         return verdict
 
-    def _by_rule(self, agent: str, rules: Permissions, asked: ToolRequest) -> Verdict | None:
-        verdict = decide_by_rules(asked, rules.allow, rules.deny)
+    def _decide_by_rules(self, agent: str, rules: Permissions, request: ToolRequest) -> Verdict | None:
+        """Apply the agent's rules, then the rules that people granted permanently; None if none matches."""
+        verdict = decide_by_rules(request, rules.allow, rules.deny)
         if verdict is not None:
             return verdict
-        if decide_by_rules(asked, self._remembered.of(agent), ()):
-            return Verdict(True, "it was allowed for good before", "remembered")
+        if decide_by_rules(request, self._remembered.rules_for(agent), ()):
+            return Verdict(True, "allowed permanently by an earlier answer", "remembered")
         return None
 
-    async def _by_asking(self, run_id: RunId, agent: str, asked: ToolRequest) -> Verdict:
-        shown, rule = self._without_secrets(asked), self._rule(asked)
+    async def _decide_by_asking(self, run_id: RunId, agent: str, request: ToolRequest) -> Verdict:
+        shown, rule = self._redact(request), self._rule_to_remember(request)
         wanted = PermissionWanted(shown, rule, self._wait_s)
         silence = f"deny: nobody answered within {counted(self._wait_s, 'second')}"
-        reply = await self._mailroom.ask_once(run_id, question(agent, shown), self._wait_s, wanted, silence)
+        question = permission_question(agent, shown)
+        reply = await self._questions.ask_once(run_id, question, self._wait_s, wanted, silence)
         if reply.status is not MessageStatus.ACKNOWLEDGED:
             return Verdict(False, "the run ended before an answer came", "silence")
         if reply.timed_out:
             return Verdict(False, silence, "silence")
-        return await self._by_answer(agent, rule, PermissionAnswer.parse(reply.answer or ""))
+        return await self._decide_by_answer(agent, rule, PermissionAnswer.parse(reply.answer or ""))
 
-    def _rule(self, asked: ToolRequest) -> str | None:
-        """What `always` may remember: a file holds it, so there can be no secret in it (P6)."""
-        rule = PermissionRule.exactly(asked)
+    def _rule_to_remember(self, request: ToolRequest) -> str | None:
+        """The rule that `always` stores; None if it would put a secret into a file (P6)."""
+        rule = PermissionRule.exactly(request)
         return rule if rule is not None and self._redactor.redact(rule) == rule else None
 
-    def _without_secrets(self, asked: ToolRequest) -> ToolRequest:
-        """Other processes show it too, and do not know what this one has to hide (P6)."""
-        return ToolRequest(*map(self._redactor.redact, (asked.tool, asked.subject, asked.details)))
+    def _redact(self, request: ToolRequest) -> ToolRequest:
+        """Remove secrets here, because other processes show the request and do not know them (P6)."""
+        return ToolRequest(*map(self._redactor.redact, (request.tool, request.subject, request.details)))
 
-    async def _by_answer(self, agent: str, rule: str | None, answer: PermissionAnswer) -> Verdict:
+    async def _decide_by_answer(self, agent: str, rule: str | None, answer: PermissionAnswer) -> Verdict:
         if answer.consent == "no":
             return Verdict(False, clip(answer.reason, 500) or "denied", "answer")
         if answer.consent == "always" and rule is not None:
             await asyncio.to_thread(self._remembered.add, agent, rule)
-            return Verdict(True, "allowed for good", "answer")
+            return Verdict(True, "allowed permanently", "answer")
         return Verdict(True, "allowed this once", "answer")
 
-    def _note(self, run_id: RunId, asked: ToolRequest, verdict: Verdict) -> None:
-        shown = self._without_secrets(asked)
-        subject = clip(shown.subject, KEPT_CHARS)
+    def _record(self, run_id: RunId, request: ToolRequest, verdict: Verdict) -> None:
+        shown = self._redact(request)
+        subject = clip(shown.subject, EVENT_CHARACTERS)
         data = {"tool": shown.tool, "subject": subject, "allowed": verdict.allowed, "by": verdict.by}
         self._store.post(self._store.events.add, run_id, "permission", data)
 
 
-def question(agent: str, asked: ToolRequest) -> str:
-    """What is asked of the parent or a person."""
-    about = asked.subject or asked.details
-    what = escape_invisible_characters(f"{asked.tool}: {clip(about, SHOWN_CHARS)}" if about else asked.tool)
+def permission_question(agent: str, request: ToolRequest) -> str:
+    """The text of the question to the parent or a person."""
+    subject = request.subject or request.details
+    text = f"{request.tool}: {clip(subject, QUESTION_CHARACTERS)}" if subject else request.tool
     return (
-        f"The agent {agent} asks for a permission that it does not have.\n{what}\n"
+        f"The agent {agent} asks for a permission that it does not have.\n{escape_invisible_characters(text)}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "
         "or `deny` with a reason. Anything else is a denial."
     )

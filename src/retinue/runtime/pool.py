@@ -1,8 +1,8 @@
-"""Gives this process's runs their slots, and stops them at a deadline or a cancel.
+"""Gives slots to the runs of this process, and stops runs at a deadline or a cancel request.
 
-The store decides whose turn it is, over all processes. Here each waiting or working run of this process
-has a `PoolSlot`, which follows the store: the run's turn has come, its deadline has moved, somebody wants it
-canceled. Knows nothing of what a run does with its slot.
+The store decides whose turn it is, over all processes. Each waiting or working run of this process has a
+`PoolSlot`, which follows the store: the run is admitted, its deadline moves, somebody cancels it. Knows
+nothing of what a run does with its slot.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ from retinue.core import (
     Unavailable,
 )
 from retinue.runtime.changes import POLL_S, Changes
-from retinue.store import Capacity, QueueStanding, Store, interrupt_owner
+from retinue.store import Capacity, SchedulingState, Store, interrupt_owner
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 WORKING_POLL_S = 0.1
-"""How often to check whether another process wants a working run canceled. Each check takes a quarter of a
-millisecond."""
-POSTED_S = 2.0
-"""Seconds that a stopping server waits for its last writes."""
+"""Seconds between two checks whether another process has canceled a working run. A check takes 0.25 ms."""
+LAST_WRITES_TIMEOUT_S = 2.0
+"""Maximum number of seconds that a stopping server waits for its last writes."""
 RETRY_S = 0.2
-"""Seconds until the store is asked again after it failed."""
+"""Seconds before a failed read of the store is retried."""
 
 _SERVER_STOPPED = Ending(
     status=RunStatus.INTERRUPTED,
@@ -49,55 +48,55 @@ _SERVER_STOPPED = Ending(
 
 
 class PoolSlot:
-    """One run's place in the pool of this process: first in the queue, then at work."""
+    """A run in the pool of this process: first queued, then working."""
 
     def __init__(self, run_id: RunId, scope: asyncio.Timeout) -> None:
         self.run_id = run_id
         self.queueing = True
-        self.given = asyncio.Event()
+        self.admitted = asyncio.Event()
         self.ended = False
         """Whether the run's end is recorded."""
-        self._kept = False
+        self._work_done = False
         self._canceled = False
         self._scope = scope
 
     @property
     def stopped(self) -> Stopped | None:
-        """Why the work must end; None while it may go on."""
+        """Why the work must end; None while it may continue."""
         if not self._scope.expired():
             return None
         if self._canceled:
             return Canceled("the run was canceled")
-        where = "while it ran" if self.given.is_set() else "in the queue"
+        where = "while it ran" if self.admitted.is_set() else "in the queue"
         return DeadlineExceeded(f"the deadline passed {where}")
 
-    def give(self) -> None:
+    def admit(self) -> None:
+        """Let the run start: it holds a slot now."""
         self.queueing = False
-        self.given.set()
+        self.admitted.set()
 
-    def keep(self) -> None:
-        """Neither a deadline nor a cancel ends the block any more: the work is done, and only its end is
-        left to record."""
-        self._kept = True
+    def ignore_stops(self) -> None:
+        """Ignore deadlines and cancel requests from now on, because the work is done."""
+        self._work_done = True
         if not self._scope.expired():
             self._stop_in(None)
 
-    def update(self, standing: QueueStanding, now: float) -> None:
-        """Follow the store: whether the run may work, until when, and whether it must stop."""
-        self.queueing = standing.queueing
-        if standing.holds_slot or (standing.status is RunStatus.RUNNING and not standing.needs_slot):
-            self.given.set()
+    def update(self, state: SchedulingState, now: float) -> None:
+        """Apply the state in the store: whether the run may work, until when, and whether it must stop."""
+        self.queueing = state.queueing
+        if state.holds_slot or (state.status is RunStatus.RUNNING and not state.needs_slot):
+            self.admitted.set()
         if self._scope.expired():
             return
-        if self._kept or self.ended or (standing.status.ended and self.given.is_set()):
-            self._stop_in(None)  # the run's own work has just ended it, and may still be tidying up
-        elif standing.status.ended or standing.cancel_requested:
+        if self._work_done or self.ended or (state.status.ended and self.admitted.is_set()):
+            self._stop_in(None)  # the work has just ended the run and may still be cleaning up
+        elif state.status.ended or state.cancel_requested:
             self._canceled = True
             self._stop_in(0.0)
-        elif standing.status is RunStatus.WAITING or standing.deadline_at is None:
+        elif state.status is RunStatus.WAITING or state.deadline_at is None:
             self._stop_in(None)
         else:
-            self._stop_in(max(0.0, standing.deadline_at - now))
+            self._stop_in(max(0.0, state.deadline_at - now))
 
     def _stop_in(self, seconds: float | None) -> None:
         now = asyncio.get_running_loop().time()
@@ -105,7 +104,7 @@ class PoolSlot:
 
 
 class Pool:
-    """`async with Pool(...) as pool`: runs that are still active when the block ends are interrupted."""
+    """Admits the runs of this process within `async with Pool(...)`. The end of the block interrupts them."""
 
     def __init__(self, store: Store, changes: Changes, owner: OwnerId, capacity: Capacity) -> None:
         self._store = store
@@ -132,22 +131,22 @@ class Pool:
     async def _interrupt_all(self) -> None:
         """End or park this process's active runs. If the store fails, the next process recovers them."""
         try:
-            async with asyncio.timeout(POSTED_S):
-                await self._store.posted()
+            async with asyncio.timeout(LAST_WRITES_TIMEOUT_S):
+                await self._store.wait_posted()
         except TimeoutError:
-            log.warning("the store takes no writes; what waits is left to the next server")
+            log.warning("the store is busy; the last writes may be lost")
         try:
             await self._store.write(interrupt_owner, self._store, self.owner, _SERVER_STOPPED)
         except RetinueError as error:
-            log.warning("active runs are left to the next server: %s", error.message)
+            log.warning("active runs could not be ended; the next server recovers them: %s", error.message)
 
     @asynccontextmanager
     async def slot(self, run_id: RunId) -> AsyncGenerator[PoolSlot]:
-        """Wait for the run's turn; inside the block the run is running.
+        """Wait for the run's turn. Inside the block the run is running.
 
-        A deadline or a cancel ends the wait, or the block, with `DeadlineExceeded` or `Canceled`. A run that
-        never left the queue is ended here. The caller records the ending of any other run with
-        `write_and_admit`, best inside the block: after the block it has no slot any more.
+        A deadline or a cancel request ends the wait, or the block, with `DeadlineExceeded` or `Canceled`. A
+        run that never left the queue is ended here. The caller ends any other run with `finish`, preferably
+        inside the block, while the run still has its slot.
         """
         scope = asyncio.timeout(None)
         slot = PoolSlot(run_id, scope)
@@ -166,7 +165,7 @@ class Pool:
     async def record(self, spec: RunSpec, also: Callable[[Run], T]) -> tuple[Run, T]:
         """Record a run and what `also` writes for it in one transaction, and start it if a slot is free.
 
-        `slot` must follow. Raises `QueueFull` if the queue is full.
+        The caller must then enter `slot`. Raises `QueueFull` if the queue is full.
         """
 
         def write() -> tuple[tuple[Run, T], list[RunId]]:
@@ -175,87 +174,88 @@ class Pool:
             return written, self._admit((*ready, run.id)) if spec.needs_slot else []
 
         ready = tuple(self._slots)
-        return self._let_in(*await self._store.write(write))
+        return self._start_admitted(*await self._store.write(write))
 
     async def finish(self, run_id: RunId, finish: Callable[[], bool]) -> bool:
-        """End a run and pass its slot on in one transaction, trying until the store takes it.
+        """End a run and give its slot to the next one in one transaction; retry while the store fails.
 
-        False if somebody else ended the run first; that ending stands.
+        Returns False if the run had ended before; then that ending stays.
         """
 
         def write() -> tuple[bool, list[RunId]]:
             return finish(), self._admit(ready)
 
         ready = tuple(self._slots)
-        won = self._let_in(*await self._store.persist(write))
+        won = self._start_admitted(*await self._store.persist(write))
         if slot := self._slots.get(run_id):
             slot.ended = True
         return won
 
     async def _wait_for_turn(self, slot: PoolSlot) -> None:
+        """Wait until the store has admitted the run."""
         while True:
             try:
-                slot.update(self._store.queue.standing(slot.run_id), self._store.database.clock())
+                slot.update(self._store.queue.scheduling_state(slot.run_id), self._store.database.clock())
                 break
             except Unavailable:
                 await asyncio.sleep(RETRY_S)
-        if not slot.given.is_set():
-            self._watch.tell(())  # the task that follows the store gives out free slots
-        self._choose_pace()
-        await slot.given.wait()
+        if not slot.admitted.is_set():
+            self._watch.notify(())  # wakes the task that hands out free slots
+        self._adjust_polling()
+        await slot.admitted.wait()
 
     async def _leave(self, slot: PoolSlot) -> None:
         """Give up the run's place in the queue, or its slot."""
         self._slots.pop(slot.run_id, None)
-        self._choose_pace()
+        self._adjust_polling()
         if slot.ended:
             return
         reason = slot.stopped
 
         def leave() -> None:
-            standing = self._store.queue.standing(slot.run_id)
-            if standing.status is RunStatus.QUEUED and not standing.resumable:
-                self._store.runs.finish(slot.run_id, _not_started(reason))
-            elif standing.queueing or standing.holds_slot:
-                self._store.queue.lend(slot.run_id)
+            state = self._store.queue.scheduling_state(slot.run_id)
+            if state.status is RunStatus.QUEUED and not state.resumable:
+                self._store.runs.finish(slot.run_id, _ending_in_queue(reason))
+            elif state.queueing or state.holds_slot:
+                self._store.queue.release_slot(slot.run_id)
 
         self._store.post(leave)
 
     async def _follow_the_store(self) -> None:
-        """Take over what changes in the store. A store that fails for a while is asked again."""
+        """Update the slots when runs change, and admit runs when slots become free. Retries on failure."""
         while True:
             changed = await self._watch.next()
             try:
                 for run_id in changed:
                     if slot := self._slots.get(run_id):
-                        slot.update(self._store.queue.standing(run_id), self._store.database.clock())
-                # A look without the lock: most wake-ups find no free slot, or find that it is another's turn.
-                if self._store.queue.next_in_line(self.owner, self.capacity, self._slots):
-                    self._let_in(None, await self._store.write(self._admit, tuple(self._slots)))
+                        slot.update(self._store.queue.scheduling_state(run_id), self._store.database.clock())
+                # Read without the lock first: usually no slot is free, or it belongs to another process.
+                if self._store.queue.next_admissible(self.owner, self.capacity, self._slots):
+                    self._start_admitted(None, await self._store.write(self._admit, tuple(self._slots)))
             except RetinueError as error:
                 log.warning("the queue cannot be read: %s", error.message)
                 await asyncio.sleep(RETRY_S)
-                self._watch.tell(self._slots.keys())  # look again at all of them
-            self._choose_pace()
+                self._watch.notify(self._slots.keys())  # check all of them again
+            self._adjust_polling()
 
     def _admit(self, ready: Iterable[RunId]) -> list[RunId]:
         return self._store.queue.admit(self.owner, self.capacity, frozenset(ready))
 
-    def _let_in(self, result: T, admitted: Iterable[RunId]) -> T:
-        """Start runs that were admitted. What else changed, a deadline perhaps, follows from the store."""
+    def _start_admitted(self, result: T, admitted: Iterable[RunId]) -> T:
+        """Start the runs that the store has admitted, and return `result`."""
         for run_id in admitted:
             if slot := self._slots.get(run_id):
-                slot.give()
+                slot.admit()
         return result
 
-    def _choose_pace(self) -> None:
-        """Look at other processes' changes often while runs queue here, rarely while runs only work."""
+    def _adjust_polling(self) -> None:
+        """Look for other processes' changes often while runs queue here, and rarely while runs only work."""
         queueing = any(slot.queueing for slot in self._slots.values())
         self._watch.poll_every(POLL_S if queueing else WORKING_POLL_S if self._slots else None)
 
 
-def _not_started(reason: Stopped | None) -> Ending:
-    """How a run ends that never left the queue. Without another reason the server stopped."""
+def _ending_in_queue(reason: Stopped | None) -> Ending:
+    """How a run ends that never left the queue. Without a reason, the server stopped."""
     if reason is None:
         return _SERVER_STOPPED
     status = RunStatus.TIMEOUT if isinstance(reason, DeadlineExceeded) else RunStatus.CANCELED

@@ -1,9 +1,9 @@
-"""Gives every run the same life: recorded, queued, performed, ended, and honest about how it ended.
+"""Takes every run through the same stages: recorded, queued, performed, ended.
 
-The one place where reasons to stop are caught. A run's task begins its work only after the transaction that
-records the run has committed. Whatever fails in a run's life, the store included, ends that run alone.
+This is the only place that catches the reasons to stop a run. A run's task starts after the transaction
+that records the run has committed. Any failure, even of the store, ends only the run it affects.
 
-Knows nothing of MCP, nor of how a task is performed.
+Knows nothing of MCP or of how a task is performed.
 """
 
 from __future__ import annotations
@@ -47,50 +47,52 @@ from retinue.core import (
     deny_all,
     wait_shielded,
 )
-from retinue.runtime.mailroom import ParentReply
 from retinue.runtime.meter import Meter, Meters
 from retinue.runtime.pool import Pool
-from retinue.store import LogStream, LogWriter, Store, last_words
+from retinue.runtime.questions import ParentReply
+from retinue.store import LogStream, LogWriter, Store, summarize_log
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-SUMMARY_CHARS = 600
-"""A run that succeeded and said nothing of itself is summed up by this much of its answer."""
+SUMMARY_CHARACTERS = 600
+"""A successful run that reported no summary gets this much of its answer as summary."""
 STORE_RETRY_S = 0.2
 
-AskAs = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
-"""Puts a run's question to its parent and waits for the answer, for so many seconds."""
+AskParentOf = Callable[[RunId, str, float | None], Awaitable[ParentReply]]
+"""Sends a run's question to its parent and waits for the answer, for the given number of seconds."""
 Environment = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a run is to do, and with what."""
+class PreparedRun:
+    """A run that is ready to start: its specification, its executor and its working folder."""
 
     spec: RunSpec
     executor: Executor
     cwd: Path
     env: Callable[[RunId], Environment] = field(default=lambda _: {})
-    """Makes the variables through which the run's processes reach us. Called in the recording transaction."""
+    """Creates the environment variables through which the run's processes reach this server.
+
+    Called within the transaction that records the run."""
     permit: Callable[[RunId, ToolRequest], Awaitable[Verdict]] | None = None
-    """Decides on what the agent is neither allowed nor denied; None denies it."""
+    """Decides on tool requests that the agent's rules do not cover; None denies them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Performed:
-    """A run that has ended, with its outcome as the executor gave it."""
+class CompletedRun:
+    """A run that has ended, with the outcome that its executor returned."""
 
     run: Run
     outcome: Outcome | None
-    """None if the run ended without one: canceled, timed out, or failed."""
+    """None if the run was canceled, timed out or failed."""
     error: RetinueError | None = None
-    """What ended a run without an outcome, as far as this process knows."""
+    """Why the run has no outcome, if this process knows it."""
 
 
 @dataclass(slots=True)
-class _Life:
+class _ActiveRun:
     """A run that this process performs."""
 
     run: Run
@@ -99,15 +101,15 @@ class _Life:
     error: RetinueError | None = None
 
 
-class Parked(Exception):
-    """Raised by work that lets its run go: another process, or a later task of this one, goes on with it."""
+class RunParked(Exception):
+    """Raised by an executor that has parked its run. A later task, in this or another process, resumes it."""
 
 
 class Supervisor:
-    """`async with Supervisor(...)`: runs that are active when the block ends are ended with it."""
+    """Performs runs within `async with Supervisor(...)`. The end of the block ends the active runs."""
 
-    def __init__(self, store: Store, pool: Pool, redactor: Redactor, ask: AskAs | None = None) -> None:
-        """`ask` carries questions to the parents of runs whose executors have no other way to ask."""
+    def __init__(self, store: Store, pool: Pool, redactor: Redactor, ask: AskParentOf | None = None) -> None:
+        """`ask` sends a run's question to its parent, for executors that have no other way to ask."""
         self._store = store
         self._ask = ask
         self._pool = pool
@@ -118,8 +120,8 @@ class Supervisor:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as scope:
             self._group = await scope.enter_async_context(asyncio.TaskGroup())
-            self._lives: dict[RunId, _Life] = {}
-            self._recording: set[asyncio.Task[_Life | Exception]] = set()
+            self._active: dict[RunId, _ActiveRun] = {}
+            self._recording: set[asyncio.Task[_ActiveRun | Exception]] = set()
             self._stopping = False
             scope.callback(self._stop)
             self._scope = scope.pop_all()
@@ -132,30 +134,30 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._stopping = True
-        for task in (*self._recording, *(life.task for life in self._lives.values())):
+        for task in (*self._recording, *(active.task for active in self._active.values())):
             task.cancel()
 
-    async def start(self, work: Work, also: Callable[[Run], object] | None = None) -> Run:
-        """Record the run, and what `also` writes for it in the same transaction, and set it going.
+    async def start(self, work: PreparedRun, also: Callable[[Run], object] | None = None) -> Run:
+        """Record the run, with what `also` writes in the same transaction, and start it.
 
-        Raises `QueueFull`, and records nothing, if there is no room for it.
+        Raises `QueueFull`, and records nothing, if the queue is full.
         """
         return (await self._start(work, also)).run
 
-    async def perform(self, work: Work, also: Callable[[Run], object] | None = None) -> Performed:
-        """Start a run and wait for its end. Cancelling the wait cancels the run."""
-        life = await self._start(work, also)
+    async def perform(self, work: PreparedRun, also: Callable[[Run], object] | None = None) -> CompletedRun:
+        """Start a run and wait until it has ended. Cancelling the wait cancels the run."""
+        active = await self._start(work, also)
         try:
-            await asyncio.wait([life.task])
+            await asyncio.wait([active.task])
         except asyncio.CancelledError:
-            self._store.post(self._store.runs.request_cancel, life.run.id)
-            await wait_shielded(life.task)
+            self._store.post(self._store.runs.request_cancel, active.run.id)
+            await wait_shielded(active.task)
             raise
-        ended = await self._retrying(partial(self._store.runs.get, life.run.id))
-        return Performed(ended, life.outcome, life.error)
+        ended = await self._retry_read(partial(self._store.runs.get, active.run.id))
+        return CompletedRun(ended, active.outcome, active.error)
 
-    async def resume(self, run_id: RunId, work: Work) -> bool:
-        """Go on with a parked run. False if another process was quicker."""
+    async def resume(self, run_id: RunId, work: PreparedRun) -> bool:
+        """Adopt a parked run and continue it. False if another process has adopted it."""
 
         def adopt() -> tuple[Run, Environment] | None:
             if not self._store.runs.adopt(run_id, self._pool.owner):
@@ -164,16 +166,16 @@ class Supervisor:
 
         adopted = await self._store.write(adopt)
         if adopted is not None:
-            self._begin(adopted[0], work, adopted[1], recorded_here=False)
+            self._create_task(adopted[0], work, adopted[1], recorded_here=False)
         return adopted is not None
 
     async def wait(self, run_id: RunId, seconds: float) -> None:
-        """Wait until a run that was started here has ended, or the time is over."""
-        if life := self._lives.get(run_id):
-            await asyncio.wait([life.task], timeout=seconds)
+        """Wait until a run of this process has ended, at most for the given number of seconds."""
+        if active := self._active.get(run_id):
+            await asyncio.wait([active.task], timeout=seconds)
 
-    async def _start(self, work: Work, also: Callable[[Run], object] | None) -> _Life:
-        """Record in a task of our own: a caller that is cancelled meanwhile leaves no run without a task."""
+    async def _start(self, work: PreparedRun, also: Callable[[Run], object] | None) -> _ActiveRun:
+        """Record the run in a separate task, so that a cancelled caller leaves no run without a task."""
         recording = self._group.create_task(self._record(work, also))
         self._recording.add(recording)
         recording.add_done_callback(self._recording.discard)
@@ -186,15 +188,17 @@ class Supervisor:
             raise recorded
         return recorded
 
-    def _cancel_unclaimed(self, recording: asyncio.Task[_Life | Exception]) -> None:
+    def _cancel_unclaimed(self, recording: asyncio.Task[_ActiveRun | Exception]) -> None:
         """Cancel a run whose starter was cancelled before it knew of it. A stopping server interrupts it."""
         if self._stopping:
             return
-        if not recording.cancelled() and isinstance(life := recording.result(), _Life):
-            self._store.post(self._store.runs.request_cancel, life.run.id)
+        if not recording.cancelled() and isinstance(active := recording.result(), _ActiveRun):
+            self._store.post(self._store.runs.request_cancel, active.run.id)
 
-    async def _record(self, work: Work, also: Callable[[Run], object] | None) -> _Life | Exception:
-        """Return the error instead of raising it: raised in the task group, it would end every other run."""
+    async def _record(
+        self, work: PreparedRun, also: Callable[[Run], object] | None
+    ) -> _ActiveRun | Exception:
+        """Return errors instead of raising them: raised in the task group, they would end every other run."""
 
         def write(run: Run) -> Environment:
             if also is not None:
@@ -202,36 +206,40 @@ class Supervisor:
             return work.env(run.id)
 
         try:
-            async with self._spawning(work.spec.parent):
+            async with self._charge_spawn(work.spec.parent):
                 run, environment = await self._pool.record(work.spec, write)
         except Exception as error:
             return error
-        return self._begin(run, work, environment, recorded_here=True)
+        return self._create_task(run, work, environment, recorded_here=True)
 
     @asynccontextmanager
-    async def _spawning(self, parent: RunId | None) -> AsyncGenerator[None]:
-        """Charge a child to the run that starts it."""
+    async def _charge_spawn(self, parent: RunId | None) -> AsyncGenerator[None]:
+        """Charge a child run to its parent's budget. A failed block gives it back."""
         if parent is None:
             yield
             return
-        async with self._meters.taking(self._store.runs.get(parent), BudgetKind.SPAWNS, 1):
+        async with self._meters.taken_from(self._store.runs.get(parent), BudgetKind.SPAWNS, 1):
             yield
 
-    def _begin(self, run: Run, work: Work, environment: Environment, *, recorded_here: bool) -> _Life:
-        live = self._live(run, work, environment, recorded_here=recorded_here)
-        task = self._group.create_task(live, name=f"run {run.id}")
-        life = self._lives[run.id] = _Life(run, task)
-        task.add_done_callback(lambda _: self._forget(life))
-        return life
+    def _create_task(
+        self, run: Run, work: PreparedRun, environment: Environment, *, recorded_here: bool
+    ) -> _ActiveRun:
+        coroutine = self._run_to_end(run, work, environment, recorded_here=recorded_here)
+        task = self._group.create_task(coroutine, name=f"run {run.id}")
+        active = self._active[run.id] = _ActiveRun(run, task)
+        task.add_done_callback(lambda _: self._forget(active))
+        return active
 
-    def _forget(self, life: _Life) -> None:
-        """Keep the newer life if this process resumed the run meanwhile."""
-        if self._lives.get(life.run.id) is life:
-            del self._lives[life.run.id]
+    def _forget(self, active: _ActiveRun) -> None:
+        """Drop an ended task. Keep the newer one if this process has resumed the run meanwhile."""
+        if self._active.get(active.run.id) is active:
+            del self._active[active.run.id]
 
-    async def _live(self, run: Run, work: Work, environment: Environment, *, recorded_here: bool) -> None:
-        """A run from the queue to its end. No exception leaves it, because one would end every other run."""
-        life = self._lives[run.id]
+    async def _run_to_end(
+        self, run: Run, work: PreparedRun, environment: Environment, *, recorded_here: bool
+    ) -> None:
+        """Take a run from the queue to its end. Raises nothing, because that would end every other run."""
+        active = self._active[run.id]
         try:
             with (
                 self._meters.open(run, recorded_here=recorded_here) as meter,
@@ -239,40 +247,40 @@ class Supervisor:
             ):
                 try:
                     async with self._pool.slot(run.id) as slot:
-                        outcome = life.outcome = await self._perform(run, work, environment, meter, writer)
-                        slot.keep()
-                        await self._store.posted()  # what was noted of the run belongs into its ending
-                        await self._finish(
-                            life, await self._retrying(partial(self._ending, run, outcome)), meter
-                        )
-                    await self._spread(run, outcome.error)
+                        outcome = active.outcome = await self._perform(run, work, environment, meter, writer)
+                        slot.ignore_stops()
+                        await self._store.wait_posted()  # the ending includes what was posted for the run
+                        ending = await self._retry_read(partial(self._outcome_ending, run, outcome))
+                        await self._finish(active, ending, meter)
+                    await self._cancel_tree_if_spent(run, outcome.error)
                     return
-                except Parked:
+                except RunParked:
                     self._store.post(self._store.runs.set_usage, run.id, meter.usage())
                     return
                 except asyncio.CancelledError:
                     self._store.post(self._store.runs.set_usage, run.id, meter.usage())
                     raise
                 except RetinueError as error:
-                    failure = await self._real_reason(run, error)
+                    failure = await self._cause_of_cancel(run, error)
                 except Exception:
                     log.exception("run %s failed because of a bug in Retinue", run.id)
                     failure = InternalError("the run failed because of a bug in Retinue; see the log")
-                life.error = failure
+                active.error = failure
                 if isinstance(failure, Canceled | BudgetExceeded):
                     await self._wait_for_children(run)
                 writer.append(LogStream.EVENT, f"{failure.code}: {failure.message}\n")
-                await self._finish(life, await self._retrying(partial(self._failed, run, failure)), meter)
-                await self._spread(run, failure)
+                ending = await self._retry_read(partial(self._failure_ending, run, failure))
+                await self._finish(active, ending, meter)
+                await self._cancel_tree_if_spent(run, failure)
         except Exception as error:
-            log.exception("run %s could not be ended properly", run.id)
+            log.exception("the end of run %s could not be recorded properly", run.id)
             broken = error if isinstance(error, RetinueError) else InternalError("see the log of the server")
-            life.error = life.error or broken
+            active.error = active.error or broken
             ending = Ending(status=RunStatus.ERROR, error=self._redactor.redact_value(broken.as_json()))
             self._store.post(self._store.runs.finish, run.id, ending)
 
-    async def _retrying(self, call: Callable[[], T]) -> T:
-        """Call a function that reads the store, again and again while the store is unavailable."""
+    async def _retry_read(self, call: Callable[[], T]) -> T:
+        """Call a function that reads the store; retry while the store is unavailable."""
         while True:
             try:
                 return call()
@@ -280,37 +288,37 @@ class Supervisor:
                 await asyncio.sleep(STORE_RETRY_S)
 
     async def _wait_for_children(self, run: Run) -> None:
-        """A canceled tree has ended when all of it has: the first run must not say so before."""
-        children = await self._retrying(partial(self._store.runs.list, parent=run.id, limit=-1))
-        tasks = [self._lives[child.id].task for child in children if child.id in self._lives]
+        """Wait for the child runs in this process: a canceled run ends after all of its descendants."""
+        children = await self._retry_read(partial(self._store.runs.list, parent=run.id, limit=-1))
+        tasks = [self._active[child.id].task for child in children if child.id in self._active]
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _spread(self, run: Run, failure: RetinueError | None) -> None:
-        """Cancel the whole tree if its common budget is spent, and note why at its first run.
+    async def _cancel_tree_if_spent(self, run: Run, failure: RetinueError | None) -> None:
+        """Cancel the whole tree if its shared budget is spent, and record the reason at its first run.
 
-        A limit of the run's own ends that run alone: whoever started it may go on without it (P2).
+        A limit of the run itself ends only that run; its parent may continue without it (P2).
         """
         if not isinstance(failure, BudgetExceeded):
             return
-        accounts = await self._retrying(partial(self._store.ledgers.accounts, run.request))
+        accounts = await self._retry_read(partial(self._store.ledgers.accounts, run.request))
         account = accounts.get(BudgetKind(failure.kind))
         if run.id != run.request and (account is None or account.limit != failure.limit):
             return
 
-        def spread() -> None:
+        def cancel_tree() -> None:
             if run.id != run.request:
                 data: dict[str, Json] = {"kind": failure.kind, "used": failure.used, "limit": failure.limit}
                 self._store.events.add(run.request, "budget_exceeded", data)
             self._store.runs.request_cancel(run.request)
 
-        await self._store.persist(spread)
+        await self._store.persist(cancel_tree)
 
-    async def _real_reason(self, run: Run, error: RetinueError) -> RetinueError:
-        """A run that was canceled because its tree's budget is spent says so."""
+    async def _cause_of_cancel(self, run: Run, error: RetinueError) -> RetinueError:
+        """Return `BudgetExceeded` instead of `Canceled` if the run was canceled for its tree's budget."""
         if not isinstance(error, Canceled):
             return error
-        spent = await self._retrying(partial(self._store.events.last_of_kind, run.id, "budget_exceeded"))
+        spent = await self._retry_read(partial(self._store.events.last_of_kind, run.id, "budget_exceeded"))
         match spent and spent.data:
             case {"kind": str(kind), "used": int() | float() as used, "limit": int() | float() as limit}:
                 return BudgetExceeded(kind, used, limit)
@@ -318,13 +326,14 @@ class Supervisor:
                 return error
 
     async def _perform(
-        self, run: Run, work: Work, environment: Environment, meter: Meter, writer: LogWriter
+        self, run: Run, work: PreparedRun, environment: Environment, meter: Meter, writer: LogWriter
     ) -> Outcome:
-        clean = {stream: self._redactor.lines() for stream in LogStream}
+        """Call the executor with the run's context, and charge its wall time."""
+        redact_line = {stream: self._redactor.lines() for stream in LogStream}
 
         async def emit(line: OutputLine) -> None:
             stream = LogStream(line.stream)
-            text = clean[stream](line.text)
+            text = redact_line[stream](line.text)
             writer.append(stream, text + "\n" if line.complete else text)
 
         async def started(identity: ProcessIdentity) -> None:
@@ -339,7 +348,7 @@ class Supervisor:
             started=started,
             env=environment,
             spending=meter,
-            ask=self._asking(run.id),
+            ask=self._ask_function(run.id),
             hide=self._redactor.hide,
             permit=deny_all if work.permit is None else partial(work.permit, run.id),
         )
@@ -354,18 +363,19 @@ class Supervisor:
             finally:
                 wall.settle(round((clock() - began) * 1000))
 
-    def _asking(self, run_id: RunId) -> AskParent | None:
-        carry = self._ask
-        if carry is None:
+    def _ask_function(self, run_id: RunId) -> AskParent | None:
+        """The function through which an executor asks the run's parent."""
+        ask_parent_of = self._ask
+        if ask_parent_of is None:
             return None
 
         async def ask(question: str, wait_s: float | None) -> Message:
-            return (await carry(run_id, self._redactor.redact(question), wait_s)).message
+            return (await ask_parent_of(run_id, self._redactor.redact(question), wait_s)).message
 
         return ask
 
-    def _ending(self, run: Run, outcome: Outcome) -> Ending:
-        """How the run is recorded. What happened decides; what the run said of itself can only make it worse."""
+    def _outcome_ending(self, run: Run, outcome: Outcome) -> Ending:
+        """The ending of a run with an outcome. A run may report that it failed, but not that it succeeded."""
         output = self._redactor.redact(outcome.output)
         facts = self._redactor.redact_value(self._facts(run, outcome))
         result: dict[str, Json] = {"output": output, "cut": outcome.cut, **facts}
@@ -374,32 +384,33 @@ class Supervisor:
         if outcome.notes:
             result["notes"] = [self._redactor.redact(note) for note in outcome.notes]
         if outcome.error is not None:
-            return replace(self._failed(run, outcome.error, outcome.exit_code), result=result)
-        claim = self._store.events.last_of_kind(run.id, "report")
-        if claim is not None and claim.data.get("status") == "error":
+            return replace(self._failure_ending(run, outcome.error, outcome.exit_code), result=result)
+        report = self._store.events.last_of_kind(run.id, "report")
+        if report is not None and report.data.get("status") == "error":
             error = RetinueError("the run reported that it failed")
-            return self._failed(run, error, outcome.exit_code, own_summary=True)
+            return self._failure_ending(run, error, outcome.exit_code, own_summary=True)
         reported = self._store.runs.get(run.id).summary
         return Ending(
             status=RunStatus.SUCCESS,
             result=result,
             exit_code=outcome.exit_code,
-            summary=None if reported else output[:SUMMARY_CHARS],
+            summary=None if reported else output[:SUMMARY_CHARACTERS],
         )
 
     def _facts(self, run: Run, outcome: Outcome) -> dict[str, Json]:
-        """What the executor reported, and what the run was denied: not every CLI reports that."""
-        told = cast("Sequence[str]", outcome.facts.get("denials", ()))
+        """The facts that the executor reported, with all denials: not every CLI reports them."""
+        reported = cast("Sequence[str]", outcome.facts.get("denials", ()))
         decided = [event.data for event in self._store.events.of_run(run.id, kind="permission")]
         denied = [
             str(ToolRequest(str(it["tool"]), str(it["subject"]))) for it in decided if not it["allowed"]
         ]
-        denials = list(dict.fromkeys((*told, *denied)))
+        denials = list(dict.fromkeys((*reported, *denied)))
         return {**outcome.facts, **({"denials": denials} if denials else {})}
 
-    def _failed(
+    def _failure_ending(
         self, run: Run, error: RetinueError, exit_code: int | None = None, *, own_summary: bool = False
     ) -> Ending:
+        """The ending of a failed run. Its summary is the end of the log, or what the run itself reported."""
         match error:
             case DeadlineExceeded():
                 status = RunStatus.TIMEOUT
@@ -413,24 +424,24 @@ class Supervisor:
             exit_code=exit_code,
             summary=None
             if own_summary
-            else self._redactor.redact(last_words(self._store.folder.log(run.id))),
+            else self._redactor.redact(summarize_log(self._store.folder.log(run.id))),
         )
 
-    async def _finish(self, life: _Life, ending: Ending, meter: Meter) -> None:
-        """Record the end, what the run spent, and the budget it gives back, in one transaction.
+    async def _finish(self, active: _ActiveRun, ending: Ending, meter: Meter) -> None:
+        """Record the ending, what the run spent and the budget it gives back, in one transaction.
 
-        A cancel from elsewhere may have ended a run that still queued: that ending stands.
+        If another process has canceled the run while it was queued, that ending stays.
         """
-        run = life.run
-        survivors = [identity.pid for identity in life.outcome.survivors] if life.outcome else []
-        unspent = self._meters.unspent(run)
-        whole = replace(ending, usage=meter.usage())
+        run = active.run
+        survivors = [identity.pid for identity in active.outcome.survivors] if active.outcome else []
+        unspent = self._meters.withdraw_unspent(run)
+        complete = replace(ending, usage=meter.usage())
 
         def finish() -> bool:
             if survivors:
                 self._store.events.add(run.id, "survivors", {"pids": survivors})
             if unspent:
                 self._store.ledgers.give_back(run.request, unspent)
-            return self._store.runs.finish(run.id, whole)
+            return self._store.runs.finish(run.id, complete)
 
         await self._pool.finish(run.id, finish)

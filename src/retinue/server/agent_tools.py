@@ -80,7 +80,7 @@ class AgentTools:
         self._parent = parent
 
     async def list_agents(self, service: RequestService) -> dict[str, Any]:
-        return service.agents.listed(service.runs.caller(self._parent))
+        return service.agents.list_callable(service.runs.caller(self._parent))
 
     async def run_subagent(
         self,
@@ -103,7 +103,7 @@ class AgentTools:
         except RetinueError as error:
             return {"output": "", "steps": 0, "tokens": 0, "error": error.as_dict()}
         runs = ctx.request_context.lifespan_context.runs
-        return performed.required or runs.spawned(performed.run_id)
+        return performed.required or runs.spawn_result(performed.run_id)
 
     async def _perform(
         self,
@@ -122,10 +122,10 @@ class AgentTools:
         runs = ctx.request_context.lifespan_context.runs
         # A run has no person to ask, and a task puts its questions to the host itself.
         person = HostElicitation(ctx, self._declined, is_allowed=self._parent is None and not as_task)
-        patience_s = runs.patience(wait_s)
+        patience_s = runs.effective_wait(wait_s)
         run_id = None
         for message, filled in person.answers().items():
-            if runs.is_of(message.run_id, name, prompt, context):
+            if runs.performs(message.run_id, name, prompt, context):
                 run_id = message.run_id
                 await person.deliver(message, filled)
         if run_id is None:

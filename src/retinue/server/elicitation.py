@@ -109,23 +109,23 @@ class HostElicitation:
         else:
             self._declined.add(message.id)
 
-    def takes(self, message: Message) -> bool:
+    def accepts(self, message: Message) -> bool:
         """Whether the question goes to the person."""
         return self._is_on and message.id not in self._declined
 
-    async def ask(self, messages: Sequence[Message], at_most_s: float) -> bool:
+    async def ask(self, messages: Sequence[Message], timeout_s: float) -> bool:
         """Ask the person. Returns whether the call should wait on."""
         if self._is_modern:
             self.required = InputRequiredResult(input_requests=input_requests(messages))
             return False
-        return await self._ask_now(messages[0], at_most_s)
+        return await self._ask_now(messages[0], timeout_s)
 
-    async def _ask_now(self, message: Message, at_most_s: float) -> bool:
+    async def _ask_now(self, message: Message, timeout_s: float) -> bool:
         """Wait until the person answers, somebody else does, or the time is over."""
         answered = asyncio.create_task(self._elicit(message))
-        settled = asyncio.create_task(self._service.runs.waiting.until_settled(message))
+        settled = asyncio.create_task(self._service.runs.waiter.until_settled(message))
         try:
-            await asyncio.wait((answered, settled), timeout=at_most_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((answered, settled), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             answered.cancel()
             settled.cancel()

@@ -89,7 +89,7 @@ def build_server_for_run(service: Service, run: Run, lifetime: Lifetime) -> Reti
         run.id,
         lifetime,
         spawns=run.spec.limits.budget.spawns or 0,
-        has_memory=service.agents.remembers(run.spec.agent),
+        has_memory=service.agents.has_memory(run.spec.agent),
     )
 
 

@@ -26,7 +26,7 @@ def register_agents(server: MCPServer[Service], service: Service) -> None:
 
     @server.prompt(name="agents", description="List the agents that can be given a task.")
     async def agents(ctx: ToolContext) -> str:
-        listed = ctx.request_context.lifespan_context.agents.listed()["agents"]
+        listed = ctx.request_context.lifespan_context.agents.list_callable()["agents"]
         about = {each["name"]: each.get("unavailable", each["description"]) for each in listed}
         return _list_prompt("agents", about)
 
@@ -49,7 +49,7 @@ def register_teams(server: MCPServer[Service]) -> None:
 
     @server.prompt(name="teams", description="List the teams that can be given a task.")
     async def teams(ctx: ToolContext) -> str:
-        listed = ctx.request_context.lifespan_context.workflows.listed("team")
+        listed = ctx.request_context.lifespan_context.workflows.list_defined("team")
         about = {each["name"]: each.get("unavailable") or " > ".join(each["agents"]) for each in listed}
         return _list_prompt("teams", about)
 

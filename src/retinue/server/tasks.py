@@ -40,7 +40,7 @@ from pydantic import BaseModel, ValidationError
 
 from retinue.core import Conflict, InvalidInput, Message, MessageStatus, Run, RunId, RunStatus, RunUnknown
 from retinue.server.elicitation import input_requests, read_answer, supports_forms
-from retinue.service import RunService, clip_to_tokens
+from retinue.service import RunService, clip_line
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 REVISIONS = frozenset({"2026-07-28"})
@@ -183,7 +183,7 @@ def task_view(run: Run, messages: Sequence[Message], *, forms: bool) -> dict[str
     return {
         "taskId": run.id,
         "status": "input_required" if questions and forms else TASK_STATUSES[run.status],
-        "statusMessage": clip_to_tokens(_status_message(run, questions), MAX_STATUS_MESSAGE_CHARS),
+        "statusMessage": clip_line(_status_message(run, questions), MAX_STATUS_MESSAGE_CHARS),
         "createdAt": _iso(run.timing.enqueued_at),
         "lastUpdatedAt": _iso(_last_change(run, messages)),
         "ttlMs": None,

@@ -84,11 +84,11 @@ class WorkflowTools:
         If the host repeats a call with answers, this waits for the workflow of the first call instead.
         """
         service = ctx.request_context.lifespan_context
-        service.runs.patience(wait_s)  # raises before anything is started if the value is wrong
+        service.runs.effective_wait(wait_s)  # raises before anything is started if the value is wrong
         person = HostElicitation(ctx, self._declined)
         run_id: RunId | None = None
         for message, filled in person.answers().items():
-            if (workflow := service.workflows.on(message.run_id, task)) is not None:
+            if (workflow := service.workflows.find_on_task(message.run_id, task)) is not None:
                 run_id = workflow
                 await person.deliver(message, filled)
         run_id = run_id or (await start()).id

@@ -1,4 +1,7 @@
-"""The verbs: one short function for each thing a user can ask. Knows nothing of MCP, terminals or pages."""
+"""What users can ask of Retinue: one method or function for each request.
+
+The MCP server, the command line and the dashboard all call this package. Knows nothing of them.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -19,9 +22,9 @@ if TYPE_CHECKING:
     from retinue.service.indexing import can_index as can_index, make_indexes as make_indexes
     from retinue.service.overview import (
         answer_run as answer_run,
-        run_news as run_news,
         run_overview as run_overview,
         runs_overview as runs_overview,
+        watch_for_changes as watch_for_changes,
     )
     from retinue.service.research import (
         ResearchRequest as ResearchRequest,
@@ -31,9 +34,13 @@ if TYPE_CHECKING:
         locate_in_codebase as locate_in_codebase,
         research_codebase as research_codebase,
     )
-    from retinue.service.run_views import clip_to_tokens as clip_to_tokens
+    from retinue.service.run_views import clip_line as clip_line
     from retinue.service.runs import RunService as RunService
-    from retinue.service.service import ADD_A_ROOT as ADD_A_ROOT, Later as Later, Service as Service
+    from retinue.service.service import (
+        ADD_A_ROOT as ADD_A_ROOT,
+        ScheduleJob as ScheduleJob,
+        Service as Service,
+    )
     from retinue.service.setup import (
         InstallOutcome as InstallOutcome,
         check_settings_file as check_settings_file,
@@ -47,7 +54,7 @@ if TYPE_CHECKING:
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
     )
-    from retinue.service.waiting import Waiting as Waiting
+    from retinue.service.waiting import RunWaiter as RunWaiter
     from retinue.service.workflow_views import savings_table as savings_table, timeline as timeline
     from retinue.service.workflows import (
         WorkflowChildren as WorkflowChildren,
@@ -62,19 +69,19 @@ else:
             "agents": "AgentService AgentState plan_models",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
-            "overview": "answer_run run_news run_overview runs_overview",
+            "overview": "answer_run run_overview runs_overview watch_for_changes",
             "research": (
                 "ResearchRequest ResearchVerb analyze_component find_patterns locate_in_codebase "
                 "research_codebase"
             ),
-            "run_views": "clip_to_tokens",
+            "run_views": "clip_line",
             "runs": "RunService",
-            "service": "ADD_A_ROOT Later Service",
+            "service": "ADD_A_ROOT ScheduleJob Service",
             "setup": (
                 "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
                 "host_snippet install_host server_entry uninstall_host user_settings_location"
             ),
-            "waiting": "Waiting",
+            "waiting": "RunWaiter",
             "workflow_views": "savings_table timeline",
             "workflows": "WorkflowChildren WorkflowService parse_assignment",
         },

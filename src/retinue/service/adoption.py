@@ -1,6 +1,6 @@
-"""A server goes on with the workflows that dead servers and answered questions leave.
+"""Resumes parked workflows while a server runs: after another server died, or after a question was answered.
 
-Their verbs are loaded when there is one: most servers never meet a workflow, and all of them start.
+The workflow service is loaded when there is such a workflow, because most servers never run one.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EVERY_S = 1.0
-"""How often to look for them, if nothing else happens."""
+CHECK_INTERVAL_S = 1.0
+"""Maximum number of seconds between two checks for parked workflows."""
 
 
 @asynccontextmanager
 async def adopt_workflows(runs: RunService, workflows: Callable[[], WorkflowService]) -> AsyncGenerator[None]:
-    """Within the block."""
+    """Resume parked workflows until the block ends."""
 
-    async def keep_looking() -> None:
+    async def resume_parked() -> None:
         with runs.changes.watch(poll_s=None) as watch:
             while True:
                 try:
-                    if runs.store.runs.adoptable():
-                        await workflows().take_over()
+                    if runs.store.runs.list_adoptable():
+                        await workflows().resume_parked()
                 except RetinueError as error:
-                    # What was left by others must not end the server for all who wait for something else.
-                    log.warning("workflows that were left cannot be taken up: %s", error.message)
+                    # A workflow that cannot be resumed must not end the server.
+                    log.warning("parked workflows could not be resumed: %s", error.message)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(EVERY_S):
+                    async with asyncio.timeout(CHECK_INTERVAL_S):
                         await watch.next()
 
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(keep_looking())
+        task = group.create_task(resume_parked())
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Agents as hosts and people see them: small lists, and one agent whole."""
+"""JSON views of agents: a short list, the details of one agent, and the problems in agent files."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from retinue.definitions import AgentDefinition, DefinitionProblem
 if TYPE_CHECKING:  # only named here, and slow to load
     from retinue.executors import LaunchPreview
 
-DESCRIPTION_LETTERS = (200, 100, 50)
-"""In a list, shorter the more agents there are."""
-CUT_TOKENS = 40
+DESCRIPTION_CHARACTERS = (200, 100, 50)
+"""Maximum lengths of a description in a list; the first that makes the list fit is used."""
+NOTE_TOKENS = 40
 
 FoundAgents = Sequence[tuple[AgentDefinition, RetinueError | None]]
 
 
-def listing(found: FoundAgents, tokens: int) -> dict[str, Any]:
-    """Those that can be run first; as many as fit, and a word about the rest (P4)."""
+def agent_list(found: FoundAgents, tokens: int) -> dict[str, Any]:
+    """List as many agents as fit, with those that can run first, and count the rest (P4)."""
     ordered = sorted(found, key=lambda each: each[1] is not None)
-    for letters in DESCRIPTION_LETTERS:
-        lines = [_line(*each, letters) for each in ordered]
-        if sum(map(_size, lines)) <= tokens:
+    for characters in DESCRIPTION_CHARACTERS:
+        lines = [_list_row(*each, characters) for each in ordered]
+        if sum(map(_row_tokens, lines)) <= tokens:
             return {"agents": lines}
-    shortest = [_line(*each, DESCRIPTION_LETTERS[-1]) for each in ordered]
-    kept = _fitting([_size(line) for line in shortest], tokens - CUT_TOKENS)
+    shortest = [_list_row(*each, DESCRIPTION_CHARACTERS[-1]) for each in ordered]
+    kept = _count_fitting([_row_tokens(line) for line in shortest], tokens - NOTE_TOKENS)
     left = counted(len(shortest) - kept, "agent")
-    return {"agents": shortest[:kept], "cut": f"{left} did not fit; `retinue agents` lists all"}
+    return {"agents": shortest[:kept], "cut": f"{left} omitted; `retinue agents` lists all of them"}
 
 
-def _size(line: object) -> int:
+def _row_tokens(line: object) -> int:
     return estimate_tokens(json.dumps(line, ensure_ascii=False)) + 1
 
 
-def _fitting(sizes: Sequence[int], room: int) -> int:
-    """How many from the beginning fit."""
+def _count_fitting(sizes: Sequence[int], room: int) -> int:
+    """How many items from the beginning fit into the room."""
     return sum(used <= room for used in accumulate(sizes))
 
 
-def _line(definition: AgentDefinition, refusal: RetinueError | None, letters: int) -> dict[str, Any]:
+def _list_row(definition: AgentDefinition, refusal: RetinueError | None, characters: int) -> dict[str, Any]:
     agent = definition.agent
     line: dict[str, Any] = {
         "name": definition.name,
-        "description": clip(agent.description, letters) if agent else "",
+        "description": clip(agent.description, characters) if agent else "",
         "executor": agent.executor if agent else None,
         "from": definition.source,
     }
     if refusal is not None:
-        line["unavailable"] = clip(refusal.message.removeprefix(f"agent {definition.name} "), 2 * letters)
+        line["unavailable"] = clip(refusal.message.removeprefix(f"agent {definition.name} "), 2 * characters)
     return line
 
 
-def whole(definition: AgentDefinition, refusal: RetinueError | None) -> dict[str, Any]:
-    """What would run, and by which line of which file; of the environment the names alone (P6)."""
+def agent_details(definition: AgentDefinition, refusal: RetinueError | None) -> dict[str, Any]:
+    """One agent with the origin of each field. Shows only the names of environment variables (P6)."""
     view: dict[str, Any] = {
         "name": definition.name,
         "from": definition.source,
@@ -69,28 +69,28 @@ def whole(definition: AgentDefinition, refusal: RetinueError | None) -> dict[str
         view["unavailable"] = refusal.message + (f"; {refusal.hint}" if refusal.hint else "")
     if definition.shadows:
         view["shadows"] = list(definition.shadows)
-    if rows := problems(definition):
+    if rows := problem_views(definition):
         view["problems"] = rows
     if definition.agent is None:
         return view
-    effective = _effective(definition.agent)
+    effective = _effective_agent(definition.agent)
     view["agent"] = effective
     view["origins"] = {name: definition.origins.get(name, "default") for name in effective}
     return view
 
 
-def start(found: LaunchPreview | RetinueError) -> dict[str, Any]:
-    """What its runs start, made as for a run; of the environment the names alone (P6)."""
+def launch_view(found: LaunchPreview | RetinueError) -> dict[str, Any]:
+    """What a run of the agent would start. Shows only the names of environment variables (P6)."""
     if isinstance(found, RetinueError):
         return {"start": {"prevented": found.message + (f"; {found.hint}" if found.hint else "")}}
     view = {
         "command": list(found.command) or None,
         "folder": found.folder,
         "isolation": found.isolation,
-        "model": found.model or "its own choice",
+        "model": found.model or "chosen by the program",
         "task": found.task,
         "env": list(found.env),
-        "secrets": f"{counted(found.secret_files, 'open file')}, in no variable and no folder"
+        "secrets": f"{counted(found.secret_files, 'open file')}; no variable or folder contains them"
         if found.secret_files
         else None,
         "notes": list(found.notes),
@@ -98,17 +98,17 @@ def start(found: LaunchPreview | RetinueError) -> dict[str, Any]:
     return {"start": {key: value for key, value in view.items() if value not in (None, [])}}
 
 
-def _effective(agent: Agent) -> dict[str, Any]:
+def _effective_agent(agent: Agent) -> dict[str, Any]:
     return {
         "description": agent.description,
         "executor": agent.executor,
         "command": list(agent.command) or None,
         "model": agent.model or "default",
-        "tools": "what the executor gives" if agent.tools is None else list(agent.tools),
+        "tools": "the executor's default" if agent.tools is None else list(agent.tools),
         "denied_tools": list(agent.denied_tools),
         "permissions": {"allow": list(agent.permissions.allow), "deny": list(agent.permissions.deny)}
         | ({"mode": agent.permissions.mode} if agent.permissions.mode else {}),
-        "mcp_servers": [_server(server) for server in agent.mcp_servers],
+        "mcp_servers": [_server_view(server) for server in agent.mcp_servers],
         "env": list(agent.env),
         "folders": list(agent.folders),
         "settings": list(agent.settings),
@@ -130,7 +130,7 @@ def _effective(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _server(server: McpServer) -> dict[str, Any]:
+def _server_view(server: McpServer) -> dict[str, Any]:
     return {
         "name": server.name,
         "command": list(server.argv) or None,
@@ -141,30 +141,31 @@ def _server(server: McpServer) -> dict[str, Any]:
     }
 
 
-def problems(definition: AgentDefinition) -> list[dict[str, Any]]:
-    found = [problem(definition.file or definition.source, each) for each in definition.problems]
+def problem_views(definition: AgentDefinition) -> list[dict[str, Any]]:
+    """The problems in an agent's file, and why the file is ignored if it is."""
+    found = [problem_view(definition.file or definition.source, each) for each in definition.problems]
     if definition.left_out is not None:
-        note = DefinitionProblem(1, f"left out: {definition.left_out}", fatal=False)
-        found.append(problem(definition.file, note))
+        note = DefinitionProblem(1, f"ignored: {definition.left_out}", fatal=False)
+        found.append(problem_view(definition.file, note))
     return found
 
 
-def problem(file: str, found: DefinitionProblem) -> dict[str, Any]:
+def problem_view(file: str, found: DefinitionProblem) -> dict[str, Any]:
     row = {"file": file, "line": found.line, "level": "error" if found.fatal else "warning"}
     row["message"] = found.message
     return row | ({"hint": found.hint} if found.hint else {})
 
 
-def wrong(definition: AgentDefinition, key: str, error: RetinueError) -> dict[str, Any]:
-    """A mistake that shows only when the whole agent is looked at."""
+def key_problem(definition: AgentDefinition, key: str, error: RetinueError) -> dict[str, Any]:
+    """A problem with one key that only a check of the whole agent finds."""
     at = DefinitionProblem(_line_of(definition, key), f"{key}: {error.message}", error.hint)
-    return problem(definition.file or definition.source, at)
+    return problem_view(definition.file or definition.source, at)
 
 
-def namesake(definition: AgentDefinition, other: AgentDefinition) -> dict[str, Any]:
-    """Two files of one folder, of which the second can never be called."""
-    text = f"name: {definition.name} is the name of {other.source} too, which hides this one"
-    return problem(definition.file, DefinitionProblem(_line_of(definition, "name"), text, fatal=False))
+def duplicate_name_problem(definition: AgentDefinition, other: AgentDefinition) -> dict[str, Any]:
+    """A warning that another file in the same folder has the same name and hides this one."""
+    text = f"name: {other.source} is also named {definition.name} and hides this file"
+    return problem_view(definition.file, DefinitionProblem(_line_of(definition, "name"), text, fatal=False))
 
 
 def _line_of(definition: AgentDefinition, key: str) -> int:
@@ -173,13 +174,14 @@ def _line_of(definition: AgentDefinition, key: str) -> int:
 
 
 def prompt_section(agents: Sequence[Agent]) -> str:
+    """A Markdown section about the agents, for a main agent's system prompt."""
     if not agents:
-        return "## Subagents\n\nThere are none."
+        return "## Subagents\n\nNo subagents are available."
     lines = [
         "## Subagents",
         "",
         "`run_subagent(agent_name, prompt)` gives a task to one of these agents. Each knows only what its",
-        "prompt says. Leave work of their kind to them.",
+        "prompt says. Delegate matching work to them.",
         "",
     ]
     lines += [f"- **{agent.name}**: {agent.description}" for agent in agents]
@@ -187,14 +189,14 @@ def prompt_section(agents: Sequence[Agent]) -> str:
 
 
 def instructions(agents: Sequence[Agent], tokens: int) -> str:
-    """One line for each agent, as many as fit, and the number of the rest."""
+    """One line for each agent, as many as fit, and the number of the others."""
     if not agents:
         return ""
     lines: list[str] = []
     kept = 0
-    for letters in DESCRIPTION_LETTERS:
-        lines = [f"- {agent.name}: {clip(agent.description, letters)}" for agent in agents]
-        kept = _fitting([estimate_tokens(line) + 1 for line in lines], tokens)
+    for characters in DESCRIPTION_CHARACTERS:
+        lines = [f"- {agent.name}: {clip(agent.description, characters)}" for agent in agents]
+        kept = _count_fitting([estimate_tokens(line) + 1 for line in lines], tokens)
         if kept == len(lines):
             break
     if kept < len(lines):

@@ -1,4 +1,4 @@
-"""What a person who watches sees at once, and what they answer. Knows nothing of pages or terminals."""
+"""Overviews of runs for a person who watches them, and their answers. Knows nothing of web pages."""
 
 from __future__ import annotations
 
@@ -24,80 +24,82 @@ if TYPE_CHECKING:
     from retinue.service.runs import RunService
     from retinue.service.service import Service
 
-MOST_ACTIVE, MOST_RECENT, MOST_CHILDREN, MOST_EVENTS = 200, 30, 100, 100
-"""Rows of each list; what is left out is counted or said."""
-TASK_LETTERS = 4_000
+MAX_ACTIVE, MAX_RECENT, MAX_CHILDREN, MAX_EVENTS = 200, 30, 100, 100
+"""Maximum numbers of rows in each list."""
+TASK_CHARACTERS = 4_000
 ONE_RUN_TOKENS, LOG_TOKENS = 8_000, 6_000
-"""A person reads more of one run than a host wants to pay for."""
-LOOK_S = 0.25
-"""How often to look for changes of other processes: soon enough for a person, and nearly free."""
+"""Maximum sizes of a run's overview and log. A person reads more than a host wants to pay for."""
+POLL_S = 0.25
+"""Seconds between two checks for changes of other processes."""
 
 
 def runs_overview(runs: RunService) -> dict[str, Any]:
-    """What waits for an answer, what goes on, and what ended last."""
-    active = runs.store.runs.list(statuses=ACTIVE_STATUSES, limit=MOST_ACTIVE + 1)
+    """The open questions, the active runs, and the runs that ended last."""
+    active = runs.store.runs.list(statuses=ACTIVE_STATUSES, limit=MAX_ACTIVE + 1)
     view: dict[str, Any] = {
-        "asked": _asked(runs, runs.store.messages.all_pending()),
-        "active": [_row(runs, run) for run in active[:MOST_ACTIVE]],
+        "asked": _question_views(runs, runs.store.messages.all_pending()),
+        "active": [_run_row(runs, run) for run in active[:MAX_ACTIVE]],
         "recent": [
-            _row(runs, run) for run in runs.store.runs.list(statuses=ENDED_STATUSES, limit=MOST_RECENT)
+            _run_row(runs, run) for run in runs.store.runs.list(statuses=ENDED_STATUSES, limit=MAX_RECENT)
         ],
-        "more_active": len(active) > MOST_ACTIVE,
+        "more_active": len(active) > MAX_ACTIVE,
     }
     return runs.redactor.redact_value(view)
 
 
 def run_overview(runs: RunService, run_id: str) -> dict[str, Any]:
-    """Everything about a run that a page holds."""
+    """All details of one run, for a page."""
     run, messages = runs.with_messages(run_id)
     pending = [message for message in messages if message.status is MessageStatus.PENDING]
     task = runs.redactor.redact(run.spec.task)
     view: dict[str, Any] = {
-        **_row(runs, run),
-        "task": clip(task, TASK_LETTERS),
+        **_run_row(runs, run),
+        "task": clip(task, TASK_CHARACTERS),
         "task_letters": len(task),
         "caller": run.spec.caller,
         "executor": run.spec.executor,
         "model": run.spec.model,
         "tools": list(run.spec.tools),
-        "limits": run_views.limits(run),
+        "limits": run_views.limits_view(run),
         "exit_code": run.exit_code,
         "summary": run.summary,
         "error": run.error,
-        "answer": _answer(run),
+        "answer": _run_answer(run),
         "facts": run_views.facts(run),
         "cancel_requested": run.cancel_requested,
-        "answered": [_answered(message) for message in messages if message.answer is not None],
-        "children": [_row(runs, child) for child in runs.store.runs.list(parent=run.id, limit=MOST_CHILDREN)],
+        "answered": [_answered_view(message) for message in messages if message.answer is not None],
+        "children": [
+            _run_row(runs, child) for child in runs.store.runs.list(parent=run.id, limit=MAX_CHILDREN)
+        ],
         "events": [
             {"at": event.at, "kind": event.kind, "data": dict(event.data)}
-            for event in runs.store.events.latest(run.id, MOST_EVENTS)
+            for event in runs.store.events.latest(run.id, MAX_EVENTS)
         ],
     }
-    clean = runs.redactor.redact_value(view)  # before anything is cut: half a secret is not seen as one
-    fitted = run_views.fitted(clean, ONE_RUN_TOKENS, f"`retinue logs {run.id}` has the whole output")
-    # What is asked is not cut here: nobody should allow what they have not been shown.
-    whole = {"asked": _asked(runs, pending), "log": runs.logs(run_id, tokens=LOG_TOKENS)}
+    clean = runs.redactor.redact_value(view)  # before anything is cut: half a secret is not recognized
+    fitted = run_views.fit_to_tokens(clean, ONE_RUN_TOKENS, f"`retinue logs {run.id}` shows all output")
+    # Questions are not cut: nobody should allow what they cannot see.
+    whole = {"asked": _question_views(runs, pending), "log": runs.logs(run_id, tokens=LOG_TOKENS)}
     return runs.redactor.redact_value(fitted | whole)
 
 
 async def answer_run(service: Service, run_id: str, message_id: str, text: str) -> dict[str, Any]:
-    """Answer one question; a workflow of this folder that nobody performs goes on here."""
-    told = await service.runs.reply(run_id, message_id, text)
-    run = service.runs.store.runs.get(told["runId"])
+    """Answer one question, and resume the workflow that asked it if no process performs it."""
+    reply = await service.runs.reply(run_id, message_id, text)
+    run = service.runs.store.runs.get(reply["runId"])
     if run.spec.resumable and run.status is RunStatus.QUEUED:
-        with suppress(Conflict):  # of another folder: a server there goes on
+        with suppress(Conflict):  # a workflow of another folder: a server of that folder resumes it
             await service.workflows.resume(run.id)
-    return told
+    return reply
 
 
-async def run_news(runs: RunService, run_id: str | None, pause_s: float) -> AsyncGenerator[bool]:
-    """Again and again, after `pause_s` at the latest: whether anything that a watcher sees has changed.
+async def watch_for_changes(runs: RunService, run_id: str | None, pause_s: float) -> AsyncGenerator[bool]:
+    """Yield True after every change of a run, and False if nothing has changed for `pause_s`.
 
-    With a run's id its output counts too, which is in its log and not in the database.
+    With a run's id, new output in its log counts as a change, too.
     """
     cursor: int | None = None if run_id is None else runs.logs(run_id)["cursor"]
-    with runs.changes.watch(poll_s=LOOK_S) as watch:
+    with runs.changes.watch(poll_s=POLL_S) as watch:
         while True:
             changed = False
             with suppress(TimeoutError):
@@ -110,18 +112,18 @@ async def run_news(runs: RunService, run_id: str | None, pause_s: float) -> Asyn
             yield changed
 
 
-def _row(runs: RunService, run: Run) -> dict[str, Any]:
+def _run_row(runs: RunService, run: Run) -> dict[str, Any]:
     timing = run.timing
-    return run_views.brief(run, runs.redactor.redact) | {
+    return run_views.brief_view(run, runs.redactor.redact) | {
         "began_at": timing.started_at or timing.enqueued_at,
         "ended_at": timing.ended_at,
         "usage": run.usage.as_dict(),
     }
 
 
-def _answer(run: Run) -> Any:
-    """A text, or a JSON value; None while there is none."""
-    match run_views.cuttable(run, ONE_RUN_TOKENS):
+def _run_answer(run: Run) -> Any:
+    """The run's answer: a text or a JSON value; None while there is none."""
+    match run_views.cuttable_result(run, ONE_RUN_TOKENS):
         case {"value": value}:
             return value
         case {"output": output}:
@@ -130,11 +132,13 @@ def _answer(run: Run) -> Any:
             return other
 
 
-def _asked(runs: RunService, messages: list[Message]) -> list[dict[str, Any]]:
-    return [_question(message, _row(runs, runs.store.runs.get(message.run_id))) for message in messages]
+def _question_views(runs: RunService, messages: list[Message]) -> list[dict[str, Any]]:
+    return [
+        _question_view(message, _run_row(runs, runs.store.runs.get(message.run_id))) for message in messages
+    ]
 
 
-def _question(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
+def _question_view(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
     view: dict[str, Any] = {
         "message_id": message.id,
         **{name: run[name] for name in ("run_id", "agent", "task")},
@@ -154,5 +158,5 @@ def _question(message: Message, run: Mapping[str, Any]) -> dict[str, Any]:
     return view
 
 
-def _answered(message: Message) -> dict[str, Any]:
+def _answered_view(message: Message) -> dict[str, Any]:
     return {"question": message.question, "answer": message.answer, "replied_at": message.replied_at}

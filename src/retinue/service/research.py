@@ -49,7 +49,7 @@ from retinue.research import (
     search_scope,
     show_report,
 )
-from retinue.runtime import Work
+from retinue.runtime import PreparedRun
 from retinue.service.runs import RunService
 from retinue.service.service import ADD_A_ROOT, Service
 from retinue.store import Reports
@@ -176,7 +176,7 @@ async def answer_in_run(
         investigation=investigation, supervisor=runs.supervisor, workers=runs.workers, model=model
     )
     spec = role_run_spec(investigation.agent, investigation.request.question, limits)
-    run = await runs.supervisor.start(Work(spec, executor, runs.cwd))
+    run = await runs.supervisor.start(PreparedRun(spec, executor, runs.cwd))
     on_start(run.id)
     await runs.supervisor.wait(run.id, runs.patience_s)
     if executor.outcome is not None:
@@ -220,8 +220,12 @@ def _renew_indexes(service: Service, *scopes: SearchScope | None) -> None:
     """Renew outdated indexes in the background, for the next question."""
     for scope in filter(None, scopes):
         locator = scope.locator
-        if service.later is not None and locator.index_is_out_of_date and locator.files >= service.index_from:
-            service.later(("index", scope.folders), locator.update_index)
+        if (
+            service.schedule_job is not None
+            and locator.index_is_out_of_date
+            and locator.files >= service.index_from
+        ):
+            service.schedule_job(("index", scope.folders), locator.update_index)
 
 
 def read_report(service: Service, report_id: str) -> Report:

@@ -1,4 +1,4 @@
-"""Runs, messages and logs as hosts and people see them: small, in the words of the contracts."""
+"""JSON views of runs, messages and logs, each cut to a token budget (P4)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,27 @@ from retinue.core import (
 )
 from retinue.store import ALL_STREAMS, LogLine, LogStream, message_view, read_log, tail_log, time_text
 
-CUT = "[…]"
-ANSWER = frozenset({"output", "value", "cut"})
-SPAWNED = ("error", "run_id", "status", "questions", "next", "note", "cut")
-"""Of an outcome, what `spawn_agent` tells besides the answer."""
+CUT_MARK = "[…]"
+_ANSWER_KEYS = frozenset({"output", "value", "cut"})
+SPAWN_KEYS = ("error", "run_id", "status", "questions", "next", "note", "cut")
+"""The keys of an outcome that `spawn_agent` returns besides the answer."""
+
+TAIL_LINES = 200
+MIN_LINE_CHARACTERS = 400
+MAX_CHARACTERS_PER_TOKEN = 4
+"""A page that is longer, such as a single long line, is cut to its end."""
+MIN_BYTES_PER_TOKEN = 2
+"""A token stands for at least this many bytes of a log."""
 
 
-def brief(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = ()) -> dict[str, Any]:
-    """One line of a list. The task loses its secrets before it is cut: half of one is not seen (P6)."""
+def brief_view(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = ()) -> dict[str, Any]:
+    """A run as a row of a list. Redacts the task before it is cut: half a secret is not recognized (P6)."""
     view: dict[str, Any] = {
         "run_id": run.id,
         "agent": run.spec.agent,
         "status": run.status.value,
         "elapsed_ms": elapsed_ms(run),
-        "task": clip_to_tokens(redact(run.spec.task), 80),
+        "task": clip_line(redact(run.spec.task), 80),
     }
     if run.spec.parent is not None:
         view["parent"] = run.spec.parent
@@ -43,8 +50,8 @@ def brief(run: Run, redact: Callable[[str], str], messages: Iterable[Message] = 
     return view
 
 
-def at_work(run: Run) -> dict[str, Any]:
-    """Where a run stands, as it is told while others wait for it."""
+def progress_view(run: Run) -> dict[str, Any]:
+    """The state of a run, for progress messages to a caller that waits for it."""
     view: dict[str, Any] = {
         "agent": run.spec.agent,
         "status": run.status.value,
@@ -58,8 +65,8 @@ def at_work(run: Run) -> dict[str, Any]:
     return view
 
 
-def full(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
-    """Everything about a run that fits; the rest is named with where to get it."""
+def full_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
+    """All details of a run, cut to the tokens, with a hint where to get the rest."""
     view: dict[str, Any] = {
         "runId": run.id,
         "agentName": run.spec.agent,
@@ -75,29 +82,29 @@ def full(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
         "executor": run.spec.executor,
         "model": run.spec.model,
         "tools": list(run.spec.tools),
-        "limits": limits(run),
+        "limits": limits_view(run),
         "elapsed_ms": elapsed_ms(run),
         "usage": run.usage.as_dict(),
         "error": run.error,
-        "result": cuttable(run, tokens),
+        "result": cuttable_result(run, tokens),
     }
     if questions := open_questions(messages):
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer)"
     elif not run.status.ended:
-        view["next"] = "wait_for_runs returns when the run ends or asks"
-    return fitted(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) has the whole output")
+        view["next"] = "wait_for_runs returns when the run ends or asks a question"
+    return fit_to_tokens(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) returns all output")
 
 
-def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
-    """What a tool that started a run answers: the result, or where the run stands."""
+def outcome_view(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any]:
+    """The answer of a tool that starts a run: the result, or the run's state and what to do next."""
     view: dict[str, Any] = {"run_id": run.id, "agent": run.spec.agent, "status": run.status.value}
     view["duration_ms"] = elapsed_ms(run)
     if run.status is RunStatus.SUCCESS:
-        result = cuttable(run, tokens)
+        result = cuttable_result(run, tokens)
         view["result"] = result.get("value", result["output"])
         if result["cut"]:
-            view["note"] = "the beginning was cut; get_subagent_logs has all of it"
+            view["note"] = "the beginning was cut; get_subagent_logs returns all of it"
         view |= facts(run)
     elif run.status.ended:
         view["error"] = run.error
@@ -107,38 +114,37 @@ def outcome(run: Run, messages: Sequence[Message], tokens: int) -> dict[str, Any
         view["questions"] = questions
         view["next"] = "answer with reply_subagent(runId, messageId, answer), then wait_for_runs"
     else:
-        view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks"
-    return fitted(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) has the whole output")
+        view["next"] = "wait_for_runs([run_id]) returns when the run ends or asks a question"
+    return fit_to_tokens(view, tokens, f"get_subagent_logs(runId={str(run.id)!r}) returns all output")
 
 
-def cuttable(run: Run, tokens: int) -> Any:
-    """The result. An agent's JSON that does not fit is a text, which can be cut (P4); a report was made to
-    fit."""
+def cuttable_result(run: Run, tokens: int) -> Any:
+    """The run's result. JSON that is too large becomes text, which can be cut (P4). Reports already fit."""
     result: Any = run.result
     if run.spec.executor == "deterministic" or not isinstance(result, Mapping) or "value" not in result:
         return cast("Any", result)
-    kept = dict(cast("Mapping[str, Any]", result))
-    text = json.dumps(kept["value"], ensure_ascii=False)
+    values = dict(cast("Mapping[str, Any]", result))
+    text = json.dumps(values["value"], ensure_ascii=False)
     if estimate_tokens(text) > tokens:
-        kept["value"] = text
-    return kept
+        values["value"] = text
+    return values
 
 
-def spawned(seen: dict[str, Any], usage: Usage) -> dict[str, Any]:
-    """An outcome in the words of `spawn_agent`: the answer, and what it took."""
-    answer = seen.get("result") or seen.get("summary") or ""
+def spawn_view(outcome: dict[str, Any], usage: Usage) -> dict[str, Any]:
+    """An outcome in the format of `spawn_agent`: the answer, and the steps and tokens it took."""
+    answer = outcome.get("result") or outcome.get("summary") or ""
     view: dict[str, Any] = {
         "output": answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
         "steps": usage.get(BudgetKind.STEPS),
         "tokens": usage.get(BudgetKind.TOKENS),
     }
-    return view | {key: seen[key] for key in SPAWNED if key in seen}
+    return view | {key: outcome[key] for key in SPAWN_KEYS if key in outcome}
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """What a result says beside its answer: notes, the effective model, the isolation, what was denied."""
+    """What a result contains besides its answer: notes, the effective model, the isolation, denials."""
     result: Mapping[str, Any] = run.result if isinstance(run.result, Mapping) else {}
-    return {name: value for name, value in result.items() if name not in ANSWER}
+    return {name: value for name, value in result.items() if name not in _ANSWER_KEYS}
 
 
 def open_questions(messages: Iterable[Message]) -> list[dict[str, str]]:
@@ -149,49 +155,85 @@ def open_questions(messages: Iterable[Message]) -> list[dict[str, str]]:
     ]
 
 
-def limits(run: Run) -> dict[str, Any]:
-    given = run.spec.limits
-    return {"queue_s": given.queue_s, "run_s": given.run_s, **given.budget.as_dict()}
+def limits_view(run: Run) -> dict[str, Any]:
+    limits = run.spec.limits
+    return {"queue_s": limits.queue_s, "run_s": limits.run_s, **limits.budget.as_dict()}
 
 
 def elapsed_ms(run: Run, now: Callable[[], float] = time.time) -> int:
-    """From its start, or from its place in the queue while it has not started, until its end or now."""
+    """The time since the run started, or was queued if it has not started, until its end or now."""
     timing = run.timing
     began = timing.started_at if timing.started_at is not None else timing.enqueued_at
     return max(0, round(((timing.ended_at or now()) - began) * 1000))
 
 
-def line(entry: LogLine, *, streams: bool) -> str:
+def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[str, Any]:
+    """The end of a log, or the lines after a cursor, as many as fit."""
+    if stream not in ("all", *LogStream):
+        names = ", ".join(("all", *(each.value for each in LogStream)))
+        raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
+    if tokens < 1:
+        raise InvalidInput(f"no log fits into {tokens} tokens", hint="omit `tokens` to use the default")
+    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
+    if cursor is None:
+        page = tail_log(path, TAIL_LINES, streams)
+        kept = _take_fitting(page.lines[::-1], tokens)[::-1]
+    else:
+        page = read_log(path, cursor, tokens * MIN_BYTES_PER_TOKEN, streams)
+        kept = page.lines
+    text = "\n".join(format_log_line(each, streams=len(streams) > 1) for each in kept)
+    most = max(MIN_LINE_CHARACTERS, tokens * MAX_CHARACTERS_PER_TOKEN)
+    view: dict[str, Any] = {
+        "log": text if len(text) <= most else CUT_MARK + text[-most:],
+        "cursor": page.cursor,
+        "more": not page.at_end,
+    }
+    if left_out := len(page.lines) - len(kept):
+        view["cut"] = f"{counted(left_out, 'line')} omitted; pass a larger `tokens`, or read the log file"
+    return view
+
+
+def _take_fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
+    """As many lines from the beginning as fit, but at least one."""
+    for number, each in enumerate(lines):
+        tokens -= estimate_tokens(each.text) + 2
+        if tokens < 0:
+            return lines[: max(1, number)]
+    return lines
+
+
+def format_log_line(entry: LogLine, *, streams: bool) -> str:
     return f"{entry.stream}: {entry.text}" if streams else entry.text
 
 
-def clip_to_tokens(text: str, letters: int) -> str:
+def clip_line(text: str, characters: int) -> str:
+    """Join the text into one line and cut it."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= letters else flat[: letters - len(CUT)] + CUT
+    return flat if len(flat) <= characters else flat[: characters - len(CUT_MARK)] + CUT_MARK
 
 
-def fitted(view: dict[str, Any], tokens: int, rest: str) -> dict[str, Any]:
-    """The view with its longest texts cut until it fits, and a word about what was cut (P4)."""
+def fit_to_tokens(view: dict[str, Any], tokens: int, rest: str) -> dict[str, Any]:
+    """Cut the longest texts of the view until it fits. `rest` tells where to get what was cut (P4)."""
     note = "cut to fit; " + rest
     while estimate_tokens(json.dumps(view, ensure_ascii=False)) > tokens:
-        holder, key = _longest(view)
+        holder, key = _find_longest_text(view)
         text = holder[key]
         if len(text) < 200:
             break
-        # The end of an output says more than its beginning: that is where results and errors stand.
-        holder[key] = CUT + text.removeprefix(CUT)[len(text) // 2 :]
+        # Keep the end, because results and errors are at the end of an output.
+        holder[key] = CUT_MARK + text.removeprefix(CUT_MARK)[len(text) // 2 :]
         view["cut"] = note
     return view
 
 
-def _longest(value: Any) -> tuple[Any, Any]:
-    """Where the longest text stands in a JSON value."""
-    holder, key, _ = max(_texts(value), key=lambda found: len(found[2]))
+def _find_longest_text(value: Any) -> tuple[Any, Any]:
+    """The container and the key of the longest text in a JSON value."""
+    holder, key, _ = max(_iterate_texts(value), key=lambda found: len(found[2]))
     return holder, key
 
 
-def _texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
-    """Every text in a JSON value, with what holds it and under which key."""
+def _iterate_texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
+    """Yield every text in a JSON value, with its container and key."""
     if isinstance(value, dict):
         pairs = list(cast("dict[Any, Any]", value).items())
     else:
@@ -200,50 +242,4 @@ def _texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
         if isinstance(item, str):
             yield value, key, item
         elif isinstance(item, dict | list):
-            yield from _texts(item)
-
-
-# MERGED log_pages: A run's log as an answer: its end, or what follows a cursor, and no more than fits (P4).
-
-TAIL_LINES = 200
-LONGEST_LINE = 400
-MAX_LETTERS_PER_TOKEN = 4
-"""A line alone may be longer than all that fits: then its end is shown."""
-BYTES_PER_TOKEN = 2
-"""Of a log, at the least: a page of so many bytes fits."""
-
-
-def log_page(path: Path, stream: str, cursor: int | None, tokens: int) -> dict[str, Any]:
-    if stream not in ("all", *LogStream):
-        names = ", ".join(("all", *(each.value for each in LogStream)))
-        raise InvalidInput(f"no such stream: {stream!r}", hint=f"one of: {names}")
-    if tokens < 1:
-        raise InvalidInput(f"no log fits into {tokens} tokens", hint="leave it out for the default")
-    streams = ALL_STREAMS if stream == "all" else frozenset({LogStream(stream)})
-    if cursor is None:
-        page = tail_log(path, TAIL_LINES, streams)
-        kept = _fitting(page.lines[::-1], tokens)[::-1]
-    else:
-        page = read_log(path, cursor, tokens * BYTES_PER_TOKEN, streams)
-        kept = page.lines
-    text = "\n".join(line(each, streams=len(streams) > 1) for each in kept)
-    most = max(LONGEST_LINE, tokens * MAX_LETTERS_PER_TOKEN)
-    view: dict[str, Any] = {
-        "log": text if len(text) <= most else CUT + text[-most:],
-        "cursor": page.cursor,
-        "more": not page.at_end,
-    }
-    if left_out := len(page.lines) - len(kept):
-        view["cut"] = (
-            f"{counted(left_out, 'line')} did not fit; ask with a larger `tokens`, or read the log's file"
-        )
-    return view
-
-
-def _fitting(lines: Sequence[LogLine], tokens: int) -> Sequence[LogLine]:
-    """As many from the beginning as fit, one at least."""
-    for number, each in enumerate(lines):
-        tokens -= estimate_tokens(each.text) + 2
-        if tokens < 0:
-            return lines[: max(1, number)]
-    return lines
+            yield from _iterate_texts(item)

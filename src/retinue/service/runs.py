@@ -1,4 +1,4 @@
-"""The verbs of runs: start, watch, read, answer, end. Knows nothing of MCP or terminals."""
+"""Starts, lists, awaits, answers and cancels runs. Knows nothing of MCP or terminals."""
 
 from __future__ import annotations
 
@@ -31,45 +31,47 @@ from retinue.core import (
     clip,
     counted,
 )
-from retinue.runtime import Changes, Mailroom, PermissionBroker, Supervisor, Work
+from retinue.runtime import Changes, PermissionBroker, PreparedRun, QuestionBroker, Supervisor
 from retinue.service import run_views
 from retinue.service.agents import AgentService
 from retinue.service.run_views import log_page
-from retinue.service.waiting import NOBODY, QuestionPresenter, Waiting, WaitMode
+from retinue.service.waiting import NO_PRESENTER, QuestionPresenter, RunWaiter, WaitMode
 from retinue.store import Store
 
 if TYPE_CHECKING:  # only named here, and slow to load
     from anyio import CapacityLimiter
 
-REPORTED = ("running", "success", "error")
-MAX_PROMPT_LETTERS = 1_000_000
-MAX_ANSWER_LETTERS = 100_000
+REPORTABLE_STATUSES = ("running", "success", "error")
+MAX_PROMPT_CHARACTERS = 1_000_000
+MAX_ANSWER_CHARACTERS = 100_000
 PERSON = "person"
-"""The caller of what is started at a terminal."""
+"""The caller of runs that a person starts at a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunService:
+    """What callers can do with runs."""
+
     store: Store
     changes: Changes
-    mailroom: Mailroom
-    waiting: Waiting
+    questions: QuestionBroker
+    waiter: RunWaiter
     supervisor: Supervisor
     agents: AgentService
     cwd: Path
-    """Where commands work."""
+    """The working folder of runs."""
     child_env: Callable[[RunId], Mapping[str, str]]
-    """Through what a run's processes reach us."""
+    """Creates the environment variables through which a run's processes reach this server."""
     patience_s: float
-    """Seconds that a call may wait before it answers with where things stand."""
+    """Default number of seconds that a call waits before it returns the current state."""
     tokens: int
-    """Tokens that one answer may have."""
+    """Maximum size of an answer."""
     broker: PermissionBroker
     workers: CapacityLimiter
-    """How many roles of research work at once in this process."""
+    """Limits how many research roles work at once in this process."""
     redactor: Redactor
-    """Tasks and answers are kept as they are given; what is shown of them is not. What a run says is kept
-    without secrets: other processes show it too, and do not know what this one has to hide (P6)."""
+    """Redacts what is shown. Tasks and answers are stored unchanged. What a run says is stored redacted,
+    because other processes show it, too, and do not know this process's secrets (P6)."""
 
     async def start(
         self,
@@ -80,13 +82,13 @@ class RunService:
         parent: RunId | None = None,
         person: bool = False,
     ) -> Run:
-        """Start a run for the host, for the run that the caller has proved to be, or for a person."""
+        """Start a run for the host, for a parent run that has proved its identity, or for a person."""
         caller = PERSON if person else self.caller(parent)
         agent = self.agents.runnable(name, None if person else caller)
         executor = self.agents.executor(agent)
-        return await self.begin(agent, executor, prompt, context, parent=parent, caller=caller)
+        return await self.start_agent(agent, executor, prompt, context, parent=parent, caller=caller)
 
-    async def begin(
+    async def start_agent(
         self,
         agent: Agent,
         executor: Executor,
@@ -97,10 +99,10 @@ class RunService:
         caller: str = HOST,
         also: Callable[[Run], object] | None = None,
     ) -> Run:
-        """Start a run of an agent that may be run. `also` writes in the transaction that records it."""
+        """Start a run of an agent that was checked. `also` writes in the transaction that records it."""
         spec = RunSpec(
             agent=agent.name,
-            task=_task(prompt, context),
+            task=_build_task(prompt, context),
             executor=agent.executor,
             caller=caller,
             parent=parent,
@@ -111,76 +113,82 @@ class RunService:
             command=agent.program,
         )
         if not self.cwd.is_dir():
-            raise RootUnknown("the folder that commands work in is gone", hint="check the roots: list_roots")
+            raise RootUnknown(
+                "the working folder does not exist any more", hint="check the roots: list_roots"
+            )
 
-        async def permit(run_id: RunId, asked: ToolRequest) -> Verdict:
-            return await self.broker.decide(run_id, agent.name, agent.permissions, asked)
+        async def permit(run_id: RunId, request: ToolRequest) -> Verdict:
+            return await self.broker.decide(run_id, agent.name, agent.permissions, request)
 
-        return await self.supervisor.start(Work(spec, executor, self.cwd, self.child_env, permit), also)
+        return await self.supervisor.start(
+            PreparedRun(spec, executor, self.cwd, self.child_env, permit), also
+        )
 
     def caller(self, parent: RunId | None) -> str:
-        """Who asks, as nobody can claim it: a run by its token, else the name this server was given."""
+        """The name of the caller: the agent of the parent run, or the configured name of the host."""
         return self.agents.host if parent is None else self.store.runs.get(parent).spec.agent
 
-    def spawned(self, run_id: RunId) -> dict[str, Any]:
-        """A run in the words of `spawn_agent`: its answer, and what it took."""
-        return run_views.spawned(self.outcome(run_id), self.store.runs.get(run_id).usage)
+    def spawn_result(self, run_id: RunId) -> dict[str, Any]:
+        """A run in the format of `spawn_agent`: the answer, and the steps and tokens it took."""
+        return run_views.spawn_view(self.outcome(run_id), self.store.runs.get(run_id).usage)
 
     async def finish(
-        self, run_id: RunId, wait_s: float | None = None, asker: QuestionPresenter = NOBODY
+        self, run_id: RunId, wait_s: float | None = None, presenter: QuestionPresenter = NO_PRESENTER
     ) -> dict[str, Any]:
-        """The result of a run that was started, if it is ready in time, else where it stands."""
-        await self.waiting.until([run_id], "all", self.patience(wait_s), asker)
+        """Wait for a run and return its result, or its current state if it does not end in time."""
+        await self.waiter.until([run_id], "all", self.effective_wait(wait_s), presenter)
         return self.outcome(run_id)
 
     def outcome(self, run_id: RunId) -> dict[str, Any]:
-        return self.redactor.redact_value(run_views.outcome(*self.with_messages(run_id), self.tokens))
+        return self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), self.tokens))
 
     def with_messages(self, run_id: str) -> tuple[Run, Sequence[Message]]:
         checked = RunId.parse(run_id)
         return self.store.runs.get(checked), self.store.messages.of_run(checked)
 
     def status(self, run_id: str) -> dict[str, Any]:
-        return self.redactor.redact_value(run_views.full(*self.with_messages(run_id), self.tokens))
+        return self.redactor.redact_value(run_views.full_view(*self.with_messages(run_id), self.tokens))
 
     def list(self, *, active: bool = False, limit: int = 20) -> dict[str, Any]:
         """The newest runs first."""
         if not 1 <= limit <= 500:
-            raise InvalidInput(f"cannot list {limit} runs", hint="limit is 1 to 500")
+            raise InvalidInput(f"cannot list {limit} runs", hint="limit must be 1 to 500")
         wanted = [status for status in RunStatus if not status.ended] if active else None
         found = self.store.runs.list(statuses=wanted, limit=limit)
-        views = [run_views.brief(run, self.redactor.redact, self.waiting.asked(run)) for run in found]
+        views = [
+            run_views.brief_view(run, self.redactor.redact, self.waiter.open_questions(run)) for run in found
+        ]
         return self.redactor.redact_value({"runs": views})
 
     def progress(self, run_id: RunId) -> list[dict[str, Any]]:
-        """The runs below one, the oldest first, with how many places each has named; itself if none is."""
-        below = self.store.runs.list(parent=run_id)[::-1] or [self.store.runs.get(run_id)]
-        return [run_views.at_work(run) for run in below]
+        """The state of the run's children, the oldest first; of the run itself if it has none."""
+        children = self.store.runs.list(parent=run_id)[::-1] or [self.store.runs.get(run_id)]
+        return [run_views.progress_view(run) for run in children]
 
     async def wait(
         self,
         run_ids: Sequence[str],
         mode: WaitMode = "any",
         wait_s: float | None = None,
-        asker: QuestionPresenter = NOBODY,
+        presenter: QuestionPresenter = NO_PRESENTER,
     ) -> dict[str, Any]:
-        """Return when one run (or each of them) has ended or asks, or when patience ends."""
+        """Return when one run (or all of them) has ended or asks a question, or when the time is over."""
         if not run_ids:
-            raise InvalidInput("no runs to wait for", hint="give one or more run ids")
+            raise InvalidInput("no runs to wait for", hint="pass one or more run ids")
         ids = [RunId.parse(run_id) for run_id in dict.fromkeys(run_ids)]
         for run_id in ids:
             self.store.runs.get(run_id)
-        await self.waiting.until(ids, mode, self.patience(wait_s), asker)
+        await self.waiter.until(ids, mode, self.effective_wait(wait_s), presenter)
         share = max(200, self.tokens // len(ids))
         views = [
-            self.redactor.redact_value(run_views.outcome(*self.with_messages(run_id), share))
+            self.redactor.redact_value(run_views.outcome_view(*self.with_messages(run_id), share))
             for run_id in ids
         ]
-        waiting = [view["run_id"] for view in views if not RunStatus(view["status"]).ended]
-        return {"runs": views, "still_active": waiting}
+        active = [view["run_id"] for view in views if not RunStatus(view["status"]).ended]
+        return {"runs": views, "still_active": active}
 
     async def cancel(self, run_id: str) -> dict[str, Any]:
-        """Ask for the run and its descendants to end; one that has ended already is said to have."""
+        """Request that the run and its descendants end. For an ended run, the answer says so."""
         checked = RunId.parse(run_id)
         before = self.store.runs.get(checked)
         if not before.status.ended:
@@ -188,72 +196,79 @@ class RunService:
         after = self.store.runs.get(checked)
         view = {"run_id": after.id, "status": after.status.value, "cancel_requested": not before.status.ended}
         if before.status.ended:
-            view["note"] = f"the run had ended before: {before.status.value}"
+            view["note"] = f"the run had already ended: {before.status.value}"
         return view
 
     async def cancel_and_wait(self, run_id: str, wait_s: float = 5.0) -> dict[str, Any]:
-        """The same, and what became of it."""
+        """Cancel a run and wait for it, at most `wait_s`."""
         view = await self.cancel(run_id)
-        await self.waiting.until([RunId.parse(run_id)], "all", wait_s)
+        await self.waiter.until([RunId.parse(run_id)], "all", wait_s)
         return view | {"status": self.store.runs.get(RunId.parse(run_id)).status.value}
 
     async def reply(self, run_id: str, message_id: str, answer: str) -> dict[str, Any]:
+        """Answer a question of a run."""
         checked = RunId.parse(run_id)
         message = self.store.messages.get(MessageId.parse(message_id))
         if message.run_id != checked:
-            raise RunUnknown(f"run {checked} asked no such question", message_id=message.id)
-        refuse_unfit_answer(message.question, answer)
+            raise RunUnknown(f"run {checked} did not ask this question", message_id=message.id)
+        check_answer(message.question, answer)
         try:
             replied = await self.store.write(self.store.messages.reply, message.id, answer)
         except Conflict:
-            raise _too_late(self.store.messages.get(message.id)) from None
+            raise _already_settled(self.store.messages.get(message.id)) from None
         return {"runId": checked, "messageId": replied.id, "messageStatus": replied.status.value}
 
-    async def ask_parent(self, own: RunId, question: str, wait_s: float | None = None) -> dict[str, Any]:
-        """A run's question; its answer if it comes in time."""
+    async def ask_parent(self, run_id: RunId, question: str, wait_s: float | None = None) -> dict[str, Any]:
+        """Ask a run's parent. The result contains the answer if it arrives in time."""
         if not question.strip():
-            raise InvalidInput("the question is empty", hint="ask something")
+            raise InvalidInput("the question is empty", hint="pass the text of the question")
         clean = self.redactor.redact(question)
-        return _answered(await self.mailroom.ask(own, clean, self.patience(wait_s)))
+        return _question_state(await self.questions.ask(run_id, clean, self.effective_wait(wait_s)))
 
-    async def check_message(self, own: RunId, message_id: str, wait_s: float | None = None) -> dict[str, Any]:
+    async def check_message(
+        self, run_id: RunId, message_id: str, wait_s: float | None = None
+    ) -> dict[str, Any]:
+        """The state of a question that the run has asked, and its answer if it has arrived."""
         checked = MessageId.parse(message_id)
-        if self.store.messages.get(checked).run_id != own:
-            raise RunUnknown(f"no such message: {checked}", hint="only your own questions can be looked at")
-        return _answered(
-            await self.mailroom.answer(checked, 0.0 if wait_s is None else self.patience(wait_s))
-        )
+        if self.store.messages.get(checked).run_id != run_id:
+            raise RunUnknown(f"no such message: {checked}", hint="a run can check only its own questions")
+        seconds = 0.0 if wait_s is None else self.effective_wait(wait_s)
+        return _question_state(await self.questions.wait_for_answer(checked, seconds))
 
-    async def request_permission(self, own: RunId, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Whether a run may make a call, in the words of Claude Code's permission prompts."""
-        name = self.store.runs.get(own).spec.agent
+    async def request_permission(
+        self, run_id: RunId, tool: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Whether a run may make a call, in the format of Claude Code's permission prompts."""
+        name = self.store.runs.get(run_id).spec.agent
         rules = self.agents.permissions(name)
-        verdict = await self.broker.decide(own, name, rules, ToolRequest.of(tool, arguments))
+        verdict = await self.broker.decide(run_id, name, rules, ToolRequest.of(tool, arguments))
         return verdict.claude_answer(arguments)
 
-    async def append_memory(self, own: RunId, note: str) -> dict[str, Any]:
-        """A run's note for the later runs of its agent."""
-        run = self.store.runs.get(own)
+    async def append_memory(self, run_id: RunId, note: str) -> dict[str, Any]:
+        """Add a run's note to the memory of its agent."""
+        run = self.store.runs.get(run_id)
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         return await asyncio.to_thread(self.agents.append_memory, run.spec.agent, note)
 
     async def report(self, run_id: str, status: str, summary: str | None = None) -> dict[str, Any]:
-        """Note what somebody says of a run. Only what happened decides its status; a failure is believed."""
-        if status not in REPORTED:
-            raise InvalidInput(f"not a status to report: {status!r}", hint="one of: " + ", ".join(REPORTED))
+        """Record what is reported about a run. It keeps its status, but a reported failure makes it fail."""
+        if status not in REPORTABLE_STATUSES:
+            raise InvalidInput(
+                f"{status!r} cannot be reported", hint="one of: " + ", ".join(REPORTABLE_STATUSES)
+            )
         run = self.store.runs.get(RunId.parse(run_id))
         if run.status.ended:
             raise Conflict(f"run {run.id} has ended: {run.status.value}", status=run.status.value)
         if summary is not None:
             summary = self.redactor.redact(summary)
 
-        def note() -> None:
+        def record() -> None:
             if summary is not None:
                 self.store.runs.set_summary(run.id, summary)
             self.store.events.add(run.id, "report", {"status": status})
 
-        await self.store.write(note)
+        await self.store.write(record)
         return {"runId": run.id, "status": run.status.value, "reported": status, "summary": summary}
 
     def logs(
@@ -264,7 +279,7 @@ class RunService:
         cursor: int | None = None,
         tokens: int | None = None,
     ) -> dict[str, Any]:
-        """The end of a run's log, or what follows a cursor; as much as fits."""
+        """The end of a run's log, or the lines after a cursor, as many as fit."""
         run = self.store.runs.get(RunId.parse(run_id))
         room = min(tokens or self.tokens, 20 * self.tokens)
         page = log_page(self.store.folder.log(run.id), stream, cursor, room)
@@ -274,74 +289,75 @@ class RunService:
         return self.store.runs.get(RunId.parse(run_id)).status.ended
 
     def question(self, message_id: str) -> Message | None:
-        """The question with that id, if there ever was one."""
+        """The question with this id; None if there is none."""
         with suppress(InvalidInput, RunUnknown):
             return self.store.messages.get(MessageId.parse(message_id))
         return None
 
     def only_question(self, run_id: str) -> str:
-        """The id of a run's one open question."""
+        """The id of the run's open question, if there is exactly one; else raise `InvalidInput`."""
         pending = self.store.messages.pending(self.store.runs.get(RunId.parse(run_id)).id)
         if len(pending) != 1:
             what = "asks nothing" if not pending else f"asks {counted(len(pending), 'question')}"
-            hint = "name one with --message: " + ", ".join(message.id for message in pending)
-            raise InvalidInput(f"run {run_id} {what}", hint=hint if pending else "look at its status")
+            hint = "choose one with --message: " + ", ".join(message.id for message in pending)
+            raise InvalidInput(f"run {run_id} {what}", hint=hint if pending else "check its status")
         return pending[0].id
 
-    async def next_change(self, at_most_s: float) -> None:
-        """Until any run changes, in whichever process, or the time is over."""
+    async def next_change(self, timeout_s: float) -> None:
+        """Wait until any run changes, in any process, or the timeout passes."""
         with self.changes.watch() as watch, suppress(TimeoutError):
-            async with asyncio.timeout(at_most_s):
+            async with asyncio.timeout(timeout_s):
                 await watch.next()
 
-    def patience(self, wait_s: float | None) -> float:
+    def effective_wait(self, wait_s: float | None) -> float:
+        """The seconds that a call waits: the given number, if it is valid, or the default."""
         if wait_s is not None and not 0 <= wait_s <= 3600:
-            raise InvalidInput(f"cannot wait {wait_s} seconds", hint="wait_s is 0 to 3600")
+            raise InvalidInput(f"cannot wait {wait_s} seconds", hint="wait_s must be 0 to 3600")
         return self.patience_s if wait_s is None else wait_s
 
-    def is_of(self, run_id: RunId, name: str, prompt: str, context: str | None) -> bool:
-        """Whether the run is the agent's on this very task."""
+    def performs(self, run_id: RunId, name: str, prompt: str, context: str | None) -> bool:
+        """Whether the run is a run of this agent on exactly this task."""
         spec = self.store.runs.get(run_id).spec
-        return (spec.agent, spec.task) == (name, _task(prompt, context))
+        return (spec.agent, spec.task) == (name, _build_task(prompt, context))
 
 
-def refuse_unfit_answer(question: str, answer: str) -> None:
-    """An empty answer: whoever asked would go on with nothing, as if that had been said. One too long."""
+def check_answer(question: str, answer: str) -> None:
+    """Raise `InvalidInput` for an answer that is empty or too long."""
     if not answer.strip():
         raise InvalidInput(
             "the answer is empty", hint=f"answer in words, or cancel the run; it asked: {clip(question, 200)}"
         )
-    if len(answer) > MAX_ANSWER_LETTERS:
+    if len(answer) > MAX_ANSWER_CHARACTERS:
         raise InvalidInput(
             f"an answer of {len(answer)} characters is too long",
-            hint=f"{MAX_ANSWER_LETTERS} fit: put the rest into a file and name it",
+            hint=f"at most {MAX_ANSWER_CHARACTERS}: put the rest into a file and name the file",
         )
 
 
-def _too_late(message: Message) -> Conflict:
-    """Of a question that is not open any more: what became of it."""
+def _already_settled(message: Message) -> Conflict:
+    """The error for an answer to a question that is closed or has been answered."""
     if message.status is MessageStatus.CLOSED:
-        told = "the run has ended, and needs no answer any more"
+        text = "the run has ended and needs no answer"
     else:
-        told = f"it was answered before: {clip(message.answer or '', 200)}"
-    return Conflict(told, hint="your answer was not sent", message_id=message.id, status=message.status.value)
+        text = f"the question has already been answered: {clip(message.answer or '', 200)}"
+    return Conflict(text, hint="your answer was not sent", message_id=message.id, status=message.status.value)
 
 
-def _answered(message: Message) -> dict[str, Any]:
+def _question_state(message: Message) -> dict[str, Any]:
     view: dict[str, Any] = {"messageId": message.id, "messageStatus": message.status.value}
     if message.status is MessageStatus.ACKNOWLEDGED:
         return view | {"answer": message.answer}
     if message.status is MessageStatus.CLOSED:
-        return view | {"note": "the run ended before the answer came"}
+        return view | {"note": "the run ended before an answer arrived"}
     return view | {
-        "next": "check_message_status(messageId, wait_s) waits on; go on with what you know meanwhile"
+        "next": "check_message_status(messageId, wait_s) waits for the answer; until then continue without it"
     }
 
 
-def _task(prompt: str, context: str | None) -> str:
+def _build_task(prompt: str, context: str | None) -> str:
     task = prompt if not context else f"{prompt}\n\nContext:\n{context}"
     if not prompt.strip():
-        raise InvalidInput("the prompt is empty", hint="say what the agent is to do")
-    if len(task) > MAX_PROMPT_LETTERS:
+        raise InvalidInput("the prompt is empty", hint="describe the agent's task")
+    if len(task) > MAX_PROMPT_CHARACTERS:
         raise InvalidInput(f"a task of {len(task)} characters is too long", hint="put it into a file")
     return task

@@ -1,4 +1,4 @@
-"""What every surface talks to."""
+"""The object that the MCP server, the command line and the dashboard call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:  # loaded by the first question or the first run, not by the s
     from retinue.service.runs import RunService
     from retinue.service.workflows import WorkflowService
 
-Later = Callable[[Hashable, Callable[[Stop], object]], object]
+ScheduleJob = Callable[[Hashable, Callable[[Stop], object]], object]
+"""Starts a background job, unless one with the same key is running."""
 
 ADD_A_ROOT = (
     "No root is configured, so nothing can be read. Start the server with `--root DIR`, set `RETINUE_ROOTS`, "
@@ -24,60 +25,60 @@ ADD_A_ROOT = (
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The parts that `wiring` put together. A copy of it may see more roots, never fewer checks."""
+    """The services of this process, built by `wiring`. A copy may have more roots, never fewer checks."""
 
     roots: tuple[Root, ...]
     redactor: Redactor
-    """The surfaces apply it to everything that leaves."""
+    """The server, the command line and the dashboard apply it to all their output."""
 
     allow_host_roots: bool = False
     settings: Settings = field(default_factory=Settings)
-    later: Later | None = None
-    """Takes work that nobody waits for; there while the server is up."""
+    schedule_job: ScheduleJob | None = None
+    """Set while the server is running."""
     index_from: int = 0
-    """Files from which on an index is worth making."""
+    """The number of files from which an index is worth its cost."""
 
     agent_service: AgentService | None = None
-    """Who can be asked; files are read when somebody looks."""
+    """Reads the agent files on demand."""
 
     run_service: RunService | None = None
-    """There while the server is up."""
+    """Set while the server is running."""
 
     @property
     def runs(self) -> RunService:
         if self.run_service is None:
-            raise Unavailable("the server is not up yet", hint="try again")
+            raise Unavailable("the server is not running yet", hint="try again")
         return self.run_service
 
     open_workflows: Callable[[], WorkflowService] | None = None
-    """There while the server is up; loaded when somebody asks."""
+    """Set while the server is running; loads the workflow service on first use."""
 
     @property
     def workflows(self) -> WorkflowService:
         if self.open_workflows is None:
-            raise Unavailable("the server is not up yet", hint="try again")
+            raise Unavailable("the server is not running yet", hint="try again")
         return self.open_workflows()
 
     @property
     def agents(self) -> AgentService:
         if self.agent_service is None:
-            raise Unavailable("no agents are defined here")
+            raise Unavailable("this service has no agents")
         return self.agent_service
 
     def ping(self) -> str:
         return "pong"
 
     def list_roots(self) -> dict[str, object]:
-        """The allowlisted roots only, and what to do when there is none."""
+        """The allowed roots, and what to do if there are none."""
         listed: dict[str, object] = {"roots": [str(root) for root in self.roots]}
         if not self.roots:
             listed["note"] = ADD_A_ROOT
         return listed
 
     def with_host_roots(self, offered: Iterable[str]) -> Service:
-        """The same service, reading what the host offers too, where the user allowed that.
+        """The same service with the host's roots added, if the user allows them.
 
-        What cannot be a root is left out: the host's list is a wish, not configuration.
+        Ignores paths that cannot be roots.
         """
         if not self.allow_host_roots:
             return self

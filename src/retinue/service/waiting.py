@@ -1,4 +1,7 @@
-"""Waiting until runs end or ask, and whom their questions are put to meanwhile. Knows nothing of hosts."""
+"""Waits until runs end or ask questions, and presents the questions to a person meanwhile.
+
+Knows nothing of hosts.
+"""
 
 from __future__ import annotations
 
@@ -14,77 +17,90 @@ WaitMode = Literal["any", "all"]
 
 
 class QuestionPresenter(Protocol):
-    """Somebody whom questions are put to while a call waits, before its caller hears of them."""
+    """Presents questions to a person while a call waits, before they go to the caller."""
 
-    def takes(self, message: Message) -> bool: ...
+    def accepts(self, message: Message) -> bool:
+        """Whether it presents this question."""
+        ...
 
-    async def ask(self, messages: Sequence[Message], at_most_s: float) -> bool:
-        """Whether to wait on; then at least one of them is answered, or taken no more."""
+    async def ask(self, messages: Sequence[Message], timeout_s: float) -> bool:
+        """Present the questions. Return True to continue waiting.
+
+        Then at least one of them is answered or is not accepted any more.
+        """
         ...
 
 
-class Nobody:
-    """Questions go to the caller."""
+class NoPresenter:
+    """Presents nothing: all questions go to the caller."""
 
-    def takes(self, message: Message) -> bool:
+    def accepts(self, message: Message) -> bool:
         return False
 
-    async def ask(self, messages: Sequence[Message], at_most_s: float) -> bool:
+    async def ask(self, messages: Sequence[Message], timeout_s: float) -> bool:
         return False
 
 
-NOBODY = Nobody()
+NO_PRESENTER = NoPresenter()
 
 
-class Waiting:
+class RunWaiter:
+    """Waits for runs, in this or any other process."""
+
     def __init__(self, store: Store, changes: Changes, owner: OwnerId) -> None:
         self._store = store
         self._changes = changes
         self._owner = owner
 
     async def until(
-        self, run_ids: Sequence[RunId], mode: WaitMode, seconds: float, asker: QuestionPresenter = NOBODY
+        self,
+        run_ids: Sequence[RunId],
+        mode: WaitMode,
+        seconds: float,
+        presenter: QuestionPresenter = NO_PRESENTER,
     ) -> None:
-        """Return when one run (or each) has ended or asks what the asker does not take, or in time."""
-        enough = any if mode == "any" else all
+        """Return when one run (or all of them) has ended or asks a question, or when the time is over.
+
+        Questions that the presenter accepts are presented first.
+        """
+        combine = any if mode == "any" else all
         end = time.monotonic() + seconds
 
-        def look() -> tuple[list[Message], bool]:
-            """What the asker takes, and whether there is enough to return."""
+        def check() -> tuple[list[Message], bool]:
+            """The questions that the presenter accepts, and whether the wait is over."""
             runs = [self._store.runs.get(run_id) for run_id in run_ids]
-            asked = [self.asked(run) for run in runs]
-            taken = [message for messages in asked for message in messages if asker.takes(message)]
-            return taken, enough(
-                run.status.ended or messages for run, messages in zip(runs, asked, strict=True)
+            questions = [self.open_questions(run) for run in runs]
+            accepted = [each for messages in questions for each in messages if presenter.accepts(each)]
+            return accepted, combine(
+                run.status.ended or messages for run, messages in zip(runs, questions, strict=True)
             )
 
-        pace = None if all(map(self._is_ours, run_ids)) else POLL_S
+        poll_s = None if all(map(self._is_ours, run_ids)) else POLL_S
         while True:
-            rest = max(0.0, end - time.monotonic())
-            await self._changes.until(lambda: any(look()) or None, run_ids, rest, pace)
-            taken, _ = look()
-            if not taken or not await asker.ask(taken, max(0.0, end - time.monotonic())):
+            remaining = max(0.0, end - time.monotonic())
+            await self._changes.until(lambda: any(check()) or None, run_ids, remaining, poll_s)
+            accepted, _ = check()
+            if not accepted or not await presenter.ask(accepted, max(0.0, end - time.monotonic())):
                 return
 
     def _is_ours(self, run_id: RunId) -> bool:
-        """Whether only this process ends the run: then we hear of it without looking for it.
+        """Whether only this process can end the run, so that polling for it is unnecessary.
 
-        What others ask of such a run, to end for example, the pool looks for, at its own slower pace. A run
-        that can be resumed may be taken over by another process.
+        The pool polls for cancel requests of other processes. Another process may adopt a resumable run.
         """
         run = self._store.runs.get(run_id)
         return run.owner == self._owner and not run.spec.resumable
 
     async def until_settled(self, message: Message) -> None:
-        """Until somebody has answered it, or its run has ended."""
+        """Wait until the question is answered or its run has ended."""
 
         def check() -> bool | None:
             return self._store.messages.get(message.id).status is not message.status or None
 
         await self._changes.until(check, {message.run_id})
 
-    def asked(self, run: Run) -> Sequence[Message]:
-        """The questions that a run waits for; of a workflow, those of its agents too."""
+    def open_questions(self, run: Run) -> Sequence[Message]:
+        """The questions that a run waits for. For a workflow, those of its child runs, too."""
         if run.spec.resumable:
             return () if run.status.ended else self._store.messages.pending_in_tree(run.request)
         return self._store.messages.pending(run.id) if run.status is RunStatus.WAITING else ()

@@ -1,6 +1,7 @@
-"""The verbs of workflows and teams: list, check, run, answer, go on, show. Knows nothing of MCP or terminals.
+"""Lists, checks, runs, answers, resumes and shows workflows and teams. Knows nothing of MCP or terminals.
 
-The engine is imported where it is used: most commands, and most starts of a server, need no workflow."""
+The engine is imported where it is used, because most commands and servers run no workflow.
+"""
 
 from __future__ import annotations
 
@@ -37,121 +38,45 @@ from retinue.definitions import (
     read_workflow,
 )
 from retinue.service import workflow_views
-from retinue.service.runs import PERSON, RunService, refuse_unfit_answer
-from retinue.service.waiting import NOBODY, QuestionPresenter
+from retinue.service.runs import PERSON, RunService, check_answer
+from retinue.service.waiting import NO_PRESENTER, QuestionPresenter
 from retinue.store import RESULT_STEP, ConfirmedChecks
 
 if TYPE_CHECKING:
-    from retinue.workflows import Embedded
-
-
-# MERGED workflow_children: The runs below a workflow: agents for whoever called it, and the project's own checks.
-
-Checker = Callable[[Agent], Executor]
-"""What runs a check, given as an agent that is a command: the place for a sandbox around it."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowChildren:
-    """Starts the runs below a workflow: agents and the project's own checks."""
-
-    runs: RunService
-    confirmed: ConfirmedChecks
-    check_timeout_s: float
-    checker: Checker
-
-    async def agent(
-        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
-    ) -> Run:
-        caller = self.runs.store.runs.get(parent).spec.caller
-        agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
-        if timeout_s is not None:
-            agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
-        executor = self.runs.agents.executor(agent)
-        return await self.runs.begin(agent, executor, prompt, parent=parent, caller=caller, also=also)
-
-    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
-        argv = self.confirmed.of(self.runs.cwd).get(name)
-        if argv is None:
-            return None
-        check = Agent(
-            name=f"check-{name}",
-            description=f"The project's own check of its {name}.",
-            executor="command",
-            command=tuple(each.replace("{", "{{").replace("}", "}}") for each in argv),
-            timeout_s=self.check_timeout_s,
-            source="confirmed checks",
-        )
-        return await self.runs.begin(check, self.checker(check), shlex.join(argv), parent=parent, also=also)
-
-
-# MERGED workflow_input: What callers give to a workflow, checked: the assignment, and a workflow in place of a name.
-
-MOST_TOLD = 10
-"""Mistakes of one spec: whoever made more has written something else."""
-
-
-def parse_assignment(given: str | Mapping[str, Any]) -> Assignment:
-    """A text, or a table in the words of a handoff's context."""
-    if isinstance(given, str):
-        return Assignment(feature=given)
-    known = ("feature", "spec_path", "relevant_files", "constraints")
-    for key in given:
-        if key not in known:
-            raise InvalidInput(f"the input has no key {key!r}", hint=f"known are: {', '.join(known)}")
-    feature, spec_path = given.get("feature"), given.get("spec_path")
-    if not isinstance(feature, str) or not isinstance(spec_path, str | None):
-        raise InvalidInput("the input needs `feature`, a text", hint="and `spec_path` is a path, if given")
-    return Assignment(
-        feature=feature,
-        spec_path=spec_path,
-        relevant_files=_texts(given, "relevant_files"),
-        constraints=_texts(given, "constraints"),
-    )
-
-
-def _texts(given: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value: Any = given.get(key) or []
-    if not isinstance(value, list):
-        raise InvalidInput(
-            f"the input's `{key}` must be a list of texts", hint=f'for example {{"{key}": []}}'
-        )
-    return tuple(map(str, cast("list[Any]", value)))
-
-
-def workflow_in(spec: Mapping[str, Any] | str) -> Workflow:
-    """A workflow that is given as YAML, or as a table: JSON is YAML too."""
-    try:
-        return read_workflow(spec if isinstance(spec, str) else json.dumps(spec), "given", "given")
-    except MalformedDefinition as error:
-        told = [f"line {problem.line}: {problem}" for problem in error.problems[:MOST_TOLD]]
-        raise InvalidInput(f"the spec is broken: {'. '.join(told)}", hint="correct the spec") from None
-
+    from retinue.workflows import EmbeddedEngine
 
 log = logging.getLogger(__name__)
 
-MOST_LETTERS = 100_000
-"""Of an assignment: every phase is told all of it."""
-LEFT_S = 3.0
-"""Until a server that was killed is known to be dead, its processes ended."""
+MAX_ASSIGNMENT_CHARACTERS = 100_000
+"""Maximum length of an assignment, because every phase gets all of it."""
+ABANDON_WAIT_S = 3.0
+"""Seconds until the runs of a killed server are recovered."""
+MAX_REPORTED_PROBLEMS = 10
+"""Maximum number of problems of an inline workflow that an error lists."""
+
+CheckExecutorFactory = Callable[[Agent], Executor]
+"""Creates the executor of a check, which is described as an agent with a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowService:
+    """What callers can do with workflows and teams."""
+
     runs: RunService
     catalog: WorkflowCatalog
     confirmed: ConfirmedChecks
     max_runs: int
-    engine: Embedded
+    engine: EmbeddedEngine
     """Performs workflows and resumes those that no process performs."""
 
-    def listed(self, kind: WorkflowKind) -> list[dict[str, Any]]:
-        return [workflow_views.listed(found) for found in self.catalog.by_name(kind).values()]
+    def list_defined(self, kind: WorkflowKind) -> list[dict[str, Any]]:
+        """The workflows or teams that are defined here."""
+        return [workflow_views.workflow_row(found) for found in self.catalog.by_name(kind).values()]
 
     def check(self, kind: WorkflowKind, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
-        """All that is wrong, by file and line, in these files or in all there are."""
+        """All problems in these files, or in all files, by file and line."""
         found = [self.catalog.read(file, kind) for file in files] or self.catalog.all_definitions(kind)
-        return [row for each in found for row in workflow_views.problems(each)]
+        return [row for each in found for row in workflow_views.problem_rows(each)]
 
     async def start(
         self,
@@ -162,47 +87,44 @@ class WorkflowService:
         spec: Mapping[str, Any] | str | None = None,
         person: bool = False,
     ) -> Run:
-        """Run a workflow by its name, or one that is given as YAML or JSON."""
+        """Start a workflow by its name, or one that is passed as YAML or JSON."""
         if (name is None) == (spec is None):
-            raise InvalidInput(
-                "give a name or a spec, one of them", hint="`retinue workflow list` names them"
-            )
-        _refuse_unfit(assignment)
-        workflow = workflow_in(spec) if spec is not None else self._named(str(name), kind)
+            raise InvalidInput("pass either a name or a spec", hint="`retinue workflow list` lists the names")
+        _check_assignment(assignment)
+        workflow = parse_inline_workflow(spec) if spec is not None else self._find_workflow(str(name), kind)
         caller = PERSON if person else self.runs.agents.host
         for agent in sorted(workflow.agents()):
             self.runs.agents.runnable(agent, None if person else caller)
         self._refuse_unconfirmed(workflow)
-        most = min(workflow.budget.spawns or self.max_runs, self.max_runs)
-        budget = replace(workflow.budget, spawns=most)
+        max_runs = min(workflow.budget.spawns or self.max_runs, self.max_runs)
+        budget = replace(workflow.budget, spawns=max_runs)
         return await self.engine.submit(workflow, assignment, caller, budget)
 
     async def answer(self, run_id: str, answers: Sequence[str]) -> RunId:
-        """Answer what a workflow asks, and go on with it here if nobody performs it."""
+        """Answer the questions of a workflow, and resume it here if no process performs it."""
         run = self._workflow_run(run_id)
-        asked = self.runs.waiting.asked(run)
-        if len(asked) != len(answers):
-            questions = [message.question for message in asked]
-            wanted, given = counted(len(asked), "question"), counted(len(answers), "answer")
+        messages = self.runs.waiter.open_questions(run)
+        if len(messages) != len(answers):
+            expected, received = counted(len(messages), "question"), counted(len(answers), "answer")
             raise InvalidInput(
-                f"run {run.id} asks {wanted} and got {given}",
-                hint="give an answer for each, in their order" if asked else "look at its status",
-                questions=questions,
+                f"run {run.id} asks {expected} and got {received}",
+                hint="pass an answer for each, in the same order" if messages else "check its status",
+                questions=[message.question for message in messages],
             )
-        for message, answer in zip(asked, answers, strict=True):
-            refuse_unfit_answer(message.question, answer)
+        for message, answer in zip(messages, answers, strict=True):
+            check_answer(message.question, answer)
 
         def reply() -> None:
-            for message, answer in zip(asked, answers, strict=True):
+            for message, answer in zip(messages, answers, strict=True):
                 self.runs.store.messages.reply(message.id, answer)
 
         await self.runs.store.write(reply)
-        with suppress(Conflict):  # it belongs to another folder: a server there goes on with it
+        with suppress(Conflict):  # it belongs to another folder: a server there resumes it
             await self.resume(run.id)
         return run.id
 
-    async def left_alone(self, run_id: str, wait_s: float = LEFT_S) -> RunId:
-        """The workflow, once it is known to be left by a server that has just died, if it is."""
+    async def wait_until_abandoned(self, run_id: str, wait_s: float = ABANDON_WAIT_S) -> RunId:
+        """Wait until recovery has parked the workflow of a server that has just died."""
         run = self._workflow_run(run_id)
         await self.runs.changes.until(
             lambda: self.runs.store.runs.get(run.id).status is not RunStatus.RUNNING or None, {run.id}, wait_s
@@ -210,40 +132,41 @@ class WorkflowService:
         return run.id
 
     async def resume(self, run_id: str) -> bool:
-        """Go on with a workflow that nobody performs; False if somebody does, or it waits for an answer."""
+        """Resume a parked workflow. False if a process performs it, or if it waits for an answer."""
         run = self._workflow_run(run_id)
         if run.status.ended:
             raise Conflict(f"workflow {run.id} has ended: {run.status.value}", hint="run it again")
         return run.status is RunStatus.QUEUED and await self.engine.resume(run.id)
 
-    async def take_over(self) -> None:
-        """Resume the workflows that nobody performs."""
+    async def resume_parked(self) -> None:
+        """Resume the parked workflows of this folder."""
         await self.engine.resume_all()
 
     async def finish(
-        self, run_id: RunId, wait_s: float | None = None, asker: QuestionPresenter = NOBODY
+        self, run_id: RunId, wait_s: float | None = None, presenter: QuestionPresenter = NO_PRESENTER
     ) -> dict[str, Any]:
-        """The result, if it is ready in time, else what it asks or where it stands."""
-        await self.runs.waiting.until([run_id], "all", self.runs.patience(wait_s), asker)
+        """Wait for a workflow and return its result, or its questions or state if it does not end in time."""
+        await self.runs.waiter.until([run_id], "all", self.runs.effective_wait(wait_s), presenter)
         return self.outcome(run_id)
 
-    def is_here(self, run_id: RunId) -> bool:
-        """Whether the workflow belongs to this folder; another's go on only there."""
+    def is_in_this_folder(self, run_id: RunId) -> bool:
+        """Whether the workflow was started in this folder. It can be resumed only there."""
         return self.runs.store.workflows.get(run_id).cwd == str(self.runs.cwd)
 
-    def on(self, run_id: RunId, task: str) -> RunId | None:
-        """The workflow on this very task that the run belongs to."""
+    def find_on_task(self, run_id: RunId, task: str) -> RunId | None:
+        """The workflow that the run belongs to, if it works on exactly this task."""
         request = self.runs.store.runs.get(run_id).request
         return request if self.runs.store.runs.get(request).spec.task == task else None
 
     def outcome(self, run_id: str) -> dict[str, Any]:
+        """The result of a workflow, or its questions or state."""
         run = self._workflow_run(run_id)
-        asked = self.runs.waiting.asked(run)
-        view = workflow_views.outcome(run, self._result(run.id), asked, self.runs.tokens)
+        questions = self.runs.waiter.open_questions(run)
+        view = workflow_views.workflow_outcome(run, self._result(run.id), questions, self.runs.tokens)
         return self.runs.redactor.redact_value(view)
 
     def show(self, run_id: str) -> dict[str, Any]:
-        """Everything: the steps, what was decided, the questions, the result."""
+        """All details of a workflow run: its steps, decisions, questions and result."""
         run = self._workflow_run(run_id)
         store = self.runs.store
         children = {str(child.id): child for child in store.runs.list(request=run.request, limit=-1)}
@@ -253,24 +176,25 @@ class WorkflowService:
             "workflow": run.spec.agent,
             "task": run.spec.task,
             "status": run.status.value,
-            "steps": workflow_views.steps(store.checkpoints.of_run(run.id), children),
+            "steps": workflow_views.step_rows(store.checkpoints.of_run(run.id), children),
             "decisions": [
                 {"at": each.at, **each.data} for each in events if each.kind in ("decision", "checks")
             ],
-            "questions": [message.question for message in self.runs.waiting.asked(run)],
+            "questions": [message.question for message in self.runs.waiter.open_questions(run)],
             "error": run.error,
             "result": self._result(run.id),
         }
         return self.runs.redactor.redact_value(view)
 
     def newest(self, limit: int = 20) -> list[dict[str, Any]]:
+        """The workflow runs that were started last, the newest first."""
         found = self.runs.store.workflows.newest(limit)
         return [self.outcome(run_id) for run_id in found]
 
     def checks(self) -> dict[str, Any]:
-        """What the project's files name as its checks, and what of it a person has confirmed."""
+        """The check commands in the project's files, and those that a person has confirmed."""
         project = self.runs.cwd
-        found, confirmed = find_checks(project), self.confirmed.of(project)
+        found, confirmed = find_checks(project), self.confirmed.commands_for(project)
         return {
             "project": str(project),
             "checks": [
@@ -284,67 +208,144 @@ class WorkflowService:
             ],
         }
 
-    def confirm_checks(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Let the server run what was found, with what is given in its place."""
-        for name in given:
+    def confirm_checks(self, overrides: Mapping[str, str]) -> dict[str, Any]:
+        """Allow the server to run the check commands that were found, or the overrides."""
+        for name in overrides:
             if name not in CHECKS:
                 raise InvalidInput(
-                    f"{name!r} is no check",
-                    hint=did_you_mean(name, CHECKS) or f"known are: {', '.join(CHECKS)}",
+                    f"{name!r} is not a check",
+                    hint=did_you_mean(name, CHECKS) or f"known checks: {', '.join(CHECKS)}",
                 )
         commands = {name: check.argv for name, check in find_checks(self.runs.cwd).items()}
         try:
-            commands |= {name: tuple(shlex.split(text)) for name, text in given.items()}
+            commands |= {name: tuple(shlex.split(text)) for name, text in overrides.items()}
         except ValueError as error:
-            raise InvalidInput(f"not a command line: {error}", hint="check the quotes") from None
+            raise InvalidInput(f"invalid command line: {error}", hint="check the quotes") from None
         self.confirmed.confirm(self.runs.cwd, {name: argv for name, argv in commands.items() if argv})
         return self.checks()
 
-    def _named(self, name: str, kind: WorkflowKind) -> Workflow:
+    def _find_workflow(self, name: str, kind: WorkflowKind) -> Workflow:
+        """Return a workflow that may run, or raise an error with the reason."""
         known = self.catalog.by_name(kind)
         found = known.get(name)
         if found is None:
             hint = (
                 did_you_mean(name, known)
-                or f"`retinue {kind}{' list' if kind == 'workflow' else 's'}` names them"
+                or f"`retinue {kind}{' list' if kind == 'workflow' else 's'}` lists them"
             )
             raise InvalidInput(f"no {kind} is named {name[:80]!r}", hint=hint)
         if found.workflow is None:
             problem = found.problem
             where = f"{found.source}:{problem.line}" if problem else found.source
-            raise ConfigInvalid(f"{kind} {name} is broken: {where}: {problem}", hint="correct the file")
+            raise ConfigInvalid(f"{kind} {name} is invalid: {where}: {problem}", hint="correct the file")
         if not found.trusted:
             raise Unauthorized(
-                f"{kind} {name} comes with this project, and the project is not trusted",
-                hint="read its file; then `retinue agents trust DIR` lets what the project brings run",
+                f"{kind} {name} belongs to this project, and the project is not trusted",
+                hint="read its file, then allow the project's workflows with `retinue agents trust DIR`",
             )
         return found.workflow
 
     def _refuse_unconfirmed(self, workflow: Workflow) -> None:
-        """Before anything is spent: a workflow that cannot judge its work is not worth its start (P7)."""
-        named = workflow.checks()
-        if named and not named & set(self.confirmed.of(self.runs.cwd)):
+        """Raise `Unauthorized` if none of the workflow's checks is confirmed (P7)."""
+        checks = workflow.checks()
+        if checks and not checks & set(self.confirmed.commands_for(self.runs.cwd)):
             raise Unauthorized(
-                f"{workflow.name} runs the project's own checks, and nobody has confirmed them",
-                hint="`retinue workflow checks` shows them, with --confirm the server may run them",
-                checks=sorted(named),
+                f"{workflow.name} runs the project's checks, and nobody has confirmed them",
+                hint="`retinue workflow checks` shows them; add --confirm to allow them",
+                checks=sorted(checks),
             )
 
     def _workflow_run(self, run_id: str) -> Run:
+        """Return the run, or raise `RunUnknown` if it is not a workflow."""
         run = self.runs.store.runs.get(RunId.parse(run_id))
         self.runs.store.workflows.get(run.id)
         return run
 
     def _result(self, run_id: RunId) -> dict[str, Any] | None:
-        kept = self.runs.store.checkpoints.get(run_id, RESULT_STEP)
-        return None if kept is None else cast("dict[str, Any]", kept.output)
+        checkpoint = self.runs.store.checkpoints.get(run_id, RESULT_STEP)
+        return None if checkpoint is None else cast("dict[str, Any]", checkpoint.output)
 
 
-def _refuse_unfit(assignment: Assignment) -> None:
-    if not assignment.feature.strip():
-        raise InvalidInput("the input is empty", hint="say what is to be done")
-    letters = len(assignment.feature) + sum(map(len, (*assignment.relevant_files, *assignment.constraints)))
-    if letters > MOST_LETTERS:
+def parse_assignment(value: str | Mapping[str, Any]) -> Assignment:
+    """Parse a workflow's input: a text, or an object with the keys of a handoff's context."""
+    if isinstance(value, str):
+        return Assignment(feature=value)
+    known = ("feature", "spec_path", "relevant_files", "constraints")
+    for key in value:
+        if key not in known:
+            raise InvalidInput(
+                f"the input has an unknown key {key!r}", hint=f"known keys: {', '.join(known)}"
+            )
+    feature, spec_path = value.get("feature"), value.get("spec_path")
+    if not isinstance(feature, str) or not isinstance(spec_path, str | None):
+        raise InvalidInput("`feature` must be a text, and `spec_path` a path", hint="`spec_path` is optional")
+    return Assignment(
+        feature=feature,
+        spec_path=spec_path,
+        relevant_files=_string_list(value, "relevant_files"),
+        constraints=_string_list(value, "constraints"),
+    )
+
+
+def _string_list(values: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value: Any = values.get(key) or []
+    if not isinstance(value, list):
         raise InvalidInput(
-            f"an input of {letters} characters is too long", hint="put it into a file and give its spec_path"
+            f"`{key}` in the input must be a list of texts", hint=f'for example {{"{key}": []}}'
+        )
+    return tuple(map(str, cast("list[Any]", value)))
+
+
+def _check_assignment(assignment: Assignment) -> None:
+    if not assignment.feature.strip():
+        raise InvalidInput("the input is empty", hint="describe the task")
+    size = len(assignment.feature) + sum(map(len, (*assignment.relevant_files, *assignment.constraints)))
+    if size > MAX_ASSIGNMENT_CHARACTERS:
+        raise InvalidInput(
+            f"an input of {size} characters is too long", hint="put it into a file and pass its spec_path"
+        )
+
+
+def parse_inline_workflow(spec: Mapping[str, Any] | str) -> Workflow:
+    """Parse a workflow that is passed as YAML text or as an object."""
+    try:
+        return read_workflow(spec if isinstance(spec, str) else json.dumps(spec), "given", "given")
+    except MalformedDefinition as error:
+        problems = [f"line {each.line}: {each}" for each in error.problems[:MAX_REPORTED_PROBLEMS]]
+        raise InvalidInput(f"the spec is invalid: {'. '.join(problems)}", hint="correct the spec") from None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowChildren:
+    """Starts the child runs of a workflow: agents, on behalf of the workflow's caller, and checks."""
+
+    runs: RunService
+    confirmed: ConfirmedChecks
+    check_timeout_s: float
+    checker: CheckExecutorFactory
+
+    async def agent(
+        self, name: str, prompt: str, parent: RunId, timeout_s: float | None, also: Callable[[Run], object]
+    ) -> Run:
+        caller = self.runs.store.runs.get(parent).spec.caller
+        agent = self.runs.agents.runnable(name, None if caller == PERSON else caller)
+        if timeout_s is not None:
+            agent = replace(agent, timeout_s=min(agent.timeout_s, timeout_s))
+        executor = self.runs.agents.executor(agent)
+        return await self.runs.start_agent(agent, executor, prompt, parent=parent, caller=caller, also=also)
+
+    async def check(self, name: str, parent: RunId, also: Callable[[Run], object]) -> Run | None:
+        argv = self.confirmed.commands_for(self.runs.cwd).get(name)
+        if argv is None:
+            return None
+        check = Agent(
+            name=f"check-{name}",
+            description=f"The project's check of its {name}.",
+            executor="command",
+            command=tuple(each.replace("{", "{{").replace("}", "}}") for each in argv),
+            timeout_s=self.check_timeout_s,
+            source="confirmed checks",
+        )
+        return await self.runs.start_agent(
+            check, self.checker(check), shlex.join(argv), parent=parent, also=also
         )

@@ -1,11 +1,17 @@
-"""What survives: runs, messages, events, ledgers and logs in one data folder that many processes share."""
+"""Persistent state: runs, messages, events, budgets, logs and user decisions.
+
+Everything lies in one data folder, which many processes may use at the same time. `Store` is the entry point.
+"""
 
 from typing import TYPE_CHECKING
 
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.store.access_tokens import new_token as new_token, token_of as token_of
+    from retinue.store.access_tokens import (
+        load_or_create_token as load_or_create_token,
+        replace_token as replace_token,
+    )
     from retinue.store.agent_memory import AgentMemory as AgentMemory
     from retinue.store.file_lock import FileLock as FileLock
     from retinue.store.ledgers import LedgerTable as LedgerTable, initial_credit as initial_credit
@@ -14,13 +20,13 @@ if TYPE_CHECKING:
         LogLine as LogLine,
         LogStream as LogStream,
         LogWriter as LogWriter,
-        last_words as last_words,
         read_log as read_log,
+        summarize_log as summarize_log,
         tail_log as tail_log,
     )
     from retinue.store.meta_files import message_view as message_view, time_text as time_text
     from retinue.store.pruning import prune_runs as prune_runs
-    from retinue.store.queue import Capacity as Capacity, QueueStanding as QueueStanding
+    from retinue.store.queue import Capacity as Capacity, SchedulingState as SchedulingState
     from retinue.store.recovery import (
         EndProcesses as EndProcesses,
         Orphan as Orphan,
@@ -31,10 +37,10 @@ if TYPE_CHECKING:
     from retinue.store.reports import Reports as Reports
     from retinue.store.sessions import (
         SESSION_SUFFIX as SESSION_SUFFIX,
-        KeptSession as KeptSession,
-        SessionNote as SessionNote,
-        forget_sessions as forget_sessions,
-        kept_sessions as kept_sessions,
+        SessionFile as SessionFile,
+        StoredSession as StoredSession,
+        delete_sessions as delete_sessions,
+        list_sessions as list_sessions,
     )
     from retinue.store.store import Store as Store
     from retinue.store.user_decisions import (
@@ -52,17 +58,17 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "access_tokens": "new_token token_of",
+            "access_tokens": "load_or_create_token replace_token",
             "agent_memory": "AgentMemory",
             "file_lock": "FileLock",
             "ledgers": "LedgerTable initial_credit",
-            "logs": "ALL_STREAMS LogLine LogStream LogWriter last_words read_log tail_log",
+            "logs": "ALL_STREAMS LogLine LogStream LogWriter read_log summarize_log tail_log",
             "meta_files": "message_view time_text",
             "pruning": "prune_runs",
-            "queue": "Capacity QueueStanding",
+            "queue": "Capacity SchedulingState",
             "recovery": "EndProcesses Orphan Owner interrupt_owner recover_dead_owners",
             "reports": "Reports",
-            "sessions": "SESSION_SUFFIX KeptSession SessionNote forget_sessions kept_sessions",
+            "sessions": "SESSION_SUFFIX SessionFile StoredSession delete_sessions list_sessions",
             "store": "Store",
             "user_decisions": "PERMISSIONS_FILE ConfirmedChecks RememberedPermissions TrustedProjects",
             "workflow_records": "RESULT_STEP StepCheckpoint WorkflowRecord",

@@ -1,4 +1,8 @@
-"""The bearer token of this data folder: made on first use, readable by its owner alone."""
+"""Bearer tokens: one for the server of this data folder, and one for each run's processes.
+
+The server's token is a file that is created on first use and that only its owner can read. Of the tokens
+by which a run's processes prove which run they belong to, the store keeps only digests.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ from pathlib import Path
 from retinue.core import RunId, Unauthorized, Unavailable
 from retinue.store.database import Database
 
-TOKEN_FILE = "token"
+TOKEN_FILE = "token"  # noqa: S105 - a file name
 
 
-def token_of(data_dir: Path) -> str:
-    """The token; two servers that start at once on a fresh folder agree on it."""
+def load_or_create_token(data_dir: Path) -> str:
+    """Return the server's token. Two servers that start at once on a new folder get the same one."""
     path = data_dir / TOKEN_FILE
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -30,18 +34,18 @@ def token_of(data_dir: Path) -> str:
     return token
 
 
-def new_token(data_dir: Path) -> str:
-    """Replace the token; servers that run keep the old one until they are restarted."""
+def replace_token(data_dir: Path) -> str:
+    """Create a new token. Running servers accept the old one until they restart."""
     (data_dir / TOKEN_FILE).unlink(missing_ok=True)
-    return token_of(data_dir)
+    return load_or_create_token(data_dir)
 
 
 _FIX = "run `retinue token --new`, and check that the data folder (`retinue config`) is writable"
 
 
 def _create(data_dir: Path, path: Path) -> None:
-    # Written whole under another name, then linked into place: a reader never sees half a token, and of two
-    # writers the first one wins.
+    # Write a draft, then link it into place: a reader never sees half a token, and of two writers the first
+    # one wins.
     draft = data_dir / f".{TOKEN_FILE}-{os.getpid()}-{secrets.token_hex(4)}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -53,15 +57,14 @@ def _create(data_dir: Path, path: Path) -> None:
         draft.unlink()
 
 
-# MERGED child_tokens: Tokens by which a run's own processes prove which run they belong to. Only digests are kept.
-
-
 class ChildTokens:
+    """The tokens of runs' processes, which connect to this server."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def issue(self, run_id: RunId) -> str:
-        """A token for this run alone; a later one replaces it."""
+        """Create a token for this run. It replaces the run's previous token."""
         token = secrets.token_urlsafe(32)
         with self._database.write() as tx:
             tx.execute(
@@ -70,7 +73,10 @@ class ChildTokens:
         return token
 
     def run_of(self, token: str) -> RunId:
-        """The active run that the token was issued to. Digests are compared, so timing tells nothing."""
+        """Return the active run that the token was issued to, or raise `Unauthorized`.
+
+        Compares digests, so the time it takes reveals nothing about a token.
+        """
         row = self._database.row(
             "SELECT runs.id FROM child_tokens JOIN runs ON runs.id = child_tokens.run_id"
             " WHERE digest = ? AND runs.ended_at IS NULL",
@@ -78,8 +84,8 @@ class ChildTokens:
         )
         if row is None:
             raise Unauthorized(
-                "the token belongs to no run that is active",
-                hint="only programs that a run has started can reach it, and only while it runs",
+                "the token belongs to no active run",
+                hint="only programs that a run has started can connect, and only while it runs",
             )
         return RunId(row["id"])
 

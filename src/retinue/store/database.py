@@ -1,6 +1,6 @@
 """The SQLite file of the data folder: transactions, reads, and a thread that writes.
 
-Many processes share the file. Every write, and every checkpoint, happens under one lock on a file of our own.
+Many processes share the file. Every write and every checkpoint happens under one lock, on a separate file.
 SQLite before 3.51.3 can corrupt a database when one connection commits while another checkpoints; under the
 lock that cannot happen. The lock also spares writers SQLite's coarse waiting: a write takes well under a
 millisecond.
@@ -24,7 +24,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from retinue.core import Conflict, InternalError, RunId, Unavailable, wait_shielded
 from retinue.store.data_folder import DataFolder
@@ -54,13 +54,13 @@ _COMMITS_BETWEEN_CHECKS = 64
 
 
 @cache
-def _insertion(table: str, columns: tuple[str, ...]) -> str:
+def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
     places = ", ".join(f":{column}" for column in columns)
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
 
 
 class Transaction:
-    """One write. `touch` names the runs whose watchers must hear of it."""
+    """One write transaction. `touch` marks the runs whose watchers are notified after the commit."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
         self._connection = connection
@@ -71,7 +71,7 @@ class Transaction:
         return self._connection.execute(sql, values)
 
     def insert(self, table: str, values: Mapping[str, Any]) -> None:
-        self._connection.execute(_insertion(table, tuple(values)), values)
+        self._connection.execute(_insert_statement(table, tuple(values)), values)
 
     def touch(self, run_id: RunId) -> None:
         self.touched[run_id] = None
@@ -104,7 +104,10 @@ class _Job:
 
 
 class Database:
-    """Safe to share between threads. A thread with an event loop uses `submit` instead of `write`."""
+    """The SQLite database of a data folder.
+
+    Safe to share between threads. A thread that runs an event loop calls `submit` instead of `write`.
+    """
 
     def __init__(
         self, folder: DataFolder, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S
@@ -122,7 +125,7 @@ class Database:
         self._has_jobs = threading.Condition()
         self._closing = False
         self._checkpoint_is_due = False
-        self._others_version = 0
+        self._foreign_version = 0
         self._writer_thread: threading.Thread | None = None
         try:
             self._file_lock = FileLock(folder.write_lock)
@@ -165,7 +168,7 @@ class Database:
         if not self._file_lock.acquire(self._lock_timeout_s):
             raise _busy()
         try:
-            with _our_errors():
+            with _translate_errors():
                 self._writer.execute("PRAGMA journal_mode = WAL")
                 migrate(self._writer)
         finally:
@@ -175,10 +178,11 @@ class Database:
 
     @contextmanager
     def write(self) -> Generator[Transaction]:
-        """Open a transaction: all or nothing. Listeners hear of it after the commit.
+        """Open a transaction. Listeners are called after the commit.
 
-        A write inside a write is part of it; if it fails, it alone is undone. The call may wait for other
-        processes, so it is refused on a thread whose event loop is running: `await submit(...)` there.
+        A nested `write` joins the outer transaction; if it fails, only its own changes are rolled back. The
+        call may wait for other processes, so it raises `InternalError` on a thread whose event loop is
+        running. Use `await submit(...)` there.
         """
         if self.in_transaction:
             with self._nested() as transaction:
@@ -186,7 +190,7 @@ class Database:
             return
         _refuse_event_loop()
         deadline = time.monotonic() + self._lock_timeout_s
-        with _our_errors():
+        with _translate_errors():
             while not self._begin(_LOCK_POLL_S):
                 if time.monotonic() >= deadline:
                     raise _busy()
@@ -199,10 +203,10 @@ class Database:
         the writer thread.
 
         Raises `Unavailable` if other processes hold the lock for longer than the timeout. A task that is
-        cancelled while its write waits gives the write up; a write that has begun is finished first.
+        cancelled while its write waits drops the write; a write that has begun finishes first.
         """
         if not self._jobs and not self._closing:
-            with _our_errors():
+            with _translate_errors():
                 if self._begin(0.0):
                     with self._transaction(checkpoint=False) as transaction:
                         result = call()
@@ -223,6 +227,7 @@ class Database:
             raise
 
     def _enqueue(self, job: _Job) -> None:
+        """Add a job to the queue, and start the writer thread with the first one."""
         with self._has_jobs:
             if self._closing:
                 raise Unavailable("the store is closed")
@@ -258,7 +263,7 @@ class Database:
     def _write_job(self, job: _Job | None) -> None:
         """Write one job in the transaction that has begun. Its error is the error of whoever waits for it."""
         try:
-            with _our_errors(), self._transaction() as transaction:
+            with _translate_errors(), self._transaction() as transaction:
                 result = None if job is None or job.abandoned else job.call()
         except BaseException as error:
             if job is not None:
@@ -338,13 +343,14 @@ class Database:
 
     @contextmanager
     def _nested(self) -> Generator[Transaction]:
-        assert self._current is not None
+        """Join the current transaction as a savepoint."""
+        transaction = cast("Transaction", self._current)
         self._writer.execute("SAVEPOINT nested")
         try:
-            with _our_errors():
-                yield self._current
+            with _translate_errors():
+                yield transaction
         except BaseException:
-            if self._writer.in_transaction:  # some errors, a full disk for example, undo the whole
+            if self._writer.in_transaction:  # some errors, such as a full disk, roll back everything
                 self._writer.execute("ROLLBACK TO nested")
                 self._writer.execute("RELEASE nested")
             raise
@@ -363,7 +369,7 @@ class Database:
     # Reading
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Read consistently: what is committed, or, inside a write, what the write has done so far."""
+        """Read the committed state, or, inside a write, the state that the write has produced so far."""
         try:
             if self.in_transaction:
                 return self._writer.execute(sql, values).fetchall()
@@ -376,19 +382,19 @@ class Database:
         found = self.rows(sql, values)
         return found[0] if found else None
 
-    def others_version(self) -> int:
-        """A number that changes when another process commits. Never waits for a writer.
+    def foreign_version(self) -> int:
+        """Return a number that changes when another process commits. Never waits for a writer.
 
-        While this process writes, it is the number seen before.
+        While this process writes, it returns the previous number.
         """
         if self._writing.acquire(blocking=False):
             try:
-                self._others_version = self._writer.execute("PRAGMA data_version").fetchone()[0]
+                self._foreign_version = self._writer.execute("PRAGMA data_version").fetchone()[0]
             except sqlite3.DatabaseError as error:
                 raise Unavailable(f"the store cannot be read: {error}") from error
             finally:
                 self._writing.release()
-        return self._others_version
+        return self._foreign_version
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every write, in the writing thread. Returns a function that stops it."""
@@ -411,7 +417,7 @@ class Database:
                 self._wake_writer()
 
     def close(self) -> None:
-        """Write what still waits, for a moment at most, and close the file."""
+        """Write the queued jobs, waiting at most `_CLOSE_TIMEOUT_S` for the lock, and close the file."""
         with self._has_jobs:
             self._closing = True
             end = time.monotonic() + _CLOSE_TIMEOUT_S
@@ -423,7 +429,7 @@ class Database:
         self._close_connections(self._reader, self._writer)
 
     def _close_connections(self, *connections: sqlite3.Connection) -> None:
-        """The last connection to close checkpoints, therefore under the lock."""
+        """Close under the lock, because SQLite checkpoints when the last connection closes."""
         locked = self._file_lock.acquire(_CLOSE_TIMEOUT_S)
         for connection in connections:
             connection.close()
@@ -433,7 +439,8 @@ class Database:
 
 
 @contextmanager
-def _our_errors() -> Generator[None]:
+def _translate_errors() -> Generator[None]:
+    """Turn SQLite's exceptions into `Conflict` and `Unavailable`."""
     try:
         yield
     except sqlite3.IntegrityError as error:

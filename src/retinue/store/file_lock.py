@@ -1,7 +1,7 @@
-"""An exclusive lock on a file that the operating system frees when its holder dies, however it dies.
+"""An exclusive lock on a file, which the operating system releases when its holder dies.
 
-The lock belongs to the open file, not to the process: two locks on one file exclude each other within a
-process too, and a child program that is started while the lock is held does not keep it.
+The lock belongs to the open file, not to the process. So two locks on one file also exclude each other
+within a process, and a child program that starts while the lock is held does not keep it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 if sys.platform == "win32":
     import msvcrt
 
-    # One byte far behind any content, so that the file can still be read while it is locked.
+    # A byte far beyond any content, so that the file can be read while it is locked.
     _LOCKED_BYTE = 1 << 30
 
     def _try_lock(descriptor: int) -> bool:
@@ -48,7 +48,7 @@ _LONGEST_PAUSE = 0.003
 
 
 class FileLock:
-    """Opens (and creates) the file at once; `close` frees the lock and the file."""
+    """A lock on the file at `path`, which is opened and, if missing, created. `close` releases both."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -58,9 +58,10 @@ class FileLock:
         return _try_lock(self._descriptor)
 
     def acquire(self, timeout: float) -> bool:
-        """Wait for the lock in short, uneven pauses; False when the time is over.
+        """Wait for the lock; False if the timeout passes.
 
-        Not the system's own blocking wait: that has no limit, and a suspended holder would hang us.
+        Polls in short random pauses, because the blocking call of the operating system has no timeout: a
+        suspended holder would hang this process.
         """
         if _try_lock(self._descriptor):
             return True
@@ -80,7 +81,7 @@ class FileLock:
         os.close(self._descriptor)
 
     def is_at(self, path: Path) -> bool:
-        """Whether the open file is still the one that the path names."""
+        """Whether `path` still names the open file."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), path.stat())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Small files of the data folder: written whole, readable by their owner alone."""
+"""Helpers for small files in the data folder: replaced atomically, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from retinue.store.file_lock import FileLock
 LOCK_TIMEOUT_S = 5.0
 
 
-def storable(text: str) -> str:
-    """Replace lone surrogates: hosts can send them, UTF-8 cannot hold them."""
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which hosts can send but UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write the file under another name first, then rename it: a reader never sees half of it."""
+    """Write a draft, then rename it, so that a reader never sees half a file."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -32,8 +32,8 @@ def replace_file(path: Path, text: str) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Generator[None]:
-    """Hold the lock file beside `path`, so that two processes that change it do not lose each other's change."""
+def hold_lock(path: Path) -> Generator[None]:
+    """Hold the lock file next to `path`, so that concurrent changes of two processes do not get lost."""
     lock = FileLock(path.with_name(f"{path.name}.lock"))
     try:
         if not lock.acquire(LOCK_TIMEOUT_S):

@@ -1,7 +1,7 @@
-"""What each request tree has taken of its budget, over all processes.
+"""How much of its budget each request tree has taken, over all processes.
 
-A process takes an amount before it spends it and gives back what it did not spend. What a process held
-when it died counts as spent: nobody knows better, and a limit must never be crossed.
+A process takes an amount before it spends it, and gives back what it did not spend. What a process held
+when it died counts as spent, because a limit must never be exceeded.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from retinue.store.database import Database, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Account:
+    """One kind of budget of a request tree."""
+
     taken: int
     limit: int
 
 
 INITIAL_SHARE = 4
-"""The process that records a tree holds one part in so many of its budget from the start."""
+"""The process that records a tree takes 1/INITIAL_SHARE of its budget at the start."""
 
 
 def initial_credit(budget: Budget) -> dict[BudgetKind, int]:
-    """What the process that records a tree may spend of its budget without asking the store."""
+    """The part of the budget that the process which records a tree may spend without asking the store."""
     return {BudgetKind(kind): limit // INITIAL_SHARE for kind, limit in budget.as_dict().items()}
 
 
@@ -37,6 +39,8 @@ def open_ledger(tx: Transaction, request: RunId, budget: Budget) -> None:
 
 
 class LedgerTable:
+    """The accounts of all request trees."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -45,9 +49,9 @@ class LedgerTable:
         return {BudgetKind(row["kind"]): Account(row["taken"], row["most"]) for row in rows}
 
     def take(self, request: RunId, kind: BudgetKind, amount: int, *, spare_share: int | None = None) -> int:
-        """Take the amount, and with it one part in `spare_share` of what remains; returns how much was taken.
+        """Take the amount, plus 1/`spare_share` of what remains after it, and return the sum.
 
-        `BudgetExceeded`, and nothing taken, when less than the amount is left.
+        Raises `BudgetExceeded`, and takes nothing, if less than the amount is left.
         """
         with self._database.write() as tx:
             row = tx.execute(

@@ -1,8 +1,8 @@
-"""A run's output: one text file, `logs/<run-id>.log`, appended by whoever performs the run.
+"""The output of a run: one text file, `logs/<run-id>.log`, which the run's process writes.
 
-Each line is `<time> <stream> <text>`. A `+` after the stream says that the text goes on in that stream's
-next line: output is written when it comes, whether or not its line is complete, so a crash loses nothing.
-Reading copes with writers at work: a last line without its end is left for later.
+Each line is `<time> <stream> <text>`. A `+` after the stream means that the text continues in the next
+line of that stream: output is written as it arrives, even if its line is incomplete, so a crash loses
+nothing. Readers may read while a run writes: they leave a last line without a line break for later.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Self
 
 from retinue.core import InvalidInput
-from retinue.store.files import storable
+from retinue.store.files import replace_surrogates
 
 MAX_LOG_BYTES = 64 * 1024 * 1024
-_PIECE_LETTERS = 8 * 1024
-_BLOCK_BYTES = 64 * 1024  # holds the longest line: a piece of four-byte letters and what stands before it
+_PIECE_CHARACTERS = 8 * 1024
+_BLOCK_BYTES = 64 * 1024  # more than the longest line: a prefix and a piece of four-byte characters
 _LINE = re.compile(r"(\S+) (stdout|stderr|event)(\+?) (.*)", re.DOTALL)
 
 
-LAST_LINES = 50
-LAST_LETTERS = 8_000
+SUMMARY_LINES = 50
+SUMMARY_CHARACTERS = 8_000
 
 
 class LogStream(StrEnum):
@@ -41,30 +41,34 @@ ALL_STREAMS = frozenset(LogStream)
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
+    """A line of output, joined from its parts."""
+
     at: str
     stream: LogStream
     text: str
     complete: bool = True
-    """False when the text goes on in a later line of the stream."""
+    """False if the text continues in a later line of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
+    """Some lines of a log, and where to continue reading."""
+
     lines: tuple[LogLine, ...]
     cursor: int
-    """Where to go on reading: a byte of the file, the beginning of a line."""
+    """The byte offset at which to continue; always the beginning of a line."""
     at_end: bool
-    """Whether the file holds nothing more to read for now."""
+    """Whether there is nothing more to read for now."""
 
 
 class LogWriter:
-    """Appends to one run's log. Each call is one write, so that lines of two writers never mix."""
+    """Appends to one run's log. Each call is a single write, so the lines of two writers never mix."""
 
     def __init__(self, path: Path, max_bytes: int = MAX_LOG_BYTES) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._left = max_bytes - os.fstat(self._descriptor).st_size
         self.dropped = 0
-        """Bytes that came when the log, or the disk, was full."""
+        """Bytes that were lost because the log or the disk was full."""
 
     def __enter__(self) -> Self:
         return self
@@ -73,16 +77,17 @@ class LogWriter:
         self.close()
 
     def append(self, stream: LogStream, text: str) -> None:
-        """Add text as it came: lines and parts of lines."""
+        """Append text as it arrives: lines and parts of lines."""
         at = iso_time(datetime.now(UTC).timestamp())
         entry = "".join(
-            f"{at} {stream}{'' if complete else '+'} {piece}\n" for piece, complete in _pieces(storable(text))
+            f"{at} {stream}{'' if complete else '+'} {piece}\n"
+            for piece, complete in _split_lines(replace_surrogates(text))
         ).encode()
         if len(entry) > self._left:
             full = not self.dropped
             self.dropped += len(entry)
             if full:
-                self._write(f"{at} {LogStream.EVENT} the log is full: what follows is dropped\n".encode())
+                self._write(f"{at} {LogStream.EVENT} the log is full: further output is dropped\n".encode())
             return
         self._left -= len(entry)
         self._write(entry)
@@ -90,7 +95,7 @@ class LogWriter:
     def _write(self, entry: bytes) -> None:
         try:
             os.write(self._descriptor, entry)
-        except OSError:  # a full disk must not end the run whose output this is
+        except OSError:  # a full disk must not end the run
             self.dropped += len(entry)
 
     def close(self) -> None:
@@ -101,59 +106,59 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Lines, cut where they are too long, each with whether its line ends there."""
+def _split_lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Split text into lines, and long lines into pieces; each with whether it completes its line."""
     *lines, rest = text.split("\n")
     for line in lines:
         content = line.removesuffix("\r")
-        last = max(0, len(content) - 1) // _PIECE_LETTERS
+        last = max(0, len(content) - 1) // _PIECE_CHARACTERS
         for number in range(last + 1):
-            yield content[number * _PIECE_LETTERS :][:_PIECE_LETTERS], number == last
-    for start in range(0, len(rest), _PIECE_LETTERS):
-        yield rest[start : start + _PIECE_LETTERS], False
+            yield content[number * _PIECE_CHARACTERS :][:_PIECE_CHARACTERS], number == last
+    for start in range(0, len(rest), _PIECE_CHARACTERS):
+        yield rest[start : start + _PIECE_CHARACTERS], False
 
 
-def end_torn_line(path: Path) -> None:
-    """Complete the last line that a dying writer left torn, so that readers show it."""
+def terminate_last_line(path: Path) -> None:
+    """Add the line break that a dying writer left out, so that readers show the last line."""
     with contextlib.suppress(FileNotFoundError), path.open("r+b") as log:
         if log.seek(0, os.SEEK_END) and log.seek(-1, os.SEEK_END) >= 0 and log.read(1) != b"\n":
             log.write(b"\n")
 
 
 def tail_log(path: Path, lines: int, streams: Collection[LogStream] = ALL_STREAMS) -> LogPage:
-    """The last lines of the wanted streams; the cursor leads to what comes after them."""
+    """Read the last lines of the given streams. The cursor points behind them."""
     if lines < 0:
-        raise InvalidInput(f"cannot show {lines} lines", hint="give a number of lines, 0 or more")
+        raise InvalidInput(f"cannot show {lines} lines", hint="pass a number of lines, 0 or more")
     found: list[LogLine] = []
     cursor = 0
-    for start, raw in _backwards(path):
+    for start, raw in _read_lines_backwards(path):
         cursor = cursor or start + len(raw) + 1
         if len(found) >= lines:
             break
         line = _parse(raw)
         if line.stream in streams:
             found.append(line)
-    return LogPage(_joined(reversed(found)), cursor, at_end=True)
+    return LogPage(_join_parts(reversed(found)), cursor, at_end=True)
 
 
-def last_words(path: Path) -> str:
-    """What a run that did not succeed is summed up by: the last lines of its log, and no more than a page."""
-    lines = tail_log(path, LAST_LINES).lines
-    return "\n".join(line.text for line in lines)[-LAST_LETTERS:]
+def summarize_log(path: Path) -> str:
+    """The summary of a failed run: the last lines of its log."""
+    lines = tail_log(path, SUMMARY_LINES).lines
+    return "\n".join(line.text for line in lines)[-SUMMARY_CHARACTERS:]
 
 
 def read_log(
     path: Path, cursor: int, max_bytes: int = _BLOCK_BYTES, streams: Collection[LogStream] = ALL_STREAMS
 ) -> LogPage:
-    """The lines from the cursor on: as many as fit into the bytes, but at least one if there is one."""
+    """Read the lines after the cursor that fit into `max_bytes`, but at least one if there is one."""
     if cursor < 0:
-        raise InvalidInput(f"not a cursor: {cursor}", hint="use a cursor as it was returned")
+        raise InvalidInput(f"invalid cursor: {cursor}", hint="pass a cursor that Retinue has returned")
     try:
         with path.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
             start = min(cursor, size)
             if start:
-                # A cursor that was made up may lie within a line, whose rest is then skipped.
+                # An invented cursor may point into a line; then skip the rest of that line.
                 log.seek(start - 1)
                 start += len(log.readline(_BLOCK_BYTES)) - 1
             log.seek(start)
@@ -161,26 +166,26 @@ def read_log(
     except FileNotFoundError:
         return LogPage((), 0, at_end=True)
     *complete, rest = block.split(b"\n")
-    if len(rest) >= _BLOCK_BYTES:  # no writer of ours made this; it must not hold up the reader
+    if len(rest) >= _BLOCK_BYTES:  # not written by LogWriter; it must not block the reader
         complete.append(rest[:-1])
     lines: list[LogLine] = []
     taken = 0
     for raw in complete:
         if taken and taken + len(raw) + 1 > max_bytes:
-            return LogPage(_joined(lines), start + taken, at_end=False)
+            return LogPage(_join_parts(lines), start + taken, at_end=False)
         taken += len(raw) + 1
         line = _parse(raw)
         if line.stream in streams:
             lines.append(line)
-    return LogPage(_joined(lines), start + taken, at_end=start + len(block) >= size)
+    return LogPage(_join_parts(lines), start + taken, at_end=start + len(block) >= size)
 
 
-def _backwards(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The complete lines from the last to the first, each with where it begins."""
+def _read_lines_backwards(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the complete lines from the last to the first, each with its byte offset."""
     with contextlib.suppress(FileNotFoundError), path.open("rb") as log:
         position = log.seek(0, os.SEEK_END)
         head = b""
-        behind_last_end = True
+        after_last_break = True
         while position:
             step = min(_BLOCK_BYTES, position)
             position -= step
@@ -190,25 +195,25 @@ def _backwards(path: Path) -> Iterator[tuple[int, bytes]]:
             head, *lines = data.split(b"\n")
             for line in reversed(lines):
                 end -= len(line)
-                if not behind_last_end:
+                if not after_last_break:
                     yield end, line
-                behind_last_end = False
+                after_last_break = False
                 end -= 1
-        if not behind_last_end:
+        if not after_last_break:
             yield 0, head
 
 
 def _parse(raw: bytes) -> LogLine:
     text = raw.decode("utf-8", "replace")
     match = _LINE.fullmatch(text)
-    if match is None:  # the torn end of a writer that died
+    if match is None:  # a partial line of a writer that died
         return LogLine("", LogStream.EVENT, text)
-    at, stream, goes_on, content = match.groups()
-    return LogLine(at, LogStream(stream), content, complete=not goes_on)
+    at, stream, continues, content = match.groups()
+    return LogLine(at, LogStream(stream), content, complete=not continues)
 
 
-def _joined(lines: Iterable[LogLine]) -> tuple[LogLine, ...]:
-    """Lines whose parts were put together again, each standing where its first part stood."""
+def _join_parts(lines: Iterable[LogLine]) -> tuple[LogLine, ...]:
+    """Join the parts of each line. A joined line takes the place of its first part."""
     whole: list[LogLine] = []
     unfinished: dict[LogStream, int] = {}
     for line in lines:

@@ -1,4 +1,7 @@
-"""Questions and answers, and what they do to the run that asks. Delivering them is the runtime's business."""
+"""Questions of runs, their answers, and how both change the status of the run.
+
+Only records them; `retinue.runtime` delivers them.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,12 @@ from retinue.core import (
 )
 from retinue.store import queue
 from retinue.store.database import Database, Row, Transaction
-from retinue.store.files import storable
+from retinue.store.files import replace_surrogates
 
 
 class MessageTable:
+    """Records and reads messages."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -31,7 +36,7 @@ class MessageTable:
         permission: PermissionWanted | None = None,
         message_id: MessageId | None = None,
     ) -> Message:
-        """Record a question. The run waits from now on, and its slot is free for others."""
+        """Record a question. The run becomes waiting, and its slot is free for other runs."""
         message_id = message_id or MessageId.new()
         with self._database.write() as tx:
             row = tx.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()
@@ -39,9 +44,9 @@ class MessageTable:
                 raise RunUnknown(f"no such run: {run_id}", run_id=run_id)
             if row["status"] not in (RunStatus.RUNNING, RunStatus.WAITING):
                 raise Conflict(f"run {run_id} is {row['status']} and cannot ask", run_id=run_id)
-            question = storable(question)
+            question = replace_surrogates(question)
             values = {"id": message_id, "run_id": run_id, "question": question}
-            values |= {"permission": None if permission is None else _to_json(permission)}
+            values |= {"permission": None if permission is None else _permission_to_json(permission)}
             tx.insert("messages", values | {"asked_at": tx.now, "changed_at": tx.now})
             tx.execute(
                 "UPDATE runs SET status = 'waiting_parent_reply', slot = 0, turn = NULL,"
@@ -52,9 +57,12 @@ class MessageTable:
         return self.get(message_id)
 
     def reply(self, message_id: MessageId, answer: str) -> Message:
-        """Answer a question once. After its last open question the run queues for a slot again."""
+        """Answer a question. After its last open question is answered, the run queues for a slot again.
+
+        Raises `Conflict` if the question has been answered before.
+        """
         with self._database.write() as tx:
-            run_id = _change(
+            run_id = _change_status(
                 tx, message_id, MessageStatus.REPLIED, "answer = :text, replied_at = :now", answer
             )
             still_open = tx.execute(
@@ -62,13 +70,13 @@ class MessageTable:
                 (run_id,),
             ).fetchone()[0]
             if not still_open:
-                _go_on(tx, run_id)
+                _resume_after_reply(tx, run_id)
         return self.get(message_id)
 
     def acknowledge(self, message_id: MessageId) -> Message:
-        """The run takes its answer, which it can only do once it is running again."""
+        """Record that the run has received the answer. Raises `Conflict` if it is not running again yet."""
         with self._database.write() as tx:
-            run_id = _change(tx, message_id, MessageStatus.ACKNOWLEDGED, "acknowledged_at = :now")
+            run_id = _change_status(tx, message_id, MessageStatus.ACKNOWLEDGED, "acknowledged_at = :now")
             status = tx.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()[0]
             if status != RunStatus.RUNNING:
                 raise Conflict(f"run {run_id} is {status} and waits for a slot", run_id=run_id)
@@ -77,53 +85,54 @@ class MessageTable:
     def get(self, message_id: MessageId) -> Message:
         row = self._database.row("SELECT * FROM messages WHERE id = ?", (message_id,))
         if row is None:
-            raise _unknown(message_id)
-        return _message(row)
+            raise _unknown_message(message_id)
+        return _message_from_row(row)
 
     def of_run(self, run_id: RunId) -> list[Message]:
-        """In the order they were asked."""
+        """The messages of a run, in the order they were asked."""
         rows = self._database.rows("SELECT * FROM messages WHERE run_id = ? ORDER BY seq", (run_id,))
-        return [_message(row) for row in rows]
+        return [_message_from_row(row) for row in rows]
 
     def pending_in_tree(self, request: RunId) -> list[Message]:
-        """The questions that nobody has answered yet, of a request's first run and of all below it."""
+        """The unanswered questions of a request's first run and of its descendants."""
         rows = self._database.rows(
             "SELECT messages.* FROM messages JOIN runs ON runs.id = messages.run_id"
             " WHERE runs.request = ? AND messages.status = 'pending_parent_reply' ORDER BY messages.seq",
             (request,),
         )
-        return [_message(row) for row in rows]
+        return [_message_from_row(row) for row in rows]
 
     def all_pending(self) -> list[Message]:
-        """The questions that nobody has answered yet, of all runs, the oldest first."""
+        """The unanswered questions of all runs, the oldest first."""
         rows = self._database.rows(
             "SELECT messages.* FROM runs JOIN messages ON messages.run_id = runs.id"
             " WHERE runs.ended_at IS NULL AND messages.status = 'pending_parent_reply' ORDER BY messages.seq"
         )
-        return [_message(row) for row in rows]
+        return [_message_from_row(row) for row in rows]
 
     def pending(self, run_id: RunId) -> list[Message]:
-        """The questions that nobody has answered yet."""
+        """The unanswered questions of one run."""
         rows = self._database.rows(
             "SELECT * FROM messages WHERE run_id = ? AND status = 'pending_parent_reply' ORDER BY seq",
             (run_id,),
         )
-        return [_message(row) for row in rows]
+        return [_message_from_row(row) for row in rows]
 
 
-_SOURCE = {
+_REQUIRED_STATUS = {
     MessageStatus.REPLIED: MessageStatus.PENDING,
     MessageStatus.ACKNOWLEDGED: MessageStatus.REPLIED,
 }
 
 
-def _change(
+def _change_status(
     tx: Transaction, message_id: MessageId, after: MessageStatus, changes: str, text: str | None = None
 ) -> RunId:
+    """Move a message to the status `after`, if it is in the one before it, and return the run's id."""
     row = tx.execute("SELECT run_id, status FROM messages WHERE id = ?", (message_id,)).fetchone()
     if row is None:
-        raise _unknown(message_id)
-    if row["status"] != _SOURCE[after]:
+        raise _unknown_message(message_id)
+    if row["status"] != _REQUIRED_STATUS[after]:
         raise Conflict(
             f"message {message_id} is {row['status']} and cannot become {after}",
             message_id=message_id,
@@ -135,7 +144,7 @@ def _change(
             "id": message_id,
             "after": after.value,
             "now": tx.now,
-            "text": None if text is None else storable(text),
+            "text": None if text is None else replace_surrogates(text),
         },
     )
     run_id = RunId(row["run_id"])
@@ -143,27 +152,27 @@ def _change(
     return run_id
 
 
-def _go_on(tx: Transaction, run_id: RunId) -> None:
-    """Before runs that have not started: this one is already under way and keeps its process alive."""
+def _resume_after_reply(tx: Transaction, run_id: RunId) -> None:
+    """Queue the run ahead of runs that have not started: its process is alive and waits."""
     needs_slot, owner = tx.execute("SELECT needs_slot, owner FROM runs WHERE id = ?", (run_id,)).fetchone()
-    if not owner:  # parked: whoever adopts it goes on
+    if not owner:  # parked: the process that adopts it continues
         tx.execute(
             "UPDATE runs SET status = 'queued', waiting_since = NULL, changed_at = ? WHERE id = ?",
             (tx.now, run_id),
         )
     elif needs_slot:
         tx.execute(
-            "UPDATE runs SET turn = ?, changed_at = ? WHERE id = ?", (queue.served_turn(tx), tx.now, run_id)
+            "UPDATE runs SET turn = ?, changed_at = ? WHERE id = ?", (queue.current_turn(tx), tx.now, run_id)
         )
     else:
-        queue.resume(tx, run_id, slot=False)
+        queue.resume_run(tx, run_id, slot=False)
 
 
-def _unknown(message_id: MessageId) -> RunUnknown:
+def _unknown_message(message_id: MessageId) -> RunUnknown:
     return RunUnknown(f"no such message: {message_id}", message_id=message_id)
 
 
-def _message(row: Row) -> Message:
+def _message_from_row(row: Row) -> Message:
     return Message(
         id=MessageId(row["id"]),
         run_id=RunId(row["run_id"]),
@@ -174,18 +183,18 @@ def _message(row: Row) -> Message:
         replied_at=row["replied_at"],
         acknowledged_at=row["acknowledged_at"],
         closed_at=row["closed_at"],
-        permission=None if row["permission"] is None else _from_json(row["permission"]),
+        permission=None if row["permission"] is None else _permission_from_json(row["permission"]),
     )
 
 
-def _to_json(permission: PermissionWanted) -> str:
+def _permission_to_json(permission: PermissionWanted) -> str:
     asked = permission.asked
-    kept = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
-    kept |= {"rule": permission.rule, "wait_s": permission.wait_s}
-    return storable(json.dumps(kept, ensure_ascii=False))
+    values = {"tool": asked.tool, "subject": asked.subject, "details": asked.details}
+    values |= {"rule": permission.rule, "wait_s": permission.wait_s}
+    return replace_surrogates(json.dumps(values, ensure_ascii=False))
 
 
-def _from_json(text: str) -> PermissionWanted:
-    kept = json.loads(text)
-    asked = ToolRequest(kept["tool"], kept["subject"], kept["details"])
-    return PermissionWanted(asked, kept["rule"], kept["wait_s"])
+def _permission_from_json(text: str) -> PermissionWanted:
+    values = json.loads(text)
+    asked = ToolRequest(values["tool"], values["subject"], values["details"])
+    return PermissionWanted(asked, values["rule"], values["wait_s"])

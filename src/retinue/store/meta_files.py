@@ -1,10 +1,11 @@
-"""`logs/<run-id>.meta.json`: a view of one run for people and scripts. The database is the truth.
+"""`logs/<run-id>.meta.json`: the state of a run as a file, for people and scripts.
 
-Files are written by a thread of their own, a moment after the change: a file costs as much as everything
-else the store does for a run, and a short run then costs one instead of three. A run that queues has none.
+The database is authoritative. A thread writes the files a moment after a change, because one file costs as
+much as everything else the store does for a run: a short run then costs one file instead of three. A run
+that is queued has no file.
 
-Each write replaces the whole file. Two processes may write at once; whoever finds that the run has moved
-on since it read it writes again, so the last file to be written is never an old one.
+Each write replaces the whole file. Two processes may write at once. A process that finds that the run has
+changed since it read it writes again, so the last file is never outdated.
 """
 
 from __future__ import annotations
@@ -28,19 +29,21 @@ _CLOCK_MARGIN_S = 1.0
 
 
 class MetaFiles:
+    """Writes the meta files of changed runs in a background thread."""
+
     def __init__(self, database: Database, messages: MessageTable) -> None:
         self._database = database
         self._folder = database.folder
         self._messages = messages
-        self._news: SimpleQueue[RunId | None] = SimpleQueue()
+        self._changed: SimpleQueue[RunId | None] = SimpleQueue()
         self._closing = threading.Event()
         self._starting = threading.Lock()
         self._writer: threading.Thread | None = None
 
     def mark(self, run_ids: Iterable[RunId]) -> None:
-        """These runs have changed; returns at once."""
+        """Schedule the files of these runs to be written, and return at once."""
         for run_id in run_ids:
-            self._news.put(run_id)
+            self._changed.put(run_id)
         if self._writer is None:
             with self._starting:
                 if self._writer is None:
@@ -48,53 +51,55 @@ class MetaFiles:
                     self._writer.start()
 
     def close(self) -> None:
-        """Write what is still to be written."""
+        """Write the scheduled files and stop the thread."""
         self._closing.set()
-        self._news.put(None)
+        self._changed.put(None)
         if self._writer is not None:
             self._writer.join()
 
     def _write_until_closed(self) -> None:
+        """Run in the background thread: collect changed runs for a moment, then write their files."""
         last = False
         while not last:
-            changed: dict[RunId | None, None] = {self._news.get(): None}
+            changed: dict[RunId | None, None] = {self._changed.get(): None}
             self._closing.wait(_GATHER_S)
-            while not self._news.empty():
-                changed[self._news.get()] = None
+            while not self._changed.empty():
+                changed[self._changed.get()] = None
             for run_id in changed:
                 if run_id is not None:
                     self.write(run_id)
             last = None in changed
 
     def write(self, run_id: RunId) -> None:
-        """A view that cannot be written must not end the run it shows."""
+        """Write one file now. A failure is logged, because it must not end the run."""
         try:
             self._replace(run_id)
         except (OSError, RetinueError) as error:
-            _log.warning("run %s: its meta.json was not written: %s", run_id, error)
+            _log.warning("run %s: meta.json was not written: %s", run_id, error)
 
-    def is_behind(self, run_id: RunId, changed_at: float) -> bool:
-        """Whether the file may show an older state than that of the given time."""
+    def is_outdated(self, run_id: RunId, changed_at: float) -> bool:
+        """Whether the file may show a state older than `changed_at`."""
         try:
             return self._folder.meta(run_id).stat().st_mtime < changed_at + _CLOCK_MARGIN_S
         except FileNotFoundError:
             return True
 
     def _replace(self, run_id: RunId) -> None:
+        """Write the file, and write it again if the run has changed meanwhile."""
         path = self._folder.meta(run_id)
         draft = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
-        row = self._state(run_id)
+        row = self._read_row(run_id)
         while row is not None and (row["status"] != RunStatus.QUEUED or row["started_at"] is not None):
             messages = self._messages.of_run(run_id) if row["asked"] else []
             _write(draft, json.dumps(_view(row, messages)).encode() + b"\n")
-            os.replace(draft, path)  # noqa: PTH105 - as above
+            os.replace(draft, path)  # noqa: PTH105 - a bare system call, as in _write
             seen = row["version"]
-            row = self._state(run_id)
+            row = self._read_row(run_id)
             if row is not None and row["version"] == seen:
                 return
 
-    def _state(self, run_id: RunId) -> Row | None:
-        """None of a run that was pruned meanwhile."""
+    def _read_row(self, run_id: RunId) -> Row | None:
+        """The run's state; None if it was pruned meanwhile."""
         return self._database.row(
             "SELECT id, agent, command, status, started_at, ended_at, exit_code, summary,"
             " EXISTS (SELECT 1 FROM messages WHERE run_id = runs.id) AS asked,"
@@ -103,7 +108,7 @@ class MetaFiles:
         )
 
     def remove_drafts(self, run_ids: Collection[RunId]) -> None:
-        """What a writer that died left behind."""
+        """Delete the drafts of writers that died."""
         for draft in self._folder.logs.glob("*.meta.json.*.tmp"):
             if draft.name.partition(".")[0] in run_ids:
                 with contextlib.suppress(OSError):
@@ -111,7 +116,7 @@ class MetaFiles:
 
 
 def _write(path: str, content: bytes) -> None:
-    """Bare system calls: each run pays for this, and each call may cost a change of threads."""
+    """Write a file with bare system calls, because every run pays for this."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(descriptor, content)
@@ -134,6 +139,7 @@ def _view(row: Row, messages: Iterable[Message]) -> dict[str, object]:
 
 
 def message_view(message: Message) -> dict[str, object]:
+    """A message as JSON, with the keys that scripts rely on."""
     return {
         "messageId": message.id,
         "question": message.question,

@@ -1,7 +1,7 @@
-"""The database's shape, as steps that are only ever added. A step that was released is never edited.
+"""The schema of the database, as migrations. New ones are appended; a released one is never edited.
 
-The rules of the states live here as triggers, so that no process, of whatever version, can break them.
-They say `a = 1 OR a = 2` for `a IN (1, 2)`: SQLite builds a table for a longer list each time it is asked.
+Triggers enforce the rules for status changes, so that no process of any version can break them. They use
+`a = 1 OR a = 2` instead of `a IN (1, 2)`, because SQLite builds a table for a longer list at every check.
 """
 
 from __future__ import annotations
@@ -211,14 +211,14 @@ def m005_child_tokens(db: sqlite3.Connection) -> None:
 
 
 def m006_runs_of_endpoint(db: sqlite3.Connection) -> None:
-    """Whom an endpoint served last."""
+    """Index to find the agents that an endpoint served last."""
     db.execute("""
         CREATE INDEX runs_of_endpoint ON runs (endpoint, ended_at)
         WHERE started_at IS NOT NULL AND ended_at IS NOT NULL""")
 
 
 def m007_workflows(db: sqlite3.Connection) -> None:
-    """Runs that outlive their server: without an owner they wait in the queue, or for an answer."""
+    """Tables for workflows, and resumable runs: they outlive their server and wait without an owner."""
     db.execute("ALTER TABLE runs ADD COLUMN resumable INTEGER NOT NULL DEFAULT 0")
     db.execute("DROP TRIGGER runs_change_legally")
     db.execute("""
@@ -271,7 +271,7 @@ def m007_workflows(db: sqlite3.Connection) -> None:
 
 
 def m008_permissions(db: sqlite3.Connection) -> None:
-    """What a question wants to be allowed, as JSON; null for one that is answered in words."""
+    """The permission that a question asks for, as JSON; null for a question that is answered in words."""
     db.execute("ALTER TABLE messages ADD COLUMN permission TEXT")
     db.execute("""
         CREATE TRIGGER messages_keep_permission BEFORE UPDATE OF permission ON messages
@@ -291,13 +291,13 @@ MIGRATIONS: Sequence[Callable[[sqlite3.Connection], None]] = (
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the database up to date in one transaction; processes that come at once take turns."""
+    """Apply the missing migrations in one transaction. Concurrent processes wait for each other."""
     db.execute("BEGIN IMMEDIATE")
     try:
         version: int = db.execute("PRAGMA user_version").fetchone()[0]
         if version > len(MIGRATIONS):
             raise Unavailable(
-                f"the data folder was written by a newer retinue (version {version} of the store)",
+                f"the data folder was written by a newer version of retinue (store version {version})",
                 hint="upgrade retinue, or set RETINUE_DATA_DIR to another folder",
             )
         for migration in MIGRATIONS[version:]:

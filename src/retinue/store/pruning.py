@@ -1,6 +1,7 @@
-"""Old runs go, with their logs and all that hangs on them. What is active or recent stays.
+"""Deletes old runs with their logs, messages, events and budgets. Active and recent runs stay.
 
-A request's tree goes as a whole or not at all; its files first, so that a pruning that dies is done again.
+A request tree is deleted as a whole. Its files are deleted first, so that an interrupted pruning is
+repeated by the next one.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from contextlib import suppress
 from retinue.core import RunId, Stop
 from retinue.store.store import Store
 
-BATCH = 50
-"""Trees in one write: others wait for it only for a moment."""
+TREES_PER_WRITE = 50
+"""Trees that one write deletes. A small number keeps the wait of other writers short."""
 
-# Numbers of events are never given twice as long as the newest stays: watchers go by them.
-_OLD = (
+# The tree with the newest event stays, because SQLite would reuse that event's number and watchers compare
+# numbers.
+_SELECT_OLD_TREES = (
     "SELECT request FROM runs GROUP BY request HAVING count(ended_at) = count(*) AND max(ended_at) < ?"
     " AND request <> (SELECT request FROM runs JOIN events ON events.run_id = runs.id"
     " ORDER BY events.seq DESC LIMIT 1)"
@@ -23,15 +25,16 @@ _OLD = (
 
 
 def prune_runs(store: Store, before: float, stop: Stop) -> int:
-    """Remove the trees of runs that had all ended by then (seconds since 1970); how many trees that were."""
-    requests = [row["request"] for row in store.database.rows(_OLD, (before,))]
-    for first in range(0, len(requests), BATCH):
+    """Delete the request trees that ended before `before` (seconds since 1970), and return their number."""
+    requests = [row["request"] for row in store.database.rows(_SELECT_OLD_TREES, (before,))]
+    for first in range(0, len(requests), TREES_PER_WRITE):
         stop.check()
-        _remove(store, requests[first : first + BATCH])
+        _remove_trees(store, requests[first : first + TREES_PER_WRITE])
     return len(requests)
 
 
-def _remove(store: Store, requests: Sequence[str]) -> None:
+def _remove_trees(store: Store, requests: Sequence[str]) -> None:
+    """Delete the files of these request trees, then their rows."""
     places = ", ".join("?" * len(requests))
     of_trees = f"SELECT id FROM runs WHERE request IN ({places})"
     for row in store.database.rows(of_trees, requests):

@@ -1,4 +1,4 @@
-"""Whole reports, kept so that what an answer cut can be fetched and a follow-up can refine it."""
+"""Stores complete reports, so that callers can fetch what an answer left out and ask follow-up questions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 
 from retinue.core import InvalidInput, Report, ReportId, Unavailable
 
-KEPT = 200
-"""Reports in the folder; the oldest go first."""
+MAX_REPORTS = 200
+"""Number of reports that are kept. The oldest are deleted first."""
 
 
 class Reports:
+    """The reports in the data folder, one file each."""
+
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / "reports"
 
-    def keep(self, report: Report) -> None:
-        """Written whole under another name first: a reader never sees half a report."""
+    def save(self, report: Report) -> None:
+        """Write the report as a draft, then rename it, so that a reader never sees half a report."""
         path = self._path(report.id)
         draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         try:
@@ -30,28 +32,28 @@ class Reports:
                 draft.replace(path)
             finally:
                 draft.unlink(missing_ok=True)
-            self._forget_old()
+            self._delete_old()
         except OSError as error:
             raise Unavailable(
-                f"the report cannot be kept in the data folder: {error.strerror}",
+                f"the report cannot be saved in the data folder: {error.strerror}",
                 hint="set RETINUE_DATA_DIR to a folder that you may write to",
             ) from None
 
     def get(self, report_id: str) -> Report:
-        """The report of that id, or InvalidInput."""
+        """Return the report with this id, or raise `InvalidInput`."""
         path = self._path(ReportId.parse(report_id))
         try:
             return Report.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError, InvalidInput):
             raise InvalidInput(
                 f"no report has the id {report_id}",
-                hint=f"the last {KEPT} reports are kept: ask the question again",
+                hint=f"only the last {MAX_REPORTS} reports are kept: ask the question again",
             ) from None
 
     def _path(self, report_id: ReportId) -> Path:
         return self._folder / f"{report_id}.json"
 
-    def _forget_old(self) -> None:
-        # Ids sort by the time they were made.
-        for path in sorted(self._folder.glob("*.json"))[:-KEPT]:
+    def _delete_old(self) -> None:
+        # Ids sort by creation time.
+        for path in sorted(self._folder.glob("*.json"))[:-MAX_REPORTS]:
             path.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""Which session of its CLI each agent goes on with: a small file for each agent and working folder.
+"""The CLI session that each agent resumes: a small file for each agent and working folder.
 
     STATE/claude/reviewer.sessions/0123456789abcdef.json
 
-Holds the session's id and what it has used, never what was said in it. Knows no CLI.
+The file holds the session's id and what it has used, never its conversation. Knows nothing of any CLI.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ SESSION_SUFFIX = ".sessions"
 
 
 @dataclass(frozen=True, slots=True)
-class SessionNote:
-    """What is kept of one agent in one working folder, if anything is."""
+class SessionFile:
+    """The session of one agent in one working folder. The file may not exist."""
 
     file: Path
 
     @classmethod
-    def of(cls, agent_folder: Path, cwd: Path) -> SessionNote:
+    def for_agent(cls, agent_folder: Path, cwd: Path) -> SessionFile:
         name = hashlib.sha256(str(cwd.resolve()).encode()).hexdigest()[:16]
         return cls(agent_folder / f"{name}.json")
 
     @property
     def key(self) -> str:
-        """The same for every run of the agent in the folder, and for no other."""
+        """A key that all runs of this agent in this folder share."""
         return f"{self.file.parent.name.removesuffix(SESSION_SUFFIX)}-{self.file.stem}"
 
     @property
     def lock(self) -> Path:
-        """Held by the run that uses the session."""
+        """The lock file that a run holds while it uses the session."""
         return self.file.with_suffix(".lock")
 
     def read(self) -> Resumed | None:
         match self.values():
-            case {"session_id": str(session)} as kept if session:
-                return Resumed(session, _number(kept.get("cost_micros")), _number(kept.get("tokens")))
+            case {"session_id": str(session)} as values if session:
+                return Resumed(session, _number(values.get("cost_micros")), _number(values.get("tokens")))
             case _:
                 return None
 
     def write(self, session: Resumed, agent: str, cwd: Path) -> None:
-        kept = {
+        values = {
             "agent": agent,
             "folder": str(cwd),
             "session_id": session.session_id,
@@ -58,59 +58,61 @@ class SessionNote:
             "tokens": session.tokens,
         }
         draft = self.file.with_suffix(".new")
-        draft.write_text(json.dumps(kept), encoding="utf-8")
+        draft.write_text(json.dumps(values), encoding="utf-8")
         draft.replace(self.file)
 
     def values(self) -> Mapping[str, Any]:
-        """Empty for a file that says nothing."""
+        """The content of the file; empty if it is missing or unreadable."""
         try:
-            kept: object = json.loads(self.file.read_text(encoding="utf-8"))
+            parsed: object = json.loads(self.file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return cast("Mapping[str, Any]", kept) if isinstance(kept, dict) else {}
+        return cast("Mapping[str, Any]", parsed) if isinstance(parsed, dict) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptSession:
+class StoredSession:
+    """A session that a later run of the agent can resume."""
+
     agent: str
     executor: str
     folder: str | None
-    """Where its runs worked; None if the note is older than that field."""
+    """The working folder of its runs; None if the file was written before this field existed."""
     session: Resumed
     used_at: float
-    note: SessionNote
+    file: SessionFile
 
 
-def kept_sessions(state_folder: Path) -> list[KeptSession]:
-    """All there are, the one used last first."""
+def list_sessions(state_folder: Path) -> list[StoredSession]:
+    """All stored sessions, the most recently used first."""
     found = [
-        KeptSession(
+        StoredSession(
             agent=str(values.get("agent") or file.parent.name.removesuffix(SESSION_SUFFIX)),
             executor=file.parent.parent.name,
             folder=values.get("folder"),
             session=session,
             used_at=file.stat().st_mtime,
-            note=note,
+            file=session_file,
         )
         for file in state_folder.glob(f"*/*{SESSION_SUFFIX}/*.json")
-        if (session := (note := SessionNote(file)).read()) is not None
-        for values in [note.values()]
+        if (session := (session_file := SessionFile(file)).read()) is not None
+        for values in [session_file.values()]
     ]
     return sorted(found, key=lambda each: -each.used_at)
 
 
-def forget_sessions(sessions: list[KeptSession]) -> None:
-    """All of them, or none: `Conflict` while a run uses one, for it would write its note again."""
+def delete_sessions(sessions: list[StoredSession]) -> None:
+    """Delete all of these sessions. Raises `Conflict`, and deletes none, while a run uses one of them."""
     with ExitStack() as scope:
         for each in sessions:
-            lock = FileLock(each.note.lock)
+            lock = FileLock(each.file.lock)
             scope.callback(lock.close)
             if not lock.try_acquire():
                 raise Conflict(
                     f"a run of {each.agent} is using its session", hint="wait for it, or cancel it first"
                 )
         for each in sessions:
-            each.note.file.unlink(missing_ok=True)
+            each.file.file.unlink(missing_ok=True)
 
 
 def _number(value: object) -> int:

@@ -1,4 +1,4 @@
-"""The store of one data folder: the object through which other rooms read and write what survives."""
+"""The store of one data folder: the object through which other packages read and write persistent state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ RETRY_S = 0.5
 
 
 class Store:
-    """Reads are synchronous, take well under a millisecond, and never wait for a writer.
+    """The tables and files of one data folder.
+
+    Reads are synchronous, take well under a millisecond, and never wait for a writer.
 
     Methods that write may wait for other processes. Code on an event loop calls them through `write`,
     `persist` or `post`; other threads call them directly.
@@ -66,21 +68,21 @@ class Store:
         return await self.database.submit(lambda: call(*args, **kwargs))
 
     async def persist(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Like `write`, but try again until the store takes it. For what must not be lost."""
+        """Like `write`, but retry while the store is unavailable. For data that must not be lost."""
         warned = False
         while True:
             try:
                 return await self.write(call, *args, **kwargs)
             except Unavailable as error:
                 if not warned:
-                    log.warning("the store does not take a write, trying on: %s", error.message)
+                    log.warning("the store refuses a write, retrying: %s", error.message)
                     warned = True
                 await asyncio.sleep(RETRY_S)
 
     def post(self, call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Like `persist`, without waiting for it. A refused write is logged.
+        """Like `persist`, but return at once and write in the background. A write that fails is logged.
 
-        A thread without an event loop writes at once.
+        On a thread without an event loop it writes directly.
         """
         try:
             loop = asyncio.get_running_loop()
@@ -98,8 +100,8 @@ class Store:
         self._posted.add(task)
         task.add_done_callback(self._posted.discard)
 
-    async def posted(self) -> None:
-        """Wait until everything that was posted is written."""
+    async def wait_posted(self) -> None:
+        """Wait until every posted write is done."""
         while self._posted:
             await asyncio.wait(tuple(self._posted))
 

@@ -1,7 +1,7 @@
-"""What the user has decided for good: trusted projects, confirmed checks, remembered permissions.
+"""Permanent decisions of the user: trusted projects, confirmed checks, remembered permissions.
 
-Each is a small file in the data folder that people can read, edit and delete. The files lie outside of the
-projects, because what lies inside a project is what the decisions are about. Knows nothing of who asks.
+Each kind is a small file in the data folder that people can read, edit and delete. The files are not in the
+projects, because the decisions are about what a project contains. Knows nothing of who asks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from retinue.core import ConfigInvalid, Unavailable, toml_string
-from retinue.store.files import locked, replace_file
+from retinue.store.files import hold_lock, replace_file
 
 TRUST_FILE = "trusted-projects.json"
 CHECKS_FILE = "confirmed-checks.json"
@@ -43,7 +43,7 @@ class _JsonFile:
         """Hold the file's lock while the block reads and replaces it."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with locked(self._path):
+            with hold_lock(self._path):
                 yield
         except OSError as error:
             raise self.unusable(error.strerror) from None
@@ -97,7 +97,7 @@ class ConfirmedChecks:
     def __init__(self, data_dir: Path) -> None:
         self._file = _JsonFile(data_dir, CHECKS_FILE)
 
-    def of(self, project: Path) -> Mapping[str, tuple[str, ...]]:
+    def commands_for(self, project: Path) -> Mapping[str, tuple[str, ...]]:
         """The confirmed commands by name; empty if nobody has confirmed any."""
         given: Any = self._all().get(str(project.resolve()), {})
         return {
@@ -107,7 +107,7 @@ class ConfirmedChecks:
         }
 
     def confirm(self, project: Path, checks: Mapping[str, tuple[str, ...]]) -> None:
-        """Confirm these commands instead of what was confirmed for the project before."""
+        """Replace the project's confirmed commands by these."""
         with self._file.changing():
             confirmed = {name: list(argv) for name, argv in checks.items()}
             self._file.replace({**self._all(), str(project.resolve()): confirmed})
@@ -128,7 +128,7 @@ PERMISSIONS_HEADING = """\
 
 
 class RememberedPermissions:
-    """The permission rules that people have granted to an agent for good, by answering "always".
+    """The permission rules that people have granted to an agent permanently, by answering "always".
 
     [agents]
     "web-search" = ["Bash(curl -s https://example.org)"]
@@ -137,17 +137,17 @@ class RememberedPermissions:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def of(self, agent: str) -> tuple[str, ...]:
-        """The rules of one agent, as the file has them now."""
+    def rules_for(self, agent: str) -> tuple[str, ...]:
+        """The rules of one agent, read from the file at every call."""
         return tuple(self._read().get(agent, ()))
 
-    def everyone(self) -> Mapping[str, Sequence[str]]:
-        """The rules of all agents that have any."""
+    def all_rules(self) -> Mapping[str, Sequence[str]]:
+        """The rules of every agent that has any, by agent."""
         return {agent: rules for agent, rules in self._read().items() if rules}
 
     def add(self, agent: str, rule: str) -> None:
-        """Add a rule. Keeps what other processes and people write meanwhile."""
-        with locked(self.path):
+        """Add a rule. The lock keeps changes that other processes make at the same time."""
+        with hold_lock(self.path):
             rules = self._read()
             if rule not in rules.setdefault(agent, []):
                 rules[agent].append(rule)
@@ -155,7 +155,7 @@ class RememberedPermissions:
 
     def remove(self, agent: str, rule: str | None = None) -> Sequence[str]:
         """Remove one rule of an agent, or all of them, and return those that were removed."""
-        with locked(self.path):
+        with hold_lock(self.path):
             rules = self._read()
             gone = [each for each in rules.get(agent, []) if rule is None or each == rule]
             if gone:

@@ -1,4 +1,8 @@
-"""The steps of workflows: begun, performed by which run, finished with what. A finished one stays so."""
+"""The definition of each workflow run as it was when it began, and the checkpoints of its steps.
+
+A checkpoint records when a step began, which run performs it and what it returned. A finished step never
+changes. Knows nothing of what a workflow means.
+"""
 
 from __future__ import annotations
 
@@ -9,72 +13,13 @@ from typing import Any, cast
 
 from retinue.core import Json, RunId, RunUnknown
 from retinue.store.database import Database, Row
-from retinue.store.files import storable
-
-RESULT_STEP = ":result"
-"""The key of a workflow's own outcome among its steps."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepCheckpoint:
-    step: str
-    began_at: float
-    child: RunId | None = None
-    ended_at: float | None = None
-    output: Json = None
-
-
-class CheckpointTable:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def get(self, run_id: RunId, step: str) -> StepCheckpoint | None:
-        row = self._database.row("SELECT * FROM checkpoints WHERE run_id = ? AND step = ?", (run_id, step))
-        return None if row is None else _checkpoint(row)
-
-    def of_run(self, run_id: RunId) -> list[StepCheckpoint]:
-        """In the order they began."""
-        rows = self._database.rows(
-            "SELECT * FROM checkpoints WHERE run_id = ? ORDER BY began_at, step", (run_id,)
-        )
-        return [_checkpoint(row) for row in rows]
-
-    def begin(self, run_id: RunId, step: str, child: RunId | None = None) -> None:
-        """Note that the step is under way; one that is tried again keeps its beginning."""
-        with self._database.write() as tx:
-            tx.execute(
-                "INSERT INTO checkpoints (run_id, step, began_at, child)"
-                " VALUES (:run_id, :step, :now, :child)"
-                " ON CONFLICT (run_id, step) DO UPDATE SET child = excluded.child",
-                {"run_id": run_id, "step": step, "now": tx.now, "child": child},
-            )
-
-    def finish(self, run_id: RunId, step: str, output: Json) -> None:
-        """Keep what the step gave; `Conflict` when it has finished before."""
-        with self._database.write() as tx:
-            tx.execute(
-                "INSERT INTO checkpoints (run_id, step, began_at, ended_at, output)"
-                " VALUES (:run_id, :step, :now, :now, :output)"
-                " ON CONFLICT (run_id, step) DO UPDATE SET ended_at = :now, output = excluded.output",
-                {"run_id": run_id, "step": step, "now": tx.now, "output": json.dumps(output)},
-            )
-
-
-def _checkpoint(row: Row) -> StepCheckpoint:
-    return StepCheckpoint(
-        step=row["step"],
-        began_at=row["began_at"],
-        child=None if row["child"] is None else RunId(row["child"]),
-        ended_at=row["ended_at"],
-        output=None if row["output"] is None else json.loads(row["output"]),
-    )
-
-
-# MERGED workflows: What a run of a workflow was asked to do, as it stood when it began. Knows nothing of what it means.
+from retinue.store.files import replace_surrogates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowRecord:
+    """The workflow that a run performs: its definition, its input and its working folder."""
+
     kind: str
     text: str
     source: str
@@ -83,6 +28,8 @@ class WorkflowRecord:
 
 
 class WorkflowTable:
+    """The workflow that each workflow run performs."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -91,7 +38,7 @@ class WorkflowTable:
             values: dict[str, Any] = {
                 "run_id": run_id,
                 "kind": record.kind,
-                "text": storable(record.text),
+                "text": replace_surrogates(record.text),
                 "source": record.source,
                 "assignment": json.dumps(record.assignment),
                 "cwd": record.cwd,
@@ -102,7 +49,9 @@ class WorkflowTable:
         row = self._database.row("SELECT * FROM workflows WHERE run_id = ?", (run_id,))
         if row is None:
             raise RunUnknown(
-                f"run {run_id} is not a workflow", hint="`retinue runs` names workflows too", run_id=run_id
+                f"run {run_id} is not a workflow",
+                hint="`retinue runs` lists workflows, too",
+                run_id=run_id,
             )
         return WorkflowRecord(
             kind=row["kind"],
@@ -115,5 +64,68 @@ class WorkflowTable:
     def newest(self, limit: int) -> list[RunId]:
         rows = self._database.rows(
             "SELECT run_id FROM workflows ORDER BY run_id DESC LIMIT ?", (limit,)
-        )  # ids sort by the time they were made
+        )  # ids sort by creation time
         return [RunId(row["run_id"]) for row in rows]
+
+
+RESULT_STEP = ":result"
+"""The step under which the outcome of the workflow itself is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCheckpoint:
+    """The state of one step. It has finished if `ended_at` is set."""
+
+    step: str
+    began_at: float
+    child: RunId | None = None
+    ended_at: float | None = None
+    output: Json = None
+
+
+class CheckpointTable:
+    """The checkpoints of the steps of workflow runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, run_id: RunId, step: str) -> StepCheckpoint | None:
+        row = self._database.row("SELECT * FROM checkpoints WHERE run_id = ? AND step = ?", (run_id, step))
+        return None if row is None else _checkpoint_from_row(row)
+
+    def of_run(self, run_id: RunId) -> list[StepCheckpoint]:
+        """The checkpoints of a run, in the order the steps began."""
+        rows = self._database.rows(
+            "SELECT * FROM checkpoints WHERE run_id = ? ORDER BY began_at, step", (run_id,)
+        )
+        return [_checkpoint_from_row(row) for row in rows]
+
+    def begin(self, run_id: RunId, step: str, child: RunId | None = None) -> None:
+        """Record that the step has begun. A step that is tried again keeps its first time."""
+        with self._database.write() as tx:
+            tx.execute(
+                "INSERT INTO checkpoints (run_id, step, began_at, child)"
+                " VALUES (:run_id, :step, :now, :child)"
+                " ON CONFLICT (run_id, step) DO UPDATE SET child = excluded.child",
+                {"run_id": run_id, "step": step, "now": tx.now, "child": child},
+            )
+
+    def finish(self, run_id: RunId, step: str, output: Json) -> None:
+        """Record what the step returned. Raises `Conflict` if it has finished before."""
+        with self._database.write() as tx:
+            tx.execute(
+                "INSERT INTO checkpoints (run_id, step, began_at, ended_at, output)"
+                " VALUES (:run_id, :step, :now, :now, :output)"
+                " ON CONFLICT (run_id, step) DO UPDATE SET ended_at = :now, output = excluded.output",
+                {"run_id": run_id, "step": step, "now": tx.now, "output": json.dumps(output)},
+            )
+
+
+def _checkpoint_from_row(row: Row) -> StepCheckpoint:
+    return StepCheckpoint(
+        step=row["step"],
+        began_at=row["began_at"],
+        child=None if row["child"] is None else RunId(row["child"]),
+        ended_at=row["ended_at"],
+        output=None if row["output"] is None else json.loads(row["output"]),
+    )

@@ -1,17 +1,25 @@
-"""The one room that names concrete classes and puts them together. Everything else is given what it needs."""
+"""Builds the service from concrete classes. Everywhere else, code gets its collaborators passed in."""
 
 from retinue.wiring.lifetimes import lifetime, recording, running
-from retinue.wiring.parts import build_service, is_child, open_models, own_run, read_settings, redactor, token
+from retinue.wiring.parts import (
+    access_token,
+    build_service,
+    current_run,
+    is_child,
+    open_models,
+    read_settings,
+    redactor,
+)
 
 __all__ = [
+    "access_token",
     "build_service",
+    "current_run",
     "is_child",
     "lifetime",
     "open_models",
-    "own_run",
     "read_settings",
     "recording",
     "redactor",
     "running",
-    "token",
 ]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from retinue.executors import ExecutorModule, LaunchPreview
     from retinue.models import Models
 
+EVENT_STREAM_CLIS = ("claude", "codex")
+CLIS = (*EVENT_STREAM_CLIS, "gemini", "opencode", "acp")
+
 
 def build_surroundings(
     settings: Settings, roots: Sequence[Root], cwd: Path, redactor: Redactor, models: Models

@@ -1,4 +1,4 @@
-"""What lives only while a server or a command is up: the store, the runs, the work behind the answers."""
+"""Context managers for what exists while a server or a command runs: the store, runs, background jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from retinue.config import CHILD_SOCKET, CHILD_TOKEN, DATA_DIR, LoadedSettings
 from retinue.core import RunId, counted
-from retinue.service import Later, Service
+from retinue.service import ScheduleJob, Service
 from retinue.wiring.executors import check_executor
 
 if TYPE_CHECKING:
@@ -28,75 +28,78 @@ async def running(
     loaded: LoadedSettings,
     service: Service,
     *,
-    takes_over: bool = False,
+    adopt_parked: bool = False,
     open_store: Callable[[Path], Store] | None = None,
 ) -> AsyncGenerator[Service]:
-    """The service with everything that lives only while a server or a command is up.
+    """Yield the service with runs, workflows, recovery and background jobs.
 
-    A server takes over the workflows that others leave; a command minds its own business.
+    With `adopt_parked`, a server resumes workflows that no process performs. Commands do not.
     """
-    # Imported here because `retinue config` and its like need neither a database nor processes.
-    from retinue.runtime import Background, recover_in_background
+    # Imported here because commands such as `retinue config` need neither a database nor processes.
+    from retinue.runtime import BackgroundJobs, recover_in_background
     from retinue.service import adopt_workflows
     from retinue.store import Store
 
     with (open_store or Store.open)(loaded.settings.data_dir) as store:
         async with (
             recover_in_background(store, _end_orphans),
-            _performing(loaded, service, store) as runs,
-            Background() as background,
+            _run_service(loaded, service, store) as runs,
+            BackgroundJobs() as background,
         ):
-            workflows = cache(partial(_workflows, loaded, service, runs))
-            async with adopt_workflows(runs, workflows) if takes_over else nullcontext():
-                yield replace(service, run_service=runs, open_workflows=workflows, later=background.later)
+            workflows = cache(partial(_workflow_service, loaded, service, runs))
+            async with adopt_workflows(runs, workflows) if adopt_parked else nullcontext():
+                yield replace(
+                    service, run_service=runs, open_workflows=workflows, schedule_job=background.schedule
+                )
 
 
 @asynccontextmanager
 async def recording(
-    loaded: LoadedSettings, service: Service, later: Later | None = None
+    loaded: LoadedSettings, service: Service, schedule_job: ScheduleJob | None = None
 ) -> AsyncGenerator[Service]:
-    """The service with runs and nothing else: no recovery, no work behind the answer but what `later` takes.
+    """Yield the service with runs only: no recovery and no workflows; `schedule_job` takes background jobs.
 
-    For a command that ends in a moment and would spend much of it on the rest.
+    For short commands, which would spend much of their time on the rest.
     """
     from retinue.store import Store
 
     with Store.open(loaded.settings.data_dir) as store:
-        async with _performing(loaded, service, store) as runs:
-            yield replace(service, run_service=runs, later=later)
+        async with _run_service(loaded, service, store) as runs:
+            yield replace(service, run_service=runs, schedule_job=schedule_job)
 
 
 def lifetime(
-    loaded: LoadedSettings, *, takes_over: bool = True
+    loaded: LoadedSettings, *, adopt_parked: bool = True
 ) -> Callable[[Service], AbstractAsyncContextManager[Service]]:
-    """`running` for a server that takes the service alone; old runs go meanwhile."""
+    """`running` as a function of the service, for a server. It also deletes old runs in the background."""
 
     @asynccontextmanager
-    async def of(service: Service) -> AsyncGenerator[Service]:
+    async def start(service: Service) -> AsyncGenerator[Service]:
         from retinue.store import prune_runs
 
         days = loaded.settings.runtime.keep_runs_days
-        async with running(loaded, service, takes_over=takes_over) as up:
-            if days and up.later is not None:
-                up.later("prune", partial(prune_runs, up.runs.store, time.time() - days * 86_400))
+        async with running(loaded, service, adopt_parked=adopt_parked) as up:
+            if days and up.schedule_job is not None:
+                up.schedule_job("prune", partial(prune_runs, up.runs.store, time.time() - days * 86_400))
             yield up
 
-    return of
+    return start
 
 
 @asynccontextmanager
-async def _performing(loaded: LoadedSettings, service: Service, store: Store) -> AsyncGenerator[RunService]:
+async def _run_service(loaded: LoadedSettings, service: Service, store: Store) -> AsyncGenerator[RunService]:
+    """Yield the run service, with everything that performs runs in this process."""
     from anyio import CapacityLimiter
 
     from retinue.executors import fork_server
-    from retinue.runtime import Changes, Mailroom, PermissionBroker, Pool, Supervisor, open_child_socket
-    from retinue.service import RunService, Waiting
+    from retinue.runtime import Changes, PermissionBroker, Pool, QuestionBroker, Supervisor, open_child_socket
+    from retinue.service import RunService, RunWaiter
     from retinue.store import Capacity, Owner
 
     up: list[Service] = []
 
     async def serve_child(run_id: RunId, reader: StreamReader, writer: StreamWriter) -> None:
-        from retinue.server import serve_child_session  # the MCP library takes a second
+        from retinue.server import serve_child_session  # the MCP library takes a second to load
 
         await serve_child_session(up[0], run_id, reader, writer)
 
@@ -107,15 +110,15 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
             service.agents.models,
             Changes(store) as changes,
             Pool(store, changes, owner.id, capacity) as pool,
-            Supervisor(store, pool, service.redactor, Mailroom(store, changes).ask_once) as supervisor,
+            Supervisor(store, pool, service.redactor, QuestionBroker(store, changes).ask_once) as supervisor,
             open_child_socket(store.child_tokens.run_of, serve_child) as socket,
         ):
-            mailroom = Mailroom(store, changes)
+            questions = QuestionBroker(store, changes)
             runs = RunService(
                 store=store,
                 changes=changes,
-                mailroom=mailroom,
-                waiting=Waiting(store, changes, owner.id),
+                questions=questions,
+                waiter=RunWaiter(store, changes, owner.id),
                 supervisor=supervisor,
                 agents=service.agents,
                 cwd=service.roots[0].path if service.roots else Path.cwd(),
@@ -128,7 +131,7 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
                 tokens=settings.limits.max_response_tokens,
                 workers=CapacityLimiter(settings.runtime.max_concurrent_tasks),
                 broker=PermissionBroker(
-                    store, mailroom, service.redactor, settings.runtime.permission_wait_s
+                    store, questions, service.redactor, settings.runtime.permission_wait_s
                 ),
                 redactor=service.redactor,
             )
@@ -136,11 +139,11 @@ async def _performing(loaded: LoadedSettings, service: Service, store: Store) ->
             yield runs
 
 
-def _workflows(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:
+def _workflow_service(loaded: LoadedSettings, service: Service, runs: RunService) -> WorkflowService:
     from retinue.definitions import WorkflowCatalog
     from retinue.service import WorkflowChildren, WorkflowService
     from retinue.store import ConfirmedChecks
-    from retinue.workflows import Embedded
+    from retinue.workflows import EmbeddedEngine
 
     settings = loaded.settings
     confirmed = ConfirmedChecks(settings.data_dir)
@@ -151,11 +154,12 @@ def _workflows(loaded: LoadedSettings, service: Service, runs: RunService) -> Wo
         catalog=WorkflowCatalog(service.agents.catalog.sources),
         confirmed=confirmed,
         max_runs=settings.workflows.max_runs,
-        engine=Embedded(runs.store, runs.changes, runs.supervisor, children, runs.redactor, runs.cwd),
+        engine=EmbeddedEngine(runs.store, runs.changes, runs.supervisor, children, runs.redactor, runs.cwd),
     )
 
 
 def _end_orphans(orphans: Sequence[Orphan]) -> None:
+    """End the processes of dead servers' runs, and report those that survive."""
     if not orphans:
         return
     from retinue.executors import end_processes

@@ -1,4 +1,4 @@
-"""The service and what it is made of, as the settings say. Starts nothing."""
+"""Builds the service and its parts from the settings. Starts nothing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from retinue.store import (
     AgentMemory,
     RememberedPermissions,
     TrustedProjects,
-    new_token,
-    token_of,
+    load_or_create_token,
+    replace_token,
 )
 from retinue.wiring.executors import build_surroundings, executor_makers, launch_previewer
 
@@ -28,61 +28,60 @@ if TYPE_CHECKING:
 
 
 def read_settings(flags: Mapping[str, Any]) -> LoadedSettings:
-    """The settings in force for this process; flags that were not given are None."""
+    """Load the settings of this process. A flag that was not passed is None or empty."""
     return load_settings(flags={key: value for key, value in flags.items() if value not in (None, ())})
 
 
 def redactor(settings: Settings | None = None) -> SecretRedactor:
-    """For everything that leaves this process; a run's own token and the models' keys are hidden wherever
-    they occur."""
+    """The redactor for all output. It also hides the token of a run and the API keys of models."""
     endpoints = settings.models.endpoints.values() if settings is not None else ()
     secret = {CHILD_TOKEN, *(endpoint.api_key_env for endpoint in endpoints)}
     return SecretRedactor([value for name, value in os.environ.items() if name in secret and value])
 
 
 def build_service(
-    loaded: LoadedSettings, *, at_hand: bool = False, executors: ExecutorTable = EXECUTORS
+    loaded: LoadedSettings, *, for_person: bool = False, executors: ExecutorTable = EXECUTORS
 ) -> Service:
-    """`at_hand` for a person at a terminal: without a root, their agents may read where they stand."""
+    """Build the service. With `for_person` and without roots, agents may read the current folder."""
     settings = loaded.settings
-    roots, clean = _roots(loaded), redactor(settings)
+    roots, secret_redactor = _roots(loaded), redactor(settings)
     return Service(
         roots=roots,
-        redactor=clean,
+        redactor=secret_redactor,
         allow_host_roots=settings.allow_host_roots,
         settings=settings,
-        agent_service=_agents(
-            loaded, roots, clean, open_models(loaded), at_hand=at_hand, executors=executors
+        agent_service=_agent_service(
+            loaded, roots, secret_redactor, open_models(loaded), for_person=for_person, executors=executors
         ),
     )
 
 
 def open_models(loaded: LoadedSettings) -> Models:
-    """The models that the settings lead to: `async with`, for the lines to their servers."""
+    """The models that the settings define. Enter them with `async with` to connect to their servers."""
     from retinue.models import Models
     from retinue.service import plan_models
 
     return Models(plan_models(loaded.settings), os.environ)
 
 
-def token(loaded: LoadedSettings, *, new: bool = False) -> str:
-    """The bearer token of the data folder."""
-    return (new_token if new else token_of)(loaded.settings.data_dir)
+def access_token(loaded: LoadedSettings, *, new: bool = False) -> str:
+    """The bearer token of the data folder; a new one if `new` is set."""
+    return (replace_token if new else load_or_create_token)(loaded.settings.data_dir)
 
 
-def _agents(
+def _agent_service(
     loaded: LoadedSettings,
     roots: Sequence[Root],
-    clean: SecretRedactor,
+    redactor: SecretRedactor,
     models: Models,
     *,
-    at_hand: bool,
+    for_person: bool,
     executors: ExecutorTable,
 ) -> AgentService:
     settings = loaded.settings
     home, trusted = Path.home(), TrustedProjects(settings.data_dir)
     projects = tuple(root.path for root in roots) or working_folders(Path.cwd(), home)
-    readable = roots or ((Root.at(Path.cwd()),) if at_hand else ())
+    readable = roots or ((Root.at(Path.cwd()),) if for_person else ())
     sources = AgentSources(
         projects=projects,
         config=user_settings_file().parent,
@@ -94,30 +93,30 @@ def _agents(
         reserved=frozenset({HOST, settings.agents.caller}),
     )
     working_folder = roots[0].path if roots else Path.cwd()
-    surroundings = build_surroundings(settings, readable, working_folder, clean, models)
+    surroundings = build_surroundings(settings, readable, working_folder, redactor, models)
     return AgentService(
         catalog=AgentCatalog(sources),
         executors=executor_makers(executors, surroundings),
         executor_kinds=executors,
         models=models,
         trusted=trusted,
-        redactor=clean,
-        start=launch_previewer(executors, surroundings),
+        redactor=redactor,
+        preview=launch_previewer(executors, surroundings),
         is_installed=lambda program: shutil.which(program) is not None,
         tokens=settings.limits.max_response_tokens,
-        kept=AgentState(
+        state=AgentState(
             surroundings.cli_state_folder,
             AgentMemory(settings.data_dir / "memory"),
             RememberedPermissions(settings.data_dir / PERMISSIONS_FILE),
-            clean,
+            redactor,
         ),
         host=settings.agents.caller,
     )
 
 
 def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefinition:
-    """A `[commands.NAME]` table as a definition among the others."""
-    given = loaded.settings.commands[name]
+    """Turn a `[commands.NAME]` table of the settings into an agent definition."""
+    command = loaded.settings.commands[name]
     fields = {"argv": "command", "timeout_ms": "timeout_s"}
     origins = {
         fields.get(key, key): loaded.origins[f"commands.{name}.{key}"]
@@ -127,12 +126,12 @@ def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefini
     file = origins.get("command", "settings")
     agent = Agent(
         name=name,
-        description=given.description,
+        description=command.description,
         executor="command",
-        command=given.argv,
-        env=given.env,
-        timeout_s=given.timeout_ms / 1000,
-        spawns=given.spawns,
+        command=command.argv,
+        env=command.env,
+        timeout_s=command.timeout_ms / 1000,
+        spawns=command.spawns,
         source=f"commands.{name}",
     )
     source = f"{home_relative(Path(file), home)} [commands.{name}]"
@@ -142,6 +141,7 @@ def _command_agent(loaded: LoadedSettings, name: str, home: Path) -> AgentDefini
 
 
 def _roots(loaded: LoadedSettings) -> tuple[Root, ...]:
+    """The roots of the settings, checked and without duplicates."""
     roots: list[Root] = []
     for path in loaded.settings.roots:
         try:
@@ -154,23 +154,20 @@ def _roots(loaded: LoadedSettings) -> tuple[Root, ...]:
     return tuple(roots)
 
 
-# MERGED child: Which run this process belongs to, if it belongs to one.
-
-
-def own_run(loaded: LoadedSettings) -> Run:
-    """The run that this process belongs to, proved by its token."""
+def current_run(loaded: LoadedSettings) -> Run:
+    """The run that this process belongs to, identified by its token. Raises `Unauthorized` without one."""
     from retinue.store import Store
 
-    given = os.environ.get(CHILD_TOKEN)
-    if given is None:
+    run_token = os.environ.get(CHILD_TOKEN)
+    if run_token is None:
         raise Unauthorized(
             f"this process belongs to no run: {CHILD_TOKEN} is not set",
-            hint="`retinue child` is started by the programs that a run starts",
+            hint="`retinue child` works only in programs that a run has started",
         )
     with Store.open(loaded.settings.data_dir) as store:
-        return store.runs.get(store.child_tokens.run_of(given))
+        return store.runs.get(store.child_tokens.run_of(run_token))
 
 
 def is_child() -> bool:
-    """Whether a run of ours started this process."""
+    """Whether a run started this process."""
     return CHILD_TOKEN in os.environ

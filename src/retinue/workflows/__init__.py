@@ -1,7 +1,7 @@
-"""Runs in order: chains, parallel work, branches and teams over a typed handoff.
+"""Runs workflows: chains, parallel steps, branches and teams, connected by typed handoffs.
 
-Only `embedded.py` reaches the world. Everything else touches it through the `steps` port alone, because a
-fleet of machines will run the same code on another engine.
+Only `embedded.py` starts runs and uses the store. The other modules do it through the `Steps` port, so that
+another engine can run the same code on several machines.
 """
 
 from typing import TYPE_CHECKING
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from retinue.workflows.embedded import Embedded as Embedded
+    from retinue.workflows.embedded import EmbeddedEngine as EmbeddedEngine
 else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "embedded": "Embedded",
+            "embedded": "EmbeddedEngine",
         },
     )

@@ -1,4 +1,4 @@
-"""The project's own commands judge the work: what they say stands, whatever an agent claims (P3)."""
+"""Runs a step's checks: the project's own commands decide, whatever an agent claims (P3)."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from functools import partial
 from typing import Any, cast
 
 from retinue.core import Decision, HandoffResponse, Progress, Step
-from retinue.workflows.handoff_messages import shortened
+from retinue.workflows.handoff_messages import shorten
 from retinue.workflows.steps import CheckResult, Steps
 
 ERROR_TOKENS = 300
-"""Of one command's output that is kept."""
+"""Maximum size of a failed command's output in the findings."""
 _COVERAGE = re.compile(r"^(?:TOTAL\b.*?(?=[\d.]+%)|All files\s*\|\s*)(\d+(?:\.\d+)?)", re.MULTILINE)
-"""As coverage.py and as istanbul sum it up."""
+"""Matches the totals of coverage.py and istanbul."""
 
 
-async def accept(steps: Steps, step: Step, path: str) -> HandoffResponse:
-    """Run the step's checks: STOP if one of them fails."""
+async def run_checks(steps: Steps, step: Step, path: str) -> HandoffResponse:
+    """Run the step's checks. The decision is STOP if one of them fails."""
     jobs = [partial(steps.check, f"{path}:check:{name}", name) for name in step.checks]
     results = dict(zip(step.checks, await steps.gather(jobs, len(jobs)), strict=True))
     failed = [name for name, result in results.items() if result.passed is False]
     passed = [name for name, result in results.items() if result.passed]
     unknown = [name for name, result in results.items() if result.passed is None]
     decision = Decision.STOP if failed else Decision.PROCEED
-    told = [
+    summary = [
         f"{word}: {', '.join(names)}" for word, names in (("failed", failed), ("passed", passed)) if names
     ]
     issues = [f"{name} failed: {last_line(results[name].output)}" for name in failed]
@@ -39,18 +39,20 @@ async def accept(steps: Steps, step: Step, path: str) -> HandoffResponse:
         phase=step.phase,
         status=Progress.BLOCKED if failed else Progress.COMPLETE,
         decision=decision,
-        findings={"checks": {name: finding(name, result) for name, result in results.items()}},
-        context_summary="; ".join(["Checks run by the server", *told] if told else ["No check was run"]),
+        findings={"checks": {name: check_finding(name, result) for name, result in results.items()}},
+        context_summary="; ".join(
+            ["Checks run by the server", *summary] if summary else ["No check was run"]
+        ),
         tokens_used=0,
         issues=tuple(issues),
     )
 
 
-def finding(name: str, result: CheckResult) -> dict[str, Any]:
-    """One check in the form of the handoff: each kind has a field of its own."""
+def check_finding(name: str, result: CheckResult) -> dict[str, Any]:
+    """The result of one check as the handoff format names it: each kind of check has its own fields."""
     if result.passed is None:
         return {"passed": None, "note": "the project has no command for it"}
-    errors = [] if result.passed else [shortened_end(result.output, ERROR_TOKENS)]
+    errors = [] if result.passed else [shorten_to_end(result.output, ERROR_TOKENS)]
     view: dict[str, Any] = {"passed": result.passed, "command": result.command}
     match name:
         case "tests":
@@ -64,20 +66,20 @@ def finding(name: str, result: CheckResult) -> dict[str, Any]:
 
 def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return shortened(lines[-1], 60) if lines else "it wrote nothing"
+    return shorten(lines[-1], 60) if lines else "it printed nothing"
 
 
-def shortened_end(text: str, tokens: int) -> str:
-    """The end that fits: there stand the results of most programs."""
-    return shortened(text[::-1], tokens, "")[::-1] if text else ""
+def shorten_to_end(text: str, tokens: int) -> str:
+    """Keep the end of the text, because most programs print their result last."""
+    return shorten(text[::-1], tokens, "")[::-1] if text else ""
 
 
-def failures(response: HandoffResponse) -> list[str]:
-    """What a writer must know to mend it."""
+def describe_failures(response: HandoffResponse) -> list[str]:
+    """Describe the failed checks for the agent that must fix them."""
     checks: Any = response.findings.get("checks")
     found: list[str] = []
     for name, check in cast("dict[str, Any]", checks if isinstance(checks, dict) else {}).items():
-        if isinstance(check, dict) and (given := cast("dict[str, Any]", check)).get("passed") is False:
-            errors: Any = given.get("errors") or given.get("issues") or ["it says nothing"]
+        if isinstance(check, dict) and (values := cast("dict[str, Any]", check)).get("passed") is False:
+            errors: Any = values.get("errors") or values.get("issues") or ["it printed nothing"]
             found.append(f"{name} failed:\n{errors[0] if isinstance(errors, list) else errors}")
     return found or list(response.issues) or [response.context_summary]

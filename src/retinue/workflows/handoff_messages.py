@@ -1,4 +1,7 @@
-"""What an agent is told: its handoff, and the form of its answer. Knows nothing of agents or runs."""
+"""Builds the prompt of a phase from a handoff request, and parses the agent's answer into a response.
+
+The answer may be bare JSON, or JSON in prose or in a code fence. Knows nothing of agents or runs.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,11 @@ from retinue.core import (
     estimate_tokens,
     objects_in,
 )
-from retinue.workflows.steps import Given
+from retinue.workflows.steps import StepInput
 
-# MERGED replies: An agent's answer becomes a handoff response: from prose, fences or bare JSON. Knows nothing of agents.
-
-CUT = f" […] (cut to {HANDOFF_SUMMARY_TOKENS} tokens by the server)"
+CUT_MARK = f" […] (cut to {HANDOFF_SUMMARY_TOKENS} tokens by the server)"
 _FIELDS = frozenset(HandoffResponse.model_fields)
-_TELLING = frozenset({"decision", "status", "context_summary"})
+_RESPONSE_KEYS = frozenset({"decision", "status", "context_summary"})
 _DECISION_OF = {
     Progress.COMPLETE.value: Decision.PROCEED.value,
     Progress.BLOCKED.value: Decision.STOP.value,
@@ -38,73 +39,137 @@ _STATUS_OF = {
     Decision.CLARIFY.value: Progress.BLOCKED.value,
 }
 
+LAST_REPLY_TOKENS = 1_500
+SIMPLE_SUMMARY_TOKENS = 150
+SIMPLE_FILES = 5
+DEFAULT_INSTRUCTIONS = {
+    Expected.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
+    Expected.FILES: "Implement the feature in the style of the project, with tests.",
+    Expected.VALIDATION: "Judge whether the change does what was asked.",
+}
+_FINDINGS_CONTENT = {
+    Expected.FINDINGS: "what was found, by name",
+    Expected.FILES: '"files_changed" and "tests_written", lists of paths',
+    Expected.VALIDATION: "what was checked, and with which result",
+}
 
-class Unreadable(Exception):
-    """The answer is no response; says why, in words for the agent."""
+
+def build_request(step: Step, task_id: str, step_input: StepInput) -> HandoffRequest:
+    """The handoff request of a step."""
+    assignment = step_input.assignment
+    return HandoffRequest(
+        task_id=task_id,
+        phase=step.phase,
+        context=HandoffContext(
+            feature=assignment.feature,
+            spec_path=assignment.spec_path,
+            relevant_files=tuple(dict.fromkeys((*assignment.relevant_files, *step_input.files))),
+            constraints=(*assignment.constraints, *step.constraints, *step_input.remarks),
+            previous_findings=step_input.summary,
+        ),
+        instructions=step.instructions or DEFAULT_INSTRUCTIONS[step.phase.expected],
+        expected_output=step.phase.expected,
+    )
+
+
+def simplify_request(request: HandoffRequest) -> HandoffRequest:
+    """Reduce the request for an agent that ran out of time."""
+    context = request.context
+    previous = context.previous_findings
+    return request.model_copy(
+        update={
+            "context": context.model_copy(
+                update={
+                    "relevant_files": context.relevant_files[:SIMPLE_FILES],
+                    "previous_findings": None
+                    if previous is None
+                    else shorten(previous, SIMPLE_SUMMARY_TOKENS),
+                }
+            ),
+            "instructions": "An earlier attempt ran out of time. Do only the essential part, and list the "
+            f"rest under issues. {request.instructions}",
+        }
+    )
+
+
+def build_prompt(request: HandoffRequest, step: Step) -> str:
+    """The prompt of a phase: the request, and the format of the answer."""
+    contents = [_FINDINGS_CONTENT[request.expected_output]]
+    contents += [f'"{name}": {describe_type(kind)}' for name, kind in step.finding.items()]
+    form: dict[str, object] = {
+        "task_id": request.task_id,
+        "phase": request.phase.value,
+        "status": "complete | partial | blocked",
+        "decision": "PROCEED | STOP | CLARIFY",
+        "findings": {},
+        "context_summary": f"all that the next phase learns, at most {HANDOFF_SUMMARY_TOKENS} tokens",
+        "issues": [],
+    }
+    return (
+        "Your part of a workflow, as a handoff:\n"
+        f"```json\n{request.model_dump_json(indent=1)}\n```\n"
+        "End your answer with one JSON object in this form:\n"
+        f"{json.dumps(form)}\n"
+        f"findings: {'; '.join(contents)}. "
+        'decision: PROCEED when the work is done, STOP on a critical conflict or error ("reason" in '
+        'findings), CLARIFY when the task is ambiguous ("questions" in findings).'
+    )
+
+
+def build_retry_prompt(prompt: str, reply: str, reason: str) -> str:
+    """The prompt after an unusable answer: the same task, the agent's own answer and the reason."""
+    return (
+        f"{prompt}\n\nYour last answer could not be used: {reason}.\nIt was:\n"
+        f"{shorten(reply, LAST_REPLY_TOKENS)}\n\nAnswer again, in the form above."
+    )
+
+
+def build_plain_task(step: Step, step_input: StepInput) -> str:
+    """The task of a step without a handoff: its instructions and the answer of the previous step."""
+    parts = [step.instructions, step_input.text, *step_input.remarks]
+    return "\n\n".join(part for part in parts if part)
+
+
+class InvalidHandoffReply(Exception):
+    """Raised for an answer that is not a valid handoff response. The message tells the agent why."""
 
 
 def read_reply(
     text: str, request: HandoffRequest, finding: Mapping[str, FieldType], tokens_used: int
 ) -> HandoffResponse:
-    given = _object_in(text)
-    if given is None:
-        raise Unreadable("there is no JSON object in it")
-    values = _completed(given, request)
+    """Parse an agent's answer, or raise `InvalidHandoffReply`."""
+    parsed = _find_response_object(text)
+    if parsed is None:
+        raise InvalidHandoffReply("it contains no JSON object")
+    values = _fill_missing(parsed, request)
     try:
         response = HandoffResponse.model_validate(values | {"tokens_used": tokens_used})
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-        raise Unreadable(
+        raise InvalidHandoffReply(
             "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:5])
         ) from None
     for name in ("task_id", "phase"):
         if getattr(response, name) != getattr(request, name):
-            raise Unreadable(f"{name} is {getattr(response, name)!r} and not {getattr(request, name)!r}")
+            raise InvalidHandoffReply(
+                f"{name} is {getattr(response, name)!r} instead of {getattr(request, name)!r}"
+            )
     if response.decision is Decision.PROCEED:
-        _hold_to(response.findings, finding, request.expected_output)
-    return with_short_summary(response)
+        _check_findings(response.findings, finding, request.expected_output)
+    return shorten_summary(response)
 
 
-def with_short_summary(response: HandoffResponse) -> HandoffResponse:
-    """Within the tokens that a summary may have; a cut is said, in it and among the issues."""
-    summary = response.context_summary
-    tokens = estimate_tokens(summary)
-    if tokens <= HANDOFF_SUMMARY_TOKENS:
-        return response
-    issue = f"context_summary had {tokens} tokens and was cut to {HANDOFF_SUMMARY_TOKENS}"
-    return response.model_copy(
-        update={
-            "context_summary": shortened(summary, HANDOFF_SUMMARY_TOKENS, CUT),
-            "issues": (*response.issues, issue),
-        }
-    )
-
-
-def shortened(text: str, tokens: int, mark: str = " […]") -> str:
-    """The longest beginning that fits with the mark behind it; the text itself if it fits."""
-    if estimate_tokens(text) <= tokens:
-        return text
-    least, most = 0, len(text)
-    while least < most:
-        middle = (least + most + 1) // 2
-        if estimate_tokens(text[:middle] + mark) <= tokens:
-            least = middle
-        else:
-            most = middle - 1
-    return text[:least].rstrip() + mark
-
-
-def _object_in(text: str) -> dict[str, Any] | None:
-    """The last object that looks like a response: answers end with it."""
+def _find_response_object(text: str) -> dict[str, Any] | None:
+    """The last JSON object in the text that looks like a response, because answers end with it."""
     found = list(objects_in(text))
-    telling = [each for each in found if _TELLING & each.keys()]
-    return (telling or found or [None])[-1]
+    likely = [each for each in found if _RESPONSE_KEYS & each.keys()]
+    return (likely or found or [None])[-1]
 
 
-def _completed(given: dict[str, Any], request: HandoffRequest) -> dict[str, Any]:
-    """With what we know anyway; what has no place of its own in a response belongs to the findings."""
-    values = {name: value for name, value in given.items() if name in _FIELDS}
-    rest = {name: value for name, value in given.items() if name not in _FIELDS}
+def _fill_missing(parsed: dict[str, Any], request: HandoffRequest) -> dict[str, Any]:
+    """Add the fields that the request determines, and move unknown fields into the findings."""
+    values = {name: value for name, value in parsed.items() if name in _FIELDS}
+    rest = {name: value for name, value in parsed.items() if name not in _FIELDS}
     values.setdefault("task_id", request.task_id)
     values.setdefault("phase", request.phase.value)
     values.setdefault("findings", {})
@@ -120,23 +185,18 @@ def _completed(given: dict[str, Any], request: HandoffRequest) -> dict[str, Any]
     return values
 
 
-def _hold_to(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: Expected) -> None:
+def _check_findings(findings: Mapping[str, Any], types: Mapping[str, FieldType], expected: Expected) -> None:
+    """Raise `InvalidHandoffReply` if the findings lack a field or a field has the wrong type."""
     for name, kind in types.items():
         if name not in findings:
-            raise Unreadable(f"findings.{name} is missing; it must be {said(kind)}")
-        if not _is(findings[name], kind):
-            raise Unreadable(f"findings.{name} must be {said(kind)}")
+            raise InvalidHandoffReply(f"findings.{name} is missing; it must be {describe_type(kind)}")
+        if not _has_type(findings[name], kind):
+            raise InvalidHandoffReply(f"findings.{name} must be {describe_type(kind)}")
     if expected is Expected.FILES and not isinstance(findings.get("files_changed"), list):
-        raise Unreadable("findings.files_changed must be a list of paths, empty if nothing was changed")
+        raise InvalidHandoffReply("findings.files_changed must be a list of paths; empty if nothing changed")
 
 
-def said(kind: FieldType) -> str:
-    if isinstance(kind, tuple):
-        return "one of " + ", ".join(kind)
-    return f"a {kind}" if kind != "integer" else "an integer"
-
-
-def _is(value: Any, kind: FieldType) -> bool:
+def _has_type(value: Any, kind: FieldType) -> bool:
     match kind:
         case tuple():
             return isinstance(value, str) and value in kind
@@ -150,90 +210,36 @@ def _is(value: Any, kind: FieldType) -> bool:
             return isinstance(value, str)
 
 
-LAST_REPLY_TOKENS = 1_500
-SIMPLE_SUMMARY_TOKENS = 150
-SIMPLE_FILES = 5
-DEFAULT_INSTRUCTIONS = {
-    Expected.FINDINGS: "Find what exists, what conflicts and what can be reused for the feature.",
-    Expected.FILES: "Implement the feature as the project does such things, with tests.",
-    Expected.VALIDATION: "Judge whether the change does what was asked.",
-}
-_HOLDS = {
-    Expected.FINDINGS: "what was found, by name",
-    Expected.FILES: '"files_changed" and "tests_written", lists of paths',
-    Expected.VALIDATION: "what was looked at and how it was",
-}
+def describe_type(kind: FieldType) -> str:
+    if isinstance(kind, tuple):
+        return "one of " + ", ".join(kind)
+    return f"a {kind}" if kind != "integer" else "an integer"
 
 
-def request_for(step: Step, task_id: str, given: Given) -> HandoffRequest:
-    assignment = given.assignment
-    return HandoffRequest(
-        task_id=task_id,
-        phase=step.phase,
-        context=HandoffContext(
-            feature=assignment.feature,
-            spec_path=assignment.spec_path,
-            relevant_files=tuple(dict.fromkeys((*assignment.relevant_files, *given.files))),
-            constraints=(*assignment.constraints, *step.constraints, *given.remarks),
-            previous_findings=given.summary,
-        ),
-        instructions=step.instructions or DEFAULT_INSTRUCTIONS[step.phase.expected],
-        expected_output=step.phase.expected,
-    )
-
-
-def simplified(request: HandoffRequest) -> HandoffRequest:
-    """The same work, made smaller, for an agent that did not answer in time."""
-    context = request.context
-    previous = context.previous_findings
-    return request.model_copy(
+def shorten_summary(response: HandoffResponse) -> HandoffResponse:
+    """Cut a summary that is too long. The summary and the issues mention the cut."""
+    summary = response.context_summary
+    tokens = estimate_tokens(summary)
+    if tokens <= HANDOFF_SUMMARY_TOKENS:
+        return response
+    issue = f"context_summary had {tokens} tokens and was cut to {HANDOFF_SUMMARY_TOKENS}"
+    return response.model_copy(
         update={
-            "context": context.model_copy(
-                update={
-                    "relevant_files": context.relevant_files[:SIMPLE_FILES],
-                    "previous_findings": None
-                    if previous is None
-                    else shortened(previous, SIMPLE_SUMMARY_TOKENS),
-                }
-            ),
-            "instructions": "An earlier attempt ran out of time. Do only the essential part, and name under "
-            f"issues what is left. {request.instructions}",
+            "context_summary": shorten(summary, HANDOFF_SUMMARY_TOKENS, CUT_MARK),
+            "issues": (*response.issues, issue),
         }
     )
 
 
-def prompt_for(request: HandoffRequest, step: Step) -> str:
-    holds = [_HOLDS[request.expected_output]]
-    holds += [f'"{name}": {said(kind)}' for name, kind in step.finding.items()]
-    form: dict[str, object] = {
-        "task_id": request.task_id,
-        "phase": request.phase.value,
-        "status": "complete | partial | blocked",
-        "decision": "PROCEED | STOP | CLARIFY",
-        "findings": {},
-        "context_summary": f"all that the next phase is told, at most {HANDOFF_SUMMARY_TOKENS} tokens",
-        "issues": [],
-    }
-    return (
-        "Your part of a workflow, as a handoff:\n"
-        f"```json\n{request.model_dump_json(indent=1)}\n```\n"
-        "End your answer with one JSON object in this form:\n"
-        f"{json.dumps(form)}\n"
-        f"findings: {'; '.join(holds)}. "
-        'decision: PROCEED when the work is done, STOP on a critical conflict or error ("reason" in '
-        'findings), CLARIFY when the task is ambiguous ("questions" in findings).'
-    )
-
-
-def prompt_again(prompt: str, reply: str, reason: str) -> str:
-    """The same, after an answer that was of no use: the agent sees its own words again and nobody else's."""
-    return (
-        f"{prompt}\n\nYour last answer could not be used: {reason}.\nIt was:\n"
-        f"{shortened(reply, LAST_REPLY_TOKENS)}\n\nAnswer again, in the form above."
-    )
-
-
-def plain_task(step: Step, given: Given) -> str:
-    """For a step without a handoff: what came before is the task."""
-    parts = [step.instructions, given.text, *given.remarks]
-    return "\n\n".join(part for part in parts if part)
+def shorten(text: str, tokens: int, mark: str = " […]") -> str:
+    """Return the text if it fits, else its longest beginning that fits together with the mark."""
+    if estimate_tokens(text) <= tokens:
+        return text
+    least, most = 0, len(text)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if estimate_tokens(text[:middle] + mark) <= tokens:
+            least = middle
+        else:
+            most = middle - 1
+    return text[:least].rstrip() + mark

@@ -1,9 +1,9 @@
-"""One phase: an agent on a handoff, with the rules for its trouble.
+"""Runs one phase: an agent works on a handoff. Handles timeouts, unusable answers and questions.
 
-- no answer in time: once more with a simpler handoff; then what there is, and a question to the user
-- an answer that is no response: once more with the reason; then the phase counts as blocked
-- CLARIFY: the questions to the user, then the same phase with the answers
-- STOP: halts; the chain decides whether somebody can mend it
+- Timeout: run the agent again with a simpler handoff; then ask the user, with what the agent left.
+- An answer that is not a response: ask the agent again with the reason; then the phase is blocked.
+- CLARIFY: ask the user the agent's questions, then run the phase again with the answers.
+- STOP: the phase ends; the chain decides whether a writer can fix it.
 """
 
 from __future__ import annotations
@@ -13,110 +13,134 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from retinue.core import Decision, HandoffRequest, HandoffResponse, Progress, Step, estimate_tokens
-from retinue.workflows.acceptance import accept
+from retinue.workflows.acceptance import run_checks
 from retinue.workflows.handoff_messages import (
-    Unreadable,
-    plain_task,
-    prompt_again,
-    prompt_for,
+    InvalidHandoffReply,
+    build_plain_task,
+    build_prompt,
+    build_request,
+    build_retry_prompt,
     read_reply,
-    request_for,
-    shortened,
-    simplified,
-    with_short_summary,
+    shorten,
+    shorten_summary,
+    simplify_request,
 )
-from retinue.workflows.steps import AgentCall, AgentResult, ContextSeen, Done, Given, Steps
+from retinue.workflows.steps import AgentCall, AgentResult, ContextUsage, StepInput, StepResult, Steps
 
-MOST_CLARIFICATIONS = 3
-MOST_QUESTIONS = 10
+MAX_CLARIFICATIONS = 3
+MAX_QUESTIONS = 10
 QUESTION_TOKENS = 300
 PARTIAL_TOKENS = 200
-HURRY = "An earlier attempt ran out of time. Do only the essential part."
+RETRY_INSTRUCTION = "An earlier attempt ran out of time. Do only the essential part."
 
 
-async def run_step(steps: Steps, step: Step, path: str, given: Given) -> Done:
-    """From what the step is given to its response: PROCEED or STOP."""
-    visit = None if step.agent is None else _Visit(steps, step, step.agent, path)
-    if visit is not None and not step.checks:
-        return await visit.settle(given)
-    checked = await accept(steps, step, path)
-    if visit is None or checked.decision is Decision.STOP:
-        # No tokens for what a command has already refused.
-        return Done(checked, checked.context_summary)
-    done = await visit.settle(given.remarked(checked.context_summary))
-    findings = done.response.findings | checked.findings
-    issues = (*done.response.issues, *checked.issues)
-    return Done(
-        done.response.model_copy(update={"findings": findings, "issues": issues}), done.text, done.seen
+def is_stop_answer(answer: str) -> bool:
+    return answer.strip().strip("`.!\"'").lower() == "stop"
+
+
+def extract_questions(response: HandoffResponse) -> Sequence[str]:
+    """The questions of a CLARIFY response: those in its findings, else its issues, else its summary."""
+    named = response.findings.get("questions")
+    questions = [each for each in named if isinstance(each, str)] if isinstance(named, list) else []  # pyright: ignore[reportUnknownVariableType]
+    found = questions or list(response.issues) or [response.context_summary]
+    return [shorten(each, QUESTION_TOKENS) for each in found[:MAX_QUESTIONS]]
+
+
+def _reason(response: HandoffResponse) -> str:
+    reason = response.findings.get("reason")
+    return shorten(str(reason) if reason else response.context_summary, 60)
+
+
+async def run_step(steps: Steps, step: Step, path: str, step_input: StepInput) -> StepResult:
+    """Run a step: its checks, then its agent. The decision of the result is PROCEED or STOP."""
+    phase = None if step.agent is None else _PhaseExecution(steps, step, step.agent, path)
+    if phase is not None and not step.checks:
+        return await phase.run(step_input)
+    checked = await run_checks(steps, step, path)
+    if phase is None or checked.decision is Decision.STOP:
+        # Spend no tokens if a check has failed.
+        return StepResult(checked, checked.context_summary)
+    result = await phase.run(step_input.with_remarks(checked.context_summary))
+    findings = result.response.findings | checked.findings
+    issues = (*result.response.issues, *checked.issues)
+    return StepResult(
+        result.response.model_copy(update={"findings": findings, "issues": issues}),
+        result.text,
+        result.contexts,
     )
 
 
 class _TimedOut(Exception):
-    def __init__(self, left: str) -> None:
-        super().__init__(left)
-        self.left = left
+    """Raised after the second timeout of an agent."""
+
+    def __init__(self, partial_output: str) -> None:
+        super().__init__(partial_output)
+        self.partial_output = partial_output
 
 
 @dataclass
-class _Visit:
-    """One visit to a step. Its calls are numbered, so that each has a key of its own."""
+class _PhaseExecution:
+    """One execution of a step's agent. Its calls are numbered, so that each has a unique key."""
 
     steps: Steps
     step: Step
     agent: str
     path: str
     numbers: count[int] = field(default_factory=lambda: count(1))
-    seen: list[ContextSeen] = field(default_factory=list[ContextSeen])
+    contexts: list[ContextUsage] = field(default_factory=list[ContextUsage])
 
-    async def settle(self, given: Given) -> Done:
-        """Try until there is a response that needs nobody's help."""
+    async def run(self, step_input: StepInput) -> StepResult:
+        """Repeat the phase until its response is PROCEED or STOP."""
         clarifications = 0
         while True:
             try:
-                response, text = await self._attempt(given)
+                response, text = await self._attempt(step_input)
             except _TimedOut as late:
-                advice = await self._ask_about_time(late.left)
-                if is_stop(advice):
-                    return self._done(self._blocked("it ran out of time twice", late.left), late.left)
-                given = given.remarked(f"The user says: {advice}")
+                advice = await self._ask_after_timeout(late.partial_output)
+                if is_stop_answer(advice):
+                    blocked = self._blocked("it ran out of time twice", late.partial_output)
+                    return self._result(blocked, late.partial_output)
+                step_input = step_input.with_remarks(f"The user says: {advice}")
                 continue
             if response.decision is not Decision.CLARIFY:
-                await self._decided(response.decision, reason=_reason(response))
-                return self._done(response, text)
-            questions = questions_of(response)
+                await self._record_decision(response.decision, reason=_reason(response))
+                return self._result(response, text)
+            questions = extract_questions(response)
             clarifications += 1
-            if clarifications > MOST_CLARIFICATIONS:
-                blocked = self._blocked(f"it asked again after {MOST_CLARIFICATIONS} answers", *questions)
-                await self._decided(blocked.decision, reason=_reason(blocked))
-                return self._done(blocked, text)
-            await self._decided(response.decision, then="ask the user", questions=len(questions))
+            if clarifications > MAX_CLARIFICATIONS:
+                blocked = self._blocked(f"it asked again after {MAX_CLARIFICATIONS} answers", *questions)
+                await self._record_decision(blocked.decision, reason=_reason(blocked))
+                return self._result(blocked, text)
+            await self._record_decision(response.decision, then="ask the user", questions=len(questions))
             answers = await self.steps.ask(self._key("ask"), [f"{self.path}: {each}" for each in questions])
-            told = [f"Asked: {q} Answered: {a}" for q, a in zip(questions, answers, strict=True)]
-            given = given.remarked(*told)
+            remarks = [f"Asked: {q} Answered: {a}" for q, a in zip(questions, answers, strict=True)]
+            step_input = step_input.with_remarks(*remarks)
 
-    async def _attempt(self, given: Given) -> tuple[HandoffResponse, str]:
+    async def _attempt(self, step_input: StepInput) -> tuple[HandoffResponse, str]:
+        """Run the agent on the handoff, again with a simpler one after a timeout."""
         if self.step.plain:
-            return await self._plain_attempt(given)
-        request = request_for(self.step, self.path, given)
-        result = await self._call(prompt_for(request, self.step), given.summary)
+            return await self._plain_attempt(step_input)
+        request = build_request(self.step, self.path, step_input)
+        result = await self._call(build_prompt(request, self.step), step_input.summary)
         if result.status == "timeout":
-            await self._decided("timeout", then="try again with a simpler handoff")
-            request = simplified(request)
-            result = await self._call(prompt_for(request, self.step), given.summary)
-        self._refuse_late(result)
+            await self._record_decision("timeout", then="try again with a simpler handoff")
+            request = simplify_request(request)
+            result = await self._call(build_prompt(request, self.step), step_input.summary)
+        self._raise_if_timed_out(result)
         if result.status != "success":
             return self._blocked(result.reason, result.output), result.output
-        return await self._read(request, result, given)
+        return await self._read_or_retry(request, result, step_input)
 
-    async def _plain_attempt(self, given: Given) -> tuple[HandoffResponse, str]:
-        task = plain_task(self.step, given)
-        result = await self._call(task, given.text)
+    async def _plain_attempt(self, step_input: StepInput) -> tuple[HandoffResponse, str]:
+        """Run the agent on plain text instead of a handoff."""
+        task = build_plain_task(self.step, step_input)
+        result = await self._call(task, step_input.text)
         if result.status == "timeout":
-            await self._decided("timeout", then="try again with a simpler task")
-            result = await self._call(f"{HURRY}\n\n{task}", given.text)
-        self._refuse_late(result)
+            await self._record_decision("timeout", then="try again with a simpler task")
+            result = await self._call(f"{RETRY_INSTRUCTION}\n\n{task}", step_input.text)
+        self._raise_if_timed_out(result)
         if result.status != "success" or not result.output.strip():
-            reason = result.reason or "the agent answered with nothing"
+            reason = result.reason or "the agent's answer is empty"
             return self._blocked(reason, result.output), result.output
         response = HandoffResponse(
             task_id=self.path,
@@ -127,27 +151,28 @@ class _Visit:
             context_summary=result.output,
             tokens_used=result.tokens,
         )
-        return with_short_summary(response), result.output
+        return shorten_summary(response), result.output
 
-    async def _read(
-        self, request: HandoffRequest, result: AgentResult, given: Given
+    async def _read_or_retry(
+        self, request: HandoffRequest, result: AgentResult, step_input: StepInput
     ) -> tuple[HandoffResponse, str]:
+        """Parse the answer. If it is invalid, ask the agent once more."""
         try:
             return read_reply(result.output, request, self.step.finding, result.tokens), result.output
-        except Unreadable as error:
+        except InvalidHandoffReply as error:
             reason = str(error)
-        await self._decided("unreadable", then="ask the agent again", reason=reason)
-        prompt = prompt_again(prompt_for(request, self.step), result.output, reason)
-        again = await self._call(prompt, given.summary)
-        self._refuse_late(again)
+        await self._record_decision("unreadable", then="ask the agent again", reason=reason)
+        prompt = build_retry_prompt(build_prompt(request, self.step), result.output, reason)
+        again = await self._call(prompt, step_input.summary)
+        self._raise_if_timed_out(again)
         if again.status != "success":
             return self._blocked(again.reason, again.output), again.output
         try:
             return read_reply(again.output, request, self.step.finding, again.tokens), again.output
-        except Unreadable as error:
+        except InvalidHandoffReply as error:
             return self._blocked(f"its answer could not be used, twice: {error}"), again.output
 
-    async def _call(self, prompt: str, handed: str | None) -> AgentResult:
+    async def _call(self, prompt: str, inherited: str | None) -> AgentResult:
         key = self._key("agent")
         call = AgentCall(
             agent=self.agent,
@@ -156,23 +181,27 @@ class _Visit:
             idempotent=self.step.idempotent,
         )
         result = await self.steps.agent(key, call)
-        self.seen.append(ContextSeen(key, result.tokens, estimate_tokens(handed or ""), result.metered))
+        self.contexts.append(
+            ContextUsage(key, result.tokens, estimate_tokens(inherited or ""), result.metered)
+        )
         return result
 
-    def _refuse_late(self, result: AgentResult) -> None:
+    def _raise_if_timed_out(self, result: AgentResult) -> None:
         if result.status == "timeout":
-            raise _TimedOut(shortened(result.output, PARTIAL_TOKENS))
+            raise _TimedOut(shorten(result.output, PARTIAL_TOKENS))
 
-    async def _ask_about_time(self, left: str) -> str:
-        await self._decided("timeout", then="ask the user")
-        partial = f" What it left:\n{left}" if left.strip() else " It left nothing."
+    async def _ask_after_timeout(self, partial_output: str) -> str:
+        await self._record_decision("timeout", then="ask the user")
+        partial = (
+            f" Its partial output:\n{partial_output}" if partial_output.strip() else " It has no output."
+        )
         question = (
             f"{self.path}: {self.agent} ran out of time twice.{partial}\n"
-            "Answer `stop` to end the workflow; anything else is advice, with which the step is tried again."
+            "Answer `stop` to end the workflow; the step runs again with any other answer as advice."
         )
         return (await self.steps.ask(self._key("ask"), [question]))[0]
 
-    async def _decided(self, decision: str, **more: str | int) -> None:
+    async def _record_decision(self, decision: str, **more: str | int) -> None:
         await self.steps.event(
             self._key("decision"), "decision", {"step": self.path, "decision": decision, **more}
         )
@@ -181,6 +210,7 @@ class _Visit:
         return f"{self.path}:{kind}:{next(self.numbers)}"
 
     def _blocked(self, reason: str, *more: str) -> HandoffResponse:
+        """A STOP response with the reason."""
         summary = f"{self.path} is blocked: {reason}"
         return HandoffResponse(
             task_id=self.path,
@@ -188,27 +218,10 @@ class _Visit:
             status=Progress.BLOCKED,
             decision=Decision.STOP,
             findings={"reason": reason},
-            context_summary=shortened(summary, PARTIAL_TOKENS),
-            tokens_used=sum(each.tokens for each in self.seen),
-            issues=tuple(shortened(each, PARTIAL_TOKENS) for each in (reason, *more) if each.strip()),
+            context_summary=shorten(summary, PARTIAL_TOKENS),
+            tokens_used=sum(each.tokens for each in self.contexts),
+            issues=tuple(shorten(each, PARTIAL_TOKENS) for each in (reason, *more) if each.strip()),
         )
 
-    def _done(self, response: HandoffResponse, text: str) -> Done:
-        return Done(response, text, tuple(self.seen))
-
-
-def is_stop(answer: str) -> bool:
-    return answer.strip().strip("`.!\"'").lower() == "stop"
-
-
-def questions_of(response: HandoffResponse) -> Sequence[str]:
-    """What a response asks; one that names no questions asks with its issues, or its summary."""
-    named = response.findings.get("questions")
-    asked = [each for each in named if isinstance(each, str)] if isinstance(named, list) else []  # pyright: ignore[reportUnknownVariableType]
-    found = asked or list(response.issues) or [response.context_summary]
-    return [shortened(each, QUESTION_TOKENS) for each in found[:MOST_QUESTIONS]]
-
-
-def _reason(response: HandoffResponse) -> str:
-    reason = response.findings.get("reason")
-    return shortened(str(reason) if reason else response.context_summary, 60)
+    def _result(self, response: HandoffResponse, text: str) -> StepResult:
+        return StepResult(response, text, tuple(self.contexts))

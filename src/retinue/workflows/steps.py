@@ -1,8 +1,12 @@
-"""The port through which workflow code touches the world. Each call has a key, and happens once for it.
+"""`Steps`, the port through which workflow code acts, and the input and result of a step.
 
-An engine keeps what each call gave. When it goes on after a restart it runs the workflow's code again from
-its beginning, and answers the calls it has kept without making them. So the code between two calls must be
-the same each time: no clock, no chance, no file, nothing but what the calls gave."""
+Each call of the port has a key and happens once for that key. An engine stores the result of each call.
+After a restart it runs the workflow's code again from the beginning, and returns the stored results without
+making the calls. So the code between two calls must be deterministic: no clock, no random numbers, no
+files, only the results of calls.
+
+A step passes only the assignment and a short summary to the next one, never its findings (P1).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ AgentStatus = Literal["success", "error", "timeout", "canceled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCall:
+    """An agent's task in a step. An idempotent call may run again after an interruption."""
+
     agent: str
     prompt: str
     timeout_s: float | None = None
@@ -37,7 +43,7 @@ class AgentResult:
     tokens: int = 0
     """The tokens that the agent read and wrote."""
     metered: bool = False
-    """Whether the executor counted the tokens. Otherwise they are estimated from the prompt and the answer."""
+    """Whether the executor counted the tokens; otherwise they are estimated from prompt and answer."""
     run: str = ""
 
 
@@ -53,90 +59,95 @@ class CheckResult:
 
 
 class Steps(Protocol):
+    """What workflow code can do. `key` identifies each call."""
+
     async def agent(self, key: str, call: AgentCall) -> AgentResult:
-        """Have an agent perform a task."""
+        """Run an agent on a task."""
         ...
 
     async def check(self, key: str, name: str) -> CheckResult:
-        """Run one of the project's own commands."""
+        """Run one of the project's check commands."""
         ...
 
     async def ask(self, key: str, questions: Sequence[str]) -> Sequence[str]:
-        """Ask the user; an answer for each question, perhaps days later."""
+        """Ask the user and return an answer for each question, possibly days later."""
         ...
 
     async def gather(self, jobs: Iterable[Callable[[], Awaitable[T]]], at_once: int) -> Sequence[T]:
-        """Do several things, so many at once; a job is begun only when there is room for it."""
+        """Run the jobs, at most `at_once` of them at the same time, and return their results in order."""
         ...
 
     async def event(self, key: str, kind: str, data: Mapping[str, Json]) -> None:
-        """Note what was decided."""
+        """Record a decision."""
         ...
 
 
-# MERGED step_io: What one step hands to the next: the assignment and a short summary, never the findings (P1).
-
-MOST_FILES = 100
-LONGEST_PATH = 300
+MAX_FILES = 100
+MAX_PATH_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """All that a step is told."""
+class StepInput:
+    """Everything that a step knows."""
 
     assignment: Assignment
     summary: str | None = None
-    """The `context_summary` of the step before."""
+    """The `context_summary` of the previous step."""
     text: str
-    """For steps without a handoff: the whole answer of the step before."""
+    """The complete answer of the previous step, for steps without a handoff."""
     files: tuple[str, ...] = ()
-    """What was changed so far."""
+    """The files changed so far."""
     remarks: tuple[str, ...] = ()
-    """Answers of the user, and failures to mend."""
+    """Answers of the user, and failures to fix."""
 
-    def remarked(self, *remarks: str) -> Given:
+    def with_remarks(self, *remarks: str) -> StepInput:
         return replace(self, remarks=(*self.remarks, *remarks))
 
 
 @dataclass(frozen=True, slots=True)
-class ContextSeen:
-    """What one context held."""
+class ContextUsage:
+    """The size of the context of one agent call."""
 
     step: str
     tokens: int
-    handed: int
-    """Of these, what it was handed from before."""
+    inherited: int
+    """How many of the tokens came from the previous step."""
     metered: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class StepResult:
+    """The response of a step, and what later steps and the savings report need."""
+
     response: HandoffResponse
     text: str
-    """The whole answer, for a step without a handoff that follows."""
-    seen: tuple[ContextSeen, ...] = ()
+    """The complete answer, for a following step without a handoff."""
+    contexts: tuple[ContextUsage, ...] = ()
 
     @property
     def proceeds(self) -> bool:
         return self.response.decision is Decision.PROCEED
 
 
-def after(given: Given, done: Done) -> Given:
-    """What the step that follows is told."""
-    files = given.files
-    if done.response.phase is Phase.WRITE:
-        files = tuple(dict.fromkeys((*files, *changed_files(done.response))))
-    return Given(
-        assignment=given.assignment, summary=done.response.context_summary, text=done.text, files=files
+def next_input(step_input: StepInput, result: StepResult) -> StepInput:
+    """The input of the following step."""
+    files = step_input.files
+    if result.response.phase is Phase.WRITE:
+        files = tuple(dict.fromkeys((*files, *changed_files(result.response))))
+    return StepInput(
+        assignment=step_input.assignment,
+        summary=result.response.context_summary,
+        text=result.text,
+        files=files,
     )
 
 
 def changed_files(response: HandoffResponse) -> tuple[str, ...]:
-    """Names of files and nothing else: a list of anything could carry the findings along."""
+    """The changed files. Accepts only short one-line strings, so that findings cannot slip through (P1)."""
     named = response.findings.get("files_changed")
     if not isinstance(named, list | tuple):
         return ()
     paths = [item for item in named if isinstance(item, str)]  # pyright: ignore[reportUnknownVariableType]
-    return tuple(path for path in paths if path and len(path) <= LONGEST_PATH and "\n" not in path)[
-        :MOST_FILES
+    return tuple(path for path in paths if path and len(path) <= MAX_PATH_CHARACTERS and "\n" not in path)[
+        :MAX_FILES
     ]

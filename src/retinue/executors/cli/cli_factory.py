@@ -22,7 +22,7 @@ from retinue.executors.wrappers import (
     WithWorktree,
     validate_answers,
 )
-from retinue.store import SessionNote
+from retinue.store import SessionFile
 
 WORKTREE_NOTE = "each run works in a git worktree of its own instead of this folder"
 
@@ -58,7 +58,7 @@ def preview_cli(
     cli: CodingCli, agent: Agent, surroundings: Surroundings, task: str = "on stdin"
 ) -> LaunchPreview:
     """Return what a run of the agent would start. `task` says how the CLI gets its task."""
-    note = SessionNote.of(_sessions(agent, surroundings), surroundings.cwd)
+    note = SessionFile.for_agent(_sessions(agent, surroundings), surroundings.cwd)
     with (
         preview_context(surroundings, note.read() if agent.session else None) as ctx,
         _make_launcher(agent, surroundings).prepare(cli, agent, ctx) as prepared,
@@ -88,4 +88,4 @@ def _sessions(agent: Agent, surroundings: Surroundings) -> Path:
 
 def _session_name(sessions: Path, ctx: RunContext) -> str:
     """Return the same name for every run that continues a session, so that they use the same worktree."""
-    return SessionNote.of(sessions, ctx.cwd).key
+    return SessionFile.for_agent(sessions, ctx.cwd).key

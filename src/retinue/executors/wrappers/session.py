@@ -22,7 +22,7 @@ from retinue.core import (
     Task,
     as_text,
 )
-from retinue.store import FileLock, SessionNote
+from retinue.store import FileLock, SessionFile
 
 LOCK_POLL_SECONDS = 0.05
 
@@ -36,7 +36,7 @@ class WithSession:
         self._folder = folder
 
     async def run(self, task: Task, ctx: RunContext) -> Outcome:
-        note = SessionNote.of(self._folder, ctx.cwd)
+        note = SessionFile.for_agent(self._folder, ctx.cwd)
         async with _locked(note.lock):
             before = note.read()
             outcome = await self._executor.run(task, replace(ctx, resume=before))

@@ -1,4 +1,4 @@
-"""Many processes on one data folder: every run once, never more at work than the cap (P2, P5)."""
+"""Many processes on one data folder: each run is performed once, within the cap (P2, P5)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HIGH_WATER = (
 
 
 def most_at_work(witness: Path) -> tuple[int, Counter[str]]:
-    """By the workers' own notes: how many worked at once at most, and how often each run was performed."""
+    """From the workers' log: the maximum number of concurrent runs, and how often each run was performed."""
     now = most = 0
     performed = Counter[str]()
     for line in witness.read_text().splitlines():
@@ -37,7 +37,7 @@ def most_at_work(witness: Path) -> tuple[int, Counter[str]]:
 
 
 def many_processes(folder: Path, processes: int, runs: int) -> list[float]:
-    """Returns the seconds from enqueue to start, sorted."""
+    """Run the workers and return the sorted seconds from enqueue to start."""
     with Store.open(folder) as store:
         with store.database.write() as tx:
             for statement in HIGH_WATER:
@@ -70,13 +70,13 @@ def many_processes(folder: Path, processes: int, runs: int) -> list[float]:
         )
 
 
-def test_runs_of_four_processes_are_done_once_each_within_the_cap(tmp_path: Path) -> None:
+def test_four_processes_perform_each_run_once_within_the_cap(tmp_path: Path) -> None:
     assert len(many_processes(tmp_path, processes=4, runs=25)) == 100
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_4000_runs_of_eight_processes_are_done_once_each_within_the_cap(tmp_path: Path) -> None:
+def test_eight_processes_perform_4000_runs_once_each_within_the_cap(tmp_path: Path) -> None:
     waits = many_processes(tmp_path, processes=8, runs=500)
     p50, p99 = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
     print(f"enqueue to start: p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms")

@@ -1,4 +1,4 @@
-"""Workflow code touches the world through the `steps` port alone: another engine will run it as it is."""
+"""Workflow code acts only through the `Steps` port, so that another engine can run it unchanged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def violations(source: str) -> list[str]:
 @pytest.mark.parametrize(
     "module", sorted(file.stem for file in ROOM.glob("*.py") if file.stem not in (*ENGINES, "__init__"))
 )
-def test_module_touches_nothing_but_the_port(module: str) -> None:
+def test_module_acts_only_through_the_port(module: str) -> None:
     assert violations((ROOM / f"{module}.py").read_text(encoding="utf-8")) == []
 
 
@@ -58,12 +58,12 @@ def test_module_touches_nothing_but_the_port(module: str) -> None:
         "from random import random",
         "from pathlib import Path",
         "def f():\n    from retinue.store.store import Store",
-        "from retinue.workflows.embedded import Embedded",
+        "from retinue.workflows.embedded import EmbeddedEngine",
         "from retinue.runtime import pool",
         "x = open('a')",
     ],
 )
-def test_way_around_the_port_is_caught(source: str) -> None:
+def test_bypassing_the_port_is_detected(source: str) -> None:
     assert violations(source)
 
 

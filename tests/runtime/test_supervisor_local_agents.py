@@ -1,4 +1,4 @@
-"""Agents of the local executor as runs: recorded, metered, asked, cancelled, killed (P2, P5, P8)."""
+"""Runs of local agents: recorded, metered, asking, cancelled (P2, P5, P8)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from retinue.core import ENDED_STATUSES, Budget, Prompt, Run, RunLimits, RunSpec, RunStatus
 from retinue.redaction import SecretRedactor
-from retinue.runtime import Mailroom, Supervisor, Work
+from retinue.runtime import PreparedRun, QuestionBroker, Supervisor
 from retinue.store import ALL_STREAMS, LogStream, tail_log
 from tests.executors.local.loop_support import Trial
 from tests.models.scripted_model import ScriptLine, calls
@@ -30,7 +30,7 @@ class Bench:
     async def start(self, script: Iterable[ScriptLine], limits: RunLimits | None = None) -> tuple[Run, Trial]:
         trial = Trial(self._folder / "root", script)
         spec = RunSpec(agent="a", task="Where is retry?", executor="local", limits=limits or RunLimits())
-        work = Work(spec, trial.executor(trial.model), self._folder)
+        work = PreparedRun(spec, trial.executor(trial.model), self._folder)
         return await self._supervisor.start(work), trial
 
     async def becomes(self, run: Run, *statuses: RunStatus) -> Run:
@@ -45,12 +45,12 @@ class Bench:
 @asynccontextmanager
 async def bench(folder: Path) -> AsyncGenerator[Bench]:
     async with server(folder / "data", 4) as at:
-        mailroom = Mailroom(at.store, at.changes)
-        async with Supervisor(at.store, at.pool, SecretRedactor(), mailroom.ask_once) as supervisor:
+        broker = QuestionBroker(at.store, at.changes)
+        async with Supervisor(at.store, at.pool, SecretRedactor(), broker.ask_once) as supervisor:
             yield Bench(at, supervisor, folder)
 
 
-async def test_a_run_records_its_answer_its_steps_and_its_spending(tmp_path: Path) -> None:
+async def test_run_records_its_answer_steps_and_spending(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         run, _ = await here.start(
             [calls("read_file", path="src/app.py"), "In src/app.py:4 and src/app.py:99."]
@@ -70,7 +70,7 @@ async def test_a_run_records_its_answer_its_steps_and_its_spending(tmp_path: Pat
         assert here.log(run, LogStream.STDOUT) == ["In src/app.py:4 and src/app.py:99 [not there]."]
 
 
-async def test_a_tree_that_has_spent_its_steps_ends_and_keeps_what_was_found(tmp_path: Path) -> None:
+async def test_tree_that_has_spent_its_steps_ends_and_keeps_its_output(tmp_path: Path) -> None:
     """P2"""
     async with bench(tmp_path) as here:
         script = [calls("read_file", path="src/app.py"), calls("search", pattern="retry"), "never reached"]
@@ -83,7 +83,7 @@ async def test_a_tree_that_has_spent_its_steps_ends_and_keeps_what_was_found(tmp
         assert ended.usage.as_dict()["steps"] == 2
 
 
-async def test_a_cancelled_run_gives_the_model_up(tmp_path: Path) -> None:
+async def test_cancelled_run_ends_its_model_request(tmp_path: Path) -> None:
     """P5"""
     begun = asyncio.Event()
 
@@ -100,11 +100,11 @@ async def test_a_cancelled_run_gives_the_model_up(tmp_path: Path) -> None:
         ended = await here.becomes(run)
         assert ended.status is RunStatus.CANCELED
         assert trial.model.cancelled == 1
-        assert "def retry(times):" in "\n".join(here.log(run)), "what was found is in the log"
+        assert "def retry(times):" in "\n".join(here.log(run)), "the findings are in the log"
         assert ended.usage.as_dict()["steps"] == 2
 
 
-async def test_a_deadline_of_a_run_ends_its_request(tmp_path: Path) -> None:
+async def test_deadline_of_a_run_ends_its_model_request(tmp_path: Path) -> None:
     async def never(asked: Prompt) -> str:
         await asyncio.Event().wait()
         return ""
@@ -115,7 +115,7 @@ async def test_a_deadline_of_a_run_ends_its_request(tmp_path: Path) -> None:
         assert trial.model.cancelled == 1
 
 
-async def test_a_question_frees_the_run_and_its_answer_reaches_the_agent(tmp_path: Path) -> None:
+async def test_question_frees_the_slot_and_its_answer_reaches_the_agent(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         run, trial = await here.start([calls("ask_parent", question="which file?"), "The second one."])
         await here.becomes(run, RunStatus.WAITING)

@@ -1,4 +1,4 @@
-"""The three patterns on the local loop, against a fake model server on a real port (P1, P2, P3)."""
+"""The three patterns with local agents and a fake model server on a real port (P1, P2, P3)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def task_of(prompt: Prompt) -> str:
 
 
 async def a_model(prompt: Prompt) -> ScriptLine:
-    """Reads a file first, then answers as its phase asks; what it found is marked."""
+    """A model that reads a file first, then answers in the format of its phase, with marked findings."""
     if not any(turn.role == "tool" for turn in prompt.turns):
         return calls("read_file", path="hello.py")
     request = handoff_in(task_of(prompt))
@@ -45,7 +45,7 @@ async def a_model(prompt: Prompt) -> ScriptLine:
 
 @asynccontextmanager
 async def host_with_model(project: Path, kind: str) -> AsyncGenerator[tuple[Client, ScriptedModel]]:
-    (Path.home() / ".config/retinue/retinue.toml").write_text("")  # no program is to stand in for them
+    (Path.home() / ".config/retinue/retinue.toml").write_text("")  # no program may replace the local agents
     for name in ("researcher", "writer"):
         write_agent(
             Path.home(), f".config/retinue/agents/{name}.md", "description: x\nexecutor: local\ntools: [Read]"
@@ -58,7 +58,7 @@ async def host_with_model(project: Path, kind: str) -> AsyncGenerator[tuple[Clie
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_patterns_on_the_users_own_model(project: Path, own_folders: Path, kind: str) -> None:
+async def test_patterns_work_on_a_local_model(project: Path, own_folders: Path, kind: str) -> None:
     (project / "hello.py").write_text("def greet():\n    return 'hello'\n")
     (project / "ok").touch()
     ConfirmedChecks(own_folders).confirm(project, {"lint": ("make", "lint"), "tests": ("make", "test")})

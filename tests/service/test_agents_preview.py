@@ -1,4 +1,4 @@
-"""What `agents show` says would start is what starts (P8), with no value that is nobody's business (P6)."""
+"""What `agents show` previews is what starts (P8), without values of environment variables (P6)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def agent(workspace: Path, header: str) -> None:
 
 
 async def told_and_started(workspace: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is shown beforehand, and what the program saw; what only the run has is put into its words."""
+    """The preview and what the program really saw, with values that differ per run replaced."""
     loaded = wiring.read_settings({"roots": (str(workspace),)})
     service = wiring.build_service(loaded)
     told = service.agents.show("worker")
@@ -78,7 +78,7 @@ ECHO = "mcp_servers:\n  - name: echo\n    command: /bin/echo\n    env: {TOKEN: '
 
 @pytest.mark.parametrize("sandbox", ["none", "bwrap"])
 @pytest.mark.parametrize("executor", ["claude", "codex", "gemini", "opencode", "acp"])
-async def test_command_line_of_a_coding_cli_is_told_as_it_starts_P8(
+async def test_preview_of_a_coding_cli_shows_the_real_command_line_P8(
     workspace: Path, executor: str, sandbox: str
 ) -> None:
     if sandbox == "bwrap" and find_bubblewrap(os.environ) is None:
@@ -89,7 +89,7 @@ async def test_command_line_of_a_coding_cli_is_told_as_it_starts_P8(
     agent(workspace, f"executor: {executor}\nsandbox: {sandbox}\n{more}{ECHO}")
     told, started = await told_and_started(workspace)
     command = told["start"]["command"]
-    if sandbox == "none":  # a script sees where it was found, not how it was called
+    if sandbox == "none":  # a script sees its resolved path, not how it was called
         assert command[0] == name
         command = [str(file), *command[1:]]
     assert command == started["command"]
@@ -100,7 +100,7 @@ async def test_command_line_of_a_coding_cli_is_told_as_it_starts_P8(
     assert told["origins"]["executor"] == "~/.config/retinue/agents/worker.md:6"
 
 
-async def test_command_line_of_a_program_is_told_as_it_starts_P8(workspace: Path) -> None:
+async def test_preview_of_a_program_shows_the_real_command_line_P8(workspace: Path) -> None:
     file = program(workspace, "tool")
     agent(workspace, "command: [tool, --run, '{run_id}', --in, '{cwd}', '{prompt}']")
     told, started = await told_and_started(workspace)
@@ -110,7 +110,7 @@ async def test_command_line_of_a_program_is_told_as_it_starts_P8(workspace: Path
     assert {*told["start"]["env"], "LC_CTYPE", "PWD"} >= set(started["env"])
 
 
-async def test_container_is_told_with_its_engine_and_all_its_options_P8(workspace: Path) -> None:
+async def test_preview_of_a_container_shows_its_engine_and_all_options_P8(workspace: Path) -> None:
     file = program(workspace, "podman")
     agent(workspace, "executor: claude\ncontainer: an-image\nnetwork: false\n")
     told, started = await told_and_started(workspace)
@@ -119,7 +119,7 @@ async def test_container_is_told_with_its_engine_and_all_its_options_P8(workspac
     assert told["start"]["command"][-1] != "an-image" and "an-image" in told["start"]["command"]
 
 
-async def test_session_that_would_be_resumed_is_in_the_command_line(workspace: Path) -> None:
+async def test_preview_shows_the_session_that_would_be_resumed(workspace: Path) -> None:
     program(workspace, "claude")
     agent(workspace, "executor: claude\nsandbox: none\nsession: true\n")
     loaded = wiring.read_settings({"roots": (str(workspace),)})
@@ -128,9 +128,9 @@ async def test_session_that_would_be_resumed_is_in_the_command_line(workspace: P
     folder = loaded.settings.data_dir / "clis" / "claude" / "worker.sessions"
     folder.mkdir(parents=True)
     from retinue.core import Resumed
-    from retinue.store import SessionNote
+    from retinue.store import SessionFile
 
-    SessionNote.of(folder, workspace).write(Resumed("the-session"), "worker", workspace)
+    SessionFile.for_agent(folder, workspace).write(Resumed("the-session"), "worker", workspace)
     command = known.show("worker")["start"]["command"]
     assert command[command.index("--resume") + 1] == "the-session"
 
@@ -139,7 +139,7 @@ def shown(name: str = "worker") -> dict[str, Any]:
     return wiring.build_service(wiring.read_settings({})).agents.show(name)
 
 
-def test_what_prevents_the_start_is_told_instead(workspace: Path) -> None:
+def test_preview_shows_what_would_prevent_the_start(workspace: Path) -> None:
     agent(workspace, "executor: acp\ncommand: [no-such-program-anywhere]\n")
     assert "cannot start" in shown()["start"]["prevented"]
     write_agent(
@@ -148,7 +148,7 @@ def test_what_prevents_the_start_is_told_instead(workspace: Path) -> None:
     assert "NOT_SET_ANYWHERE" in shown()["start"]["prevented"]
 
 
-def test_nothing_is_prepared_for_an_agent_of_a_project_that_is_not_trusted_P1(
+def test_nothing_is_prepared_for_an_agent_of_an_untrusted_project_P1(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(workspace, "claude")
@@ -159,7 +159,7 @@ def test_nothing_is_prepared_for_an_agent_of_a_project_that_is_not_trusted_P1(
     assert "not trusted" in told["unavailable"]
 
 
-def test_model_of_a_local_agent_is_told_with_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preview_of_a_local_agent_shows_its_model_and_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETINUE_MODELS__ENDPOINT", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("RETINUE_MODELS__MODEL", "tiny")
     start = shown("researcher")["start"]

@@ -1,4 +1,4 @@
-"""A thousand steps side by side, eight at once: those that wait cost nothing (P2)."""
+"""A thousand parallel steps, eight at once: waiting steps cost nothing (P2)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ AT_ONCE = 8
 @pytest.mark.parametrize(
     "steps", [100, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(180)])]
 )
-async def test_steps_that_wait_are_not_even_recorded(tmp_path: Path, steps: int) -> None:
-    """Neither a run nor a task exists for them before there is room."""
+async def test_waiting_parallel_steps_are_not_recorded(tmp_path: Path, steps: int) -> None:
+    """A step that waits has neither a run nor a task."""
     at_work, most = 0, 0
     full, release = asyncio.Event(), asyncio.Event()
 
@@ -47,7 +47,7 @@ async def test_steps_that_wait_are_not_even_recorded(tmp_path: Path, steps: int)
     assert most == AT_ONCE
 
 
-async def test_slots_hold_back_what_a_parallel_would_start(tmp_path: Path) -> None:
+async def test_slots_limit_parallel_steps(tmp_path: Path) -> None:
     at_work, most = 0, 0
 
     async def work(prompt: str, number: int) -> dict[str, object]:

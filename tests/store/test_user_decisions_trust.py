@@ -1,4 +1,4 @@
-"""Projects are trusted by their very path, and a file that cannot be read trusts nobody (P7)."""
+"""Projects are trusted by their exact path, and an unreadable file trusts nothing (P7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from retinue.store import TrustedProjects
 from retinue.store.user_decisions import TRUST_FILE
 
 
-def test_trust_is_for_one_folder_and_survives(tmp_path: Path) -> None:
+def test_trust_covers_exactly_one_folder_and_persists(tmp_path: Path) -> None:
     project, data = tmp_path / "project", tmp_path / "data"
     (project / "clone").mkdir(parents=True)
     (tmp_path / "link").symlink_to(project)
@@ -29,7 +29,7 @@ def test_trust_is_for_one_folder_and_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff", b'[["/"]]'])
-def test_unreadable_file_trusts_nobody_and_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
+def test_unreadable_file_trusts_nothing_and_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
     (tmp_path / TRUST_FILE).write_bytes(content)
     known = TrustedProjects(tmp_path)
     assert tmp_path not in known
@@ -39,7 +39,7 @@ def test_unreadable_file_trusts_nobody_and_is_not_overwritten(tmp_path: Path, co
         assert (tmp_path / TRUST_FILE).read_bytes() == content
 
 
-def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_writers_lose_no_project(tmp_path: Path) -> None:
     folders = [tmp_path / str(number) for number in range(20)]
     threads = [Thread(target=TrustedProjects(tmp_path / "data").add, args=(folder,)) for folder in folders]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""The rules for trouble: timeouts, STOP, CLARIFY, failed validation, useless answers (P3, P7)."""
+"""One phase: timeouts, STOP, CLARIFY, failed validation and unusable answers (P3, P7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONE = "steps: [{id: look, agent: a}]"
 WRITE_AND_TEST = "steps: [{id: write, agent: w, phase: write}, {id: validate, checks: [tests]}]"
 
 
-async def test_timeout_is_tried_once_more_with_a_simpler_handoff(tmp_path: Path) -> None:
+async def test_timeout_is_retried_once_with_a_simpler_handoff(tmp_path: Path) -> None:
     text = "steps: [{id: look, agent: a}, {id: use, agent: b}]"
     agents = {"a": Scripted(proceed("word " * 400)), "b": Scripted([LATE, proceed("made it")])}
     async with bench(tmp_path, agents) as at:
@@ -39,7 +39,7 @@ async def test_timeout_is_tried_once_more_with_a_simpler_handoff(tmp_path: Path)
     assert {"step": "use", "decision": "timeout", "then": "try again with a simpler handoff"} in decided
 
 
-async def test_second_timeout_gives_partial_results_and_a_question(tmp_path: Path) -> None:
+async def test_second_timeout_asks_the_user_with_the_partial_output(tmp_path: Path) -> None:
     agents = {"a": Scripted([LATE, LATE, proceed("with advice")])}
     async with bench(tmp_path, agents) as at:
         run_id = await at.start(ONE)
@@ -98,7 +98,7 @@ async def test_clarify_asks_and_runs_the_same_phase_again_with_the_answers(tmp_p
     assert decided[0] == {"step": "look", "decision": "CLARIFY", "then": "ask the user", "questions": 2}
 
 
-async def test_flood_of_questions_is_held_back(tmp_path: Path) -> None:
+async def test_number_of_questions_is_limited(tmp_path: Path) -> None:
     agents = {"a": Scripted(clarify(*("why " * 2_000 for _ in range(50))))}
     async with bench(tmp_path, agents) as at:
         run_id = await at.start(ONE)
@@ -108,7 +108,7 @@ async def test_flood_of_questions_is_held_back(tmp_path: Path) -> None:
     assert max(map(len, asked)) < 2_000
 
 
-async def test_endless_clarification_ends_as_blocked(tmp_path: Path) -> None:
+async def test_repeated_clarification_ends_as_blocked(tmp_path: Path) -> None:
     agents = {"a": Scripted(clarify("Really?"))}
     async with bench(tmp_path, agents) as at:
         run_id = await at.start(ONE)
@@ -137,7 +137,7 @@ async def test_failed_validation_sends_the_writer_back_with_the_failures(tmp_pat
             "step": "validate",
             "decision": "validation failed",
             "times": 1,
-            "then": "the writer again, with the failures",
+            "then": "run the writer again with the failures",
         }
     ]
 
@@ -161,8 +161,8 @@ async def test_writer_is_sent_back_twice_and_then_the_user_is_asked(tmp_path: Pa
     assert len(agents["w"].prompts) == 4
 
 
-async def test_claim_of_success_with_a_failing_command_is_stop_P3(tmp_path: Path) -> None:
-    """The validator would say PROCEED; it is not even asked."""
+async def test_failing_check_stops_despite_a_claim_of_success_P3(tmp_path: Path) -> None:
+    """The validator, which would answer PROCEED, is not called."""
     agents = {"v": Scripted(proceed("all checks pass, I promise"))}
     checks = {"tests": Scripted(failing("3 failed")), "lint": Scripted("clean")}
     async with bench(tmp_path, agents, checks) as at:
@@ -173,7 +173,7 @@ async def test_claim_of_success_with_a_failing_command_is_stop_P3(tmp_path: Path
     assert agents["v"].prompts == []
 
 
-async def test_checks_that_an_agent_claims_are_replaced_by_ours_P3(tmp_path: Path) -> None:
+async def test_checks_that_an_agent_claims_are_replaced_by_real_ones_P3(tmp_path: Path) -> None:
     claimed = proceed("fine") | {"checks": {"tests": {"passed": True, "coverage": 100}, "made_up": True}}
     agents = {"v": Scripted(claimed)}
     checks = {"tests": Scripted("TOTAL    10   1   87%\n2 passed")}
@@ -184,16 +184,16 @@ async def test_checks_that_an_agent_claims_are_replaced_by_ours_P3(tmp_path: Pat
     }
 
 
-async def test_useless_answer_is_asked_for_once_more_with_the_reason(tmp_path: Path) -> None:
+async def test_unusable_answer_is_retried_once_with_the_reason(tmp_path: Path) -> None:
     agents = {"a": Scripted(["I am done, all good!", proceed("in form")])}
     async with bench(tmp_path, agents) as at:
         result = await at.result(await at.start(ONE))
     assert result["decision"] == "PROCEED"
-    assert "could not be used: there is no JSON object in it" in agents["a"].prompts[1]
+    assert "could not be used: it contains no JSON object" in agents["a"].prompts[1]
     assert "I am done, all good!" in agents["a"].prompts[1]
 
 
-async def test_second_useless_answer_counts_as_blocked(tmp_path: Path) -> None:
+async def test_second_unusable_answer_blocks_the_phase(tmp_path: Path) -> None:
     agents = {"a": Scripted(["prose", '{"decision": "MAYBE", "context_summary": "?"}'])}
     async with bench(tmp_path, agents) as at:
         result = await at.result(await at.start(ONE))
@@ -202,7 +202,7 @@ async def test_second_useless_answer_counts_as_blocked(tmp_path: Path) -> None:
     assert len(agents["a"].prompts) == 2
 
 
-async def test_agent_that_fails_blocks_the_workflow_with_its_last_words(tmp_path: Path) -> None:
+async def test_failed_agent_blocks_the_workflow_with_the_end_of_its_log(tmp_path: Path) -> None:
     agents = {"a": Scripted(failing("cannot reach the model"))}
     async with bench(tmp_path, agents) as at:
         result = await at.result(await at.start(ONE))
@@ -211,7 +211,7 @@ async def test_agent_that_fails_blocks_the_workflow_with_its_last_words(tmp_path
     assert "cannot reach the model" in result["issues"][1]
 
 
-async def test_question_in_one_branch_lets_the_others_finish(tmp_path: Path) -> None:
+async def test_question_of_one_parallel_step_lets_the_others_finish(tmp_path: Path) -> None:
     agents = {"a": Scripted([clarify("Which?"), proceed("a")]), "b": Scripted(proceed("b"))}
     async with bench(tmp_path, agents) as at:
         run_id = await at.start("steps: [{parallel: [{agent: a}, {agent: b}]}]")

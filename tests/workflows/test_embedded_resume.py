@@ -1,4 +1,4 @@
-"""A workflow outlives its server: parked while it asks, taken over by whoever can go on (P5, P7)."""
+"""Workflows outlive their server: they are parked while they ask, and resumed by any server (P5, P7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TWO = "steps: [{id: first, agent: a}, {id: second, agent: b}]"
 
 
 class Hangs:
-    """Works until it is ended, and says that it has begun."""
+    """Signals that it has begun, and works until it is ended."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -42,12 +42,12 @@ async def run_sql(store: Store, *statements: str) -> None:
     await store.write(run)
 
 
-async def test_answer_after_a_restart_goes_on_and_finished_steps_do_not_run_again(tmp_path: Path) -> None:
+async def test_answer_after_a_restart_resumes_without_repeating_finished_steps(tmp_path: Path) -> None:
     first = Scripted(proceed("one"))
     async with bench(tmp_path, {"a": first, "b": Scripted(clarify("Which?"))}) as at:
         run_id = await at.start(TWO)
         assert (await at.settled(run_id)).status is RunStatus.WAITING
-    with Store.open(tmp_path) as store:  # nobody is there, and the question still stands
+    with Store.open(tmp_path) as store:  # no server runs, and the question is still open
         assert store.runs.get(run_id).status is RunStatus.WAITING
         (question,) = store.messages.pending(run_id)
         await store.write(store.messages.reply, question.id, "the blue one")
@@ -60,7 +60,7 @@ async def test_answer_after_a_restart_goes_on_and_finished_steps_do_not_run_agai
     assert "Answered: the blue one" in second.prompts[0]
 
 
-async def test_server_that_stops_leaves_the_workflow_queued_and_the_next_one_goes_on(tmp_path: Path) -> None:
+async def test_stopped_server_parks_the_workflow_and_the_next_one_resumes_it(tmp_path: Path) -> None:
     first, (second, begun) = Scripted(proceed("one")), hanging()
     async with bench(tmp_path, {"a": first, "b": second}) as at:
         run_id = await at.start(TWO)
@@ -80,10 +80,10 @@ async def test_server_that_stops_leaves_the_workflow_queued_and_the_next_one_goe
 
 
 @pytest.mark.parametrize(("answer", "status"), [("again", "success"), ("stop", "error")])
-async def test_writer_that_was_under_way_runs_again_only_if_the_user_says_so(
+async def test_interrupted_writer_runs_again_only_if_the_user_agrees(
     tmp_path: Path, answer: str, status: str
 ) -> None:
-    """P7: what it did may be half done, so nobody guesses."""
+    """P7: its work may be half done, so the user decides."""
     text = "steps: [{id: write, agent: w, phase: write}]"
     writer, begun = hanging()
     async with bench(tmp_path, {"w": writer}) as at:
@@ -94,7 +94,7 @@ async def test_writer_that_was_under_way_runs_again_only_if_the_user_says_so(
         await at.engine.resume_all()
         assert (await at.settled(run_id)).status is RunStatus.WAITING
         assert writer.prompts == []
-        assert "was at work" in at.questions(run_id)[0]
+        assert "was running" in at.questions(run_id)[0]
         await at.answer(run_id, answer)
         assert (await at.settled(run_id)).status == status
     assert len(writer.prompts) == (answer == "again")
@@ -116,7 +116,7 @@ async def test_writer_that_had_not_started_runs_without_a_question(tmp_path: Pat
 
 
 async def test_step_that_ended_just_before_the_crash_is_not_run_again(tmp_path: Path) -> None:
-    """The record of the child's end is the step's outcome, though no checkpoint was written any more."""
+    """The recorded end of the child run is the step's result, even without a checkpoint."""
     agent = Scripted(proceed("one"))
     async with bench(tmp_path, {"a": agent, "b": Scripted(clarify("?"))}) as at:
         run_id = await at.start(TWO)
@@ -136,7 +136,7 @@ async def test_step_that_ended_just_before_the_crash_is_not_run_again(tmp_path: 
     assert len(agent.prompts) == 1
 
 
-async def test_two_servers_that_want_to_go_on_do_it_once(tmp_path: Path) -> None:
+async def test_only_one_of_two_servers_resumes_a_workflow(tmp_path: Path) -> None:
     agents = {"a": Scripted([clarify("?"), proceed()])}
     async with bench(tmp_path, agents) as one, bench(tmp_path, agents) as other:
         run_id = await one.start("steps: [{agent: a}]")
@@ -150,7 +150,7 @@ async def test_two_servers_that_want_to_go_on_do_it_once(tmp_path: Path) -> None
     assert len(agents["a"].prompts) == 2
 
 
-async def test_server_of_another_folder_leaves_it_alone(tmp_path: Path) -> None:
+async def test_server_in_another_folder_does_not_resume_the_workflow(tmp_path: Path) -> None:
     agents = {"a": Scripted(clarify("?"))}
     async with bench(tmp_path, agents) as at:
         run_id = await at.start("steps: [{agent: a}]")
@@ -162,7 +162,7 @@ async def test_server_of_another_folder_leaves_it_alone(tmp_path: Path) -> None:
             await at.engine.resume(run_id)
 
 
-async def test_canceling_a_workflow_ends_all_of_it(tmp_path: Path) -> None:
+async def test_canceling_a_workflow_ends_all_its_runs(tmp_path: Path) -> None:
     (one, begun_one), (two, begun_two) = hanging(), hanging()
     async with bench(tmp_path, {"a": one, "b": two, "c": Scripted(proceed())}) as at:
         run_id = await at.start("steps: [{parallel: [{agent: a}, {agent: b}]}, {agent: c}]")
@@ -184,16 +184,15 @@ async def test_canceling_a_workflow_that_waits_ends_it_at_once_and_closes_its_qu
         assert await at.engine.resume_all() == []
 
 
-async def test_cancel_that_the_server_did_not_live_to_carry_out_is_carried_out(tmp_path: Path) -> None:
+async def test_recovery_carries_out_a_cancel_request_of_a_dead_server(tmp_path: Path) -> None:
     agent, begun = hanging()
     async with bench(tmp_path, {"a": agent}) as at:
         run_id = await at.start("steps: [{agent: a}]")
         await asyncio.wait_for(begun.wait(), 5)
         dead = OwnerId.new()
         at.store.folder.owner_lock(dead).touch()
-        await run_sql(
-            at.store, f"UPDATE runs SET owner = '{dead}', cancel_requested_at = 1 WHERE id = '{run_id}'"
-        )
+        sql = f"UPDATE runs SET owner = '{dead}', cancel_requested_at = 1 WHERE id = '{run_id}'"  # noqa: S608
+        await run_sql(at.store, sql)
         await asyncio.to_thread(recover_dead_owners, at.store, lambda _: None)
         assert at.store.runs.get(run_id).status is RunStatus.CANCELED
 
@@ -225,8 +224,8 @@ async def test_full_queue_delays_a_step_and_does_not_end_the_workflow(tmp_path: 
             assert (await at.result(run_id))["decision"] == "PROCEED"
 
 
-async def test_text_that_cannot_be_read_any_more_ends_the_workflow_with_the_reason(tmp_path: Path) -> None:
-    """P8: as after a downgrade."""
+async def test_workflow_text_of_another_version_ends_the_workflow_with_the_reason(tmp_path: Path) -> None:
+    """P8: this happens after a downgrade."""
     async with bench(tmp_path, {"a": Scripted(clarify("?"))}) as at:
         run_id = await at.start("steps: [{agent: a}]")
         await at.settled(run_id)

@@ -1,4 +1,4 @@
-"""An agent's answer is read from prose, fences or JSON, and held to the protocol."""
+"""An agent's answer is parsed from prose, code fences or JSON, and validated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retinue.core import (
     estimate_tokens,
     handoff_schemas,
 )
-from retinue.workflows.handoff_messages import Unreadable, read_reply, shortened
+from retinue.workflows.handoff_messages import InvalidHandoffReply, read_reply, shorten
 
 REQUEST = HandoffRequest(
     task_id="t/1",
@@ -55,17 +55,17 @@ def read(text: str) -> HandoffResponse:
         "{" * 50 + json.dumps(WHOLE),
     ],
 )
-def test_reply_is_found_in_whatever_surrounds_it(text: str) -> None:
+def test_reply_is_found_in_surrounding_text(text: str) -> None:
     response = read(text)
     assert response.decision is Decision.PROCEED
     assert response.context_summary == "short"
 
 
-def test_tokens_are_ours_and_not_the_agents() -> None:
+def test_token_count_comes_from_the_server_not_the_agent() -> None:
     assert read(json.dumps(WHOLE)).tokens_used == 42
 
 
-def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
+def test_missing_fields_are_filled_in_and_unknown_ones_become_findings() -> None:
     reply = {"decision": "STOP", "reason": "conflict", "context_summary": "s", "issues": [{"at": "a.py:1"}]}
     response = read(json.dumps(reply))
     assert (response.task_id, response.phase, response.status) == ("t/1", Phase.RESEARCH, Progress.BLOCKED)
@@ -73,9 +73,9 @@ def test_what_we_know_is_filled_in_and_the_rest_becomes_findings() -> None:
     assert response.issues == ('{"at": "a.py:1"}',)
 
 
-def test_status_of_a_writer_without_a_decision_decides() -> None:
+def test_status_determines_a_missing_decision() -> None:
     assert read('{"status": "complete", "context_summary": "s"}').decision is Decision.PROCEED
-    with pytest.raises(Unreadable, match="decision"):
+    with pytest.raises(InvalidHandoffReply, match="decision"):
         read('{"status": "partial", "context_summary": "s"}')
 
 
@@ -87,7 +87,7 @@ def test_status_of_a_writer_without_a_decision_decides() -> None:
         ({"context_summary": None}, "context_summary"),
         ({"findings": ["a"]}, "findings"),
         ({"status": "done"}, "status"),
-        ({"task_id": "another"}, "task_id is 'another' and not 't/1'"),
+        ({"task_id": "another"}, "task_id is 'another' instead of 't/1'"),
         ({"phase": "write"}, "phase"),
         ({"issues": "one"}, "issues"),
     ],
@@ -95,38 +95,38 @@ def test_status_of_a_writer_without_a_decision_decides() -> None:
 def test_reply_that_breaks_the_protocol_is_refused_with_the_reason(
     change: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(Unreadable, match=reason):
+    with pytest.raises(InvalidHandoffReply, match=reason):
         read(json.dumps(WHOLE | change))
 
 
 def test_writer_must_name_its_files() -> None:
     request = REQUEST.model_copy(update={"phase": Phase.WRITE, "expected_output": Expected.FILES})
-    with pytest.raises(Unreadable, match="files_changed"):
+    with pytest.raises(InvalidHandoffReply, match="files_changed"):
         read_reply(json.dumps(WHOLE | {"phase": "write"}), request, {}, 0)
 
 
 @given(st.text(max_size=400))
-def test_no_text_breaks_the_reader(text: str) -> None:
+def test_no_text_crashes_read_reply(text: str) -> None:
     try:
         read(text)
-    except Unreadable as error:
+    except InvalidHandoffReply as error:
         assert str(error)
 
 
 @given(st.text(alphabet='{}[]":,ab \n`', max_size=300))
-def test_no_torn_json_breaks_the_reader(text: str) -> None:
+def test_no_truncated_json_crashes_read_reply(text: str) -> None:
     try:
         read(text)
-    except Unreadable as error:
+    except InvalidHandoffReply as error:
         assert str(error)
 
 
 @given(st.text(max_size=3000), st.integers(20, 600))
-def test_shortened_text_fits(text: str, tokens: int) -> None:
-    assert estimate_tokens(shortened(text, tokens)) <= tokens
+def test_shorten_returns_text_that_fits(text: str, tokens: int) -> None:
+    assert estimate_tokens(shorten(text, tokens)) <= tokens
 
 
-def test_schemas_are_those_of_the_protocol() -> None:
+def test_schemas_match_the_handoff_protocol() -> None:
     request, response = handoff_schemas()["request"], handoff_schemas()["response"]
     assert set(request["properties"]) == {"task_id", "phase", "context", "instructions", "expected_output"}
     assert set(request["$defs"]["HandoffContext"]["properties"]) == {

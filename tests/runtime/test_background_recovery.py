@@ -1,4 +1,4 @@
-"""A server that dies while others live: what it held is free for them (P5)."""
+"""Recovery in the background: a living server frees what a dead one held (P5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 
 from retinue.core import MessageStatus, OwnerId, RunId, RunStatus
-from retinue.runtime import Mailroom, recover_in_background
+from retinue.runtime import QuestionBroker, recover_in_background
 from retinue.store import Orphan, Store
 from tests.runtime.runtime_support import DONE, SPEC, server
 
@@ -40,7 +40,7 @@ sys.stdin.read()
 
 
 class Holder:
-    """Another server, which holds the only slot until it is killed."""
+    """Another server process, which holds the only slot until it is killed."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
@@ -54,7 +54,7 @@ class Holder:
         self._process.communicate(timeout=5)
 
 
-async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Path) -> None:
+async def test_waiting_run_gets_the_slot_of_a_killed_server(tmp_path: Path) -> None:
     swept: list[Orphan] = []
 
     def sweep(orphans: Sequence[Orphan]) -> None:
@@ -62,7 +62,7 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
 
     async with (
         server(tmp_path, 1) as at,
-        recover_in_background(at.store, sweep, every_s=0.01),
+        recover_in_background(at.store, sweep, interval_s=0.01),
         asyncio.TaskGroup() as group,
     ):
         holder = Holder(tmp_path)
@@ -73,7 +73,7 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
                 await at.finish(run.id, DONE)
 
         waiting = group.create_task(perform())
-        await asyncio.sleep(0.1)  # time in which nothing may happen: the holder lives
+        await asyncio.sleep(0.1)  # nothing may happen while the holder lives
         assert at.status(holder.run_id) is RunStatus.RUNNING
         assert not waiting.done()
         holder.kill()
@@ -84,26 +84,26 @@ async def test_who_waits_gets_the_slot_of_a_server_that_was_killed(tmp_path: Pat
         ]
 
 
-async def test_who_waits_for_a_run_hears_that_its_server_was_killed(tmp_path: Path) -> None:
-    """P8: its questions are closed, and nobody waits in vain."""
+async def test_wait_for_a_run_ends_when_its_server_is_killed(tmp_path: Path) -> None:
+    """P8: its questions are closed, and waiting callers return."""
 
     def nothing(_: Sequence[Orphan]) -> None: ...
 
     async with (
         server(tmp_path) as at,
-        recover_in_background(at.store, nothing, every_s=0.01),
+        recover_in_background(at.store, nothing, interval_s=0.01),
         asyncio.TaskGroup() as group,
     ):
         holder = Holder(tmp_path)
-        question = group.create_task(Mailroom(at.store, at.changes).ask(holder.run_id, "?", wait_s=5))
+        question = group.create_task(QuestionBroker(at.store, at.changes).ask(holder.run_id, "?", wait_s=5))
         await at.becomes(holder.run_id, RunStatus.WAITING)
         holder.kill()
         assert (await question).status is MessageStatus.CLOSED
         assert at.status(holder.run_id) is RunStatus.INTERRUPTED
 
 
-async def test_recovery_that_has_begun_is_finished_by_a_command_that_ends_at_once(tmp_path: Path) -> None:
-    """P5: else a dead server's runs stayed "running" for as long as only short commands look at them."""
+async def test_short_command_finishes_a_recovery_that_has_begun(tmp_path: Path) -> None:
+    """P5: otherwise runs of a dead server would stay "running" while only short commands are used."""
     begun, finished = threading.Event(), threading.Event()
 
     def slow(_: object) -> None:
