@@ -103,8 +103,9 @@ def permission_question(agent: str, request: ToolRequest) -> str:
     """The text of the question to the parent or a person."""
     subject = request.subject or request.details
     text = f"{request.tool}: {clip(subject, QUESTION_CHARACTERS)}" if subject else request.tool
+    shown = escape_invisible_characters(text)
     return (
-        f"The agent {agent} asks for a permission that it does not have.\n{escape_invisible_characters(text)}\n"
+        f"The agent {agent} asks for a permission that it does not have.\n{shown}\n"
         "Answer `allow` for this once, `always` to remember it for this agent, "
         "or `deny` with a reason. Anything else is a denial."
     )

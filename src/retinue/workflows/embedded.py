@@ -379,7 +379,7 @@ class EmbeddedSteps:
             child = None
 
     async def _confirm_rerun(self, key: str, name: str, idempotent: bool, before: Run) -> None:
-        """Return if an interrupted step may run again, else raise `WorkflowStopped`. Asks if needed (P5, P7)."""
+        """Return if an interrupted step may run again, else raise `WorkflowStopped`. May ask (P5, P7)."""
         if idempotent or before.timing.started_at is None:
             await self.event(
                 f"{key}:again:{before.id}", "decision", _interruption_data(key, before, "run it again")
