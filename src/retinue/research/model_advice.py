@@ -301,11 +301,11 @@ class ModelAdvisor:
                 )
                 performed = await self.supervisor.perform(Work(spec, AdviceRun(model, candidates), self.cwd))
         except TimeoutError:
-            raise _too_late(seconds) from None
+            raise _timeout_error(seconds) from None
         if performed.outcome is not None:
             return performed.outcome.result
         if performed.run.status is RunStatus.TIMEOUT:
-            raise _too_late(seconds)
+            raise _timeout_error(seconds)
         match performed.run.error:
             case {"message": str() as message} if performed.run.status is RunStatus.ERROR:
                 raise ModelFailed(message)
@@ -313,7 +313,7 @@ class ModelAdvisor:
                 raise Canceled("the request to the model was canceled")
 
 
-def _too_late(seconds: float) -> DeadlineExceeded:
+def _timeout_error(seconds: float) -> DeadlineExceeded:
     return DeadlineExceeded(f"it did not answer within {seconds:.1f} seconds")
 
 

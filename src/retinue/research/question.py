@@ -137,6 +137,8 @@ class Narrowing:
 
     @classmethod
     def parse(cls, question: str) -> Narrowing:
+        """Find the kinds of files and the areas that a follow-up mentions."""
+
         def mentions(before: str, words: str) -> bool:
             return re.search(rf"{before}\b(?:{words})\b", question, re.IGNORECASE) is not None
 

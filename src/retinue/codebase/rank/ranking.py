@@ -314,9 +314,11 @@ def _length_damping(lengths: Iterable[int], typical: float) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _DefinitionScores:
+    """What `_score_definitions` returns."""
+
     signals: dict[str, SignalValues]
     lines: dict[int, int]
-    """The line of each file that answers best."""
+    """For each file, the line that answers best."""
 
 
 def _score_definitions(

@@ -382,7 +382,7 @@ class Loop:
         if schema is not None:
             shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
             instruction = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
-        enforced = schema  # the schema that the server is asked to enforce
+        enforced = schema  # the server should enforce it; dropped if the server cannot
         problem = ""
         for _ in range(min(self.limits.answer_tries, self.requester.steps_left)):
             request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction)

@@ -110,6 +110,7 @@ def _placeholder_problem(value: Json, schema: Schema) -> str | None:
 
 
 def _is_schema(value: Schema, schema: Schema) -> bool:
+    """Return whether an answer is the schema itself or looks like another schema."""
     properties = schema.get("properties")
     asks_for_schema = isinstance(properties, Mapping) and "properties" in properties
     return value == schema or ("properties" in value and "type" in value and not asks_for_schema)
