@@ -84,6 +84,8 @@ def preview_cli(
 
 
 def _describe(program: Program, ctx: RunContext, names: Mapping[str, str]) -> LaunchPreview:
+    """Describe a program, with names in braces for the values that only a run has."""
+
     def with_names(argument: str) -> str:
         for value, name in {**names, ctx.env[SOCKET_VARIABLE]: "{socket}"}.items():
             argument = argument.replace(str(Path(value).resolve()), name).replace(value, name)

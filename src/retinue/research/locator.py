@@ -143,6 +143,7 @@ def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> 
 
 
 def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[Place], stop: Stop) -> None:
+    """Check some places and add the result to `checked`."""
     words = required_words(context.question)
     seen = words_in_files(context.scope.codebase, (place.entry for place in places), words, stop)
     kept, claims = _keep_valid(context, places, seen, stop)
@@ -211,6 +212,7 @@ def _groups(context: RoleContext, places: Sequence[Place]) -> Iterator[str]:
 
 
 def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located, stop: Stop) -> str | None:
+    """Return notes on names that were not found and places that were dropped."""
     absent = [name for name in code_names(context.question) if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(

@@ -158,6 +158,7 @@ def _select_candidates(facts: ModelFacts, question: str, candidates: Sequence[st
 
 
 def _build_prompt(question: str, shown: Sequence[str]) -> Prompt:
+    """Return the prompt with the question and the numbered candidates."""
     places = "\n".join(f"{number}. {candidate}" for number, candidate in enumerate(shown, 1))
     return Prompt(
         turns=(Turn("system", _SYSTEM), Turn("user", f"Question: {question}\n\nPlaces:\n{places}")),

@@ -295,6 +295,7 @@ def _matching_line(match: LineMatch, redacted: RedactedLines) -> str:
 
 
 def _group_by_file(matches: Sequence[LineMatch], shown: Sequence[str]) -> Sequence[Sequence[str]]:
+    """Return the shown lines of each file."""
     files: dict[FileEntry, list[str]] = {}
     for match, line in zip(matches, shown, strict=False):
         files.setdefault(match.entry, []).append(line)

@@ -73,6 +73,7 @@ def load_grammar(grammar: Grammar) -> tuple[Language, Query] | None:
 
 
 def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] | None:
+    """Parse a file and return its definitions, or None if that takes too long."""
     from tree_sitter import Parser, QueryCursor
 
     with warnings.catch_warnings():
@@ -125,6 +126,7 @@ def _definition_of_declarator(node: Node) -> Node:
 
 
 def _build_symbols(found: Sequence[_SymbolNodes], data: bytes) -> tuple[Symbol, ...]:
+    """Turn the matches of the query into symbols, without duplicates, in the order of the file."""
     symbols: list[Symbol] = []
     around: list[tuple[int, Symbol]] = []
     seen: set[int] = set()

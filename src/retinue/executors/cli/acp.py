@@ -177,6 +177,7 @@ class AcpConversation:
         return {"outcome": {"outcome": "cancelled"}}
 
     async def on_notification(self, method: str, params: JsonObject) -> None:
+        """Add an update of the session to the report."""
         if method != "session/update" or self.replaying:
             return
         update = as_object(params.get("update"))
@@ -205,6 +206,7 @@ class AcpConversation:
         report.error = self._stop_error(str(response.get("stopReason")))
 
     async def _take_call(self, update: JsonObject) -> None:
+        """Add news about a tool call, and count it as a step if it is new."""
         call_id = as_text(update.get("toolCallId"))
         if call_id not in self._calls:
             await self._flush_text()

@@ -256,6 +256,7 @@ class ClaudeEvents:
             raise LimitExceeded("tokens", used, self._max_tokens)
 
     def _take_result(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """Complete the report from claude's last event."""
         report = self.report
         report.ended = True
         report.answer = as_text(event.get("result"))
@@ -278,6 +279,7 @@ class ClaudeEvents:
         yield f"claude: ended, {event.get('subtype')}"
 
     def _result_error(self, event: Mapping[str, Any]) -> RetinueError | None:
+        """Return the error that claude's last event reports, or None."""
         subtype = event.get("subtype")
         if subtype == "error_max_turns":
             limit = self._max_steps or self.report.steps
@@ -313,6 +315,7 @@ def _message_lines(message: Mapping[str, Any], speaker: str) -> Iterator[str]:
 
 
 def _total_tokens(usage: Mapping[str, Any]) -> int:
+    """Return the tokens of a usage report, including cached ones."""
     counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     return sum(as_int(usage.get(name)) for name in counts)
 

@@ -387,6 +387,7 @@ def _file_name(agent: str) -> str:
 
 
 def _environment_notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
+    """Yield what the user should know about the environment of this run."""
     if not job.sandboxed:
         yield NO_SANDBOX_NOTE
     wanted = needs_retinue_server(job.agent, traits)

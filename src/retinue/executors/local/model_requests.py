@@ -180,6 +180,7 @@ class ModelRequester:
         return prompt, self._estimator.estimate(prompt)
 
     async def _send(self, prompt: Prompt, size: int) -> Reply:
+        """Send a prompt as one step, within the budget, and count its tokens."""
         if not self.steps_left:
             raise LimitExceeded("steps", self.steps + 1, self._limits.steps)
         async with (

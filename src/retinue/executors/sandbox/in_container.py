@@ -75,6 +75,7 @@ class CommandInContainer:
 
     @contextmanager
     def _prepare(self, ctx: RunContext) -> Generator[_ContainerRun]:
+        """Create the run's temporary folder and bridge, and yield what the container may access."""
         with tempfile.TemporaryDirectory(prefix="retinue-run-") as folder:
             bridge = create_fifo_bridge(Path(folder), ctx.env)
             access = SandboxAccess(

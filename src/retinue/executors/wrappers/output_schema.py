@@ -70,6 +70,7 @@ class OutputSchema:
 
 
 def _compile(schema: Schema) -> Validator:
+    """Return a validator for the schema. Raises InvalidInput if it is not a schema."""
     import jsonschema_rs  # only agents with a schema need it
 
     # This regular expression engine does not backtrack, so a pattern takes linear time.
@@ -117,6 +118,7 @@ def _is_schema(value: Schema, schema: Schema) -> bool:
 
 
 def _find_placeholders(value: Json, schema: Schema, path: str) -> Iterator[str]:
+    """Yield one sentence for each placeholder in a value."""
     if "enum" in schema or "const" in schema:
         return  # the schema lists the possible values, and any of them is an answer
     if isinstance(value, str):
