@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from retinue.codebase import Symbol, exact_symbols, outline_text
+from retinue.codebase import MAX_SEARCHED_BYTES, Symbol, exact_symbols, outline_text
 from retinue.codebase.parse import symbols
 from retinue.codebase.parse.languages import grammar_for
 
@@ -129,7 +129,7 @@ def test_without_the_extra_there_are_no_symbols_and_no_error(monkeypatch: pytest
 
 
 def test_text_that_is_too_large_is_not_parsed() -> None:
-    assert exact_symbols("a.py", b"x = 1\n" * symbols.MAX_PARSED_BYTES) is None
+    assert exact_symbols("a.py", b"x = 1\n" * MAX_SEARCHED_BYTES) is None
 
 
 @pytest.mark.parametrize(

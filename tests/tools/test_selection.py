@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from retinue.tools import add_server_tools, select_tools
-from retinue.tools.file_tools import FILE_TOOLS
+
+FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
 
 
 def test_agent_gets_the_requested_tools_that_exist_and_are_allowed() -> None:

@@ -261,7 +261,9 @@ class Codebase:
             roots = ", ".join(str(entry.root) for entry, _ in found)
             raise InvalidInput(f"{path!r} is in several roots: {roots}", hint="give the absolute path")
         if not found:
-            raise refusal or PathMissing(f"nothing readable at {path!r}")
+            raise refusal or PathMissing(
+                f"nothing readable at {path!r}", hint="list the folder to see what is there"
+            )
         return found[0]
 
 

@@ -77,6 +77,7 @@ class McpConnector:
 
     @asynccontextmanager
     async def _start_program(self, server: McpServer) -> AsyncGenerator[TransportStreams]:
+        """Start a server's program and yield its message streams."""
         if not server.argv:
             raise Unavailable(
                 f"the MCP server {server.name} has neither a program nor an address",
@@ -129,6 +130,7 @@ async def message_streams(
 async def _receive_messages(
     process: Process, incoming: MemoryObjectSendStream[SessionMessage | Exception]
 ) -> None:
+    """Read the program's messages from its stdout, one per line."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
@@ -154,6 +156,7 @@ async def _send_messages(
     messages: MemoryObjectReceiveStream[SessionMessage],
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
+    """Write the session's messages to the program's stdin."""
     writer = process.streams.stdin
     async for message in messages:
         text = message.message.model_dump_json(by_alias=True, exclude_unset=True)

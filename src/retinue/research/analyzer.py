@@ -149,6 +149,7 @@ def _trace_component(trace: Trace, component: Component, read_first: Sequence[Fi
 
 
 def _add_uses(trace: Trace, component: Component, uses: Uses) -> None:
+    """Add where the component is used, and a test of it."""
     name = component.definition.name
     for use in uses.callers[:MAX_CALLERS]:
         by = f"`{use.within.qualified_name}`" if use.within is not None else "the file itself"
@@ -245,6 +246,7 @@ def _order_by_question(context: RoleContext, component: Component, names: list[s
 
 
 def _confidence(context: RoleContext, components: Sequence[Component]) -> Confidence:
+    """Return high confidence if the question names a traced definition, and low if nothing was traced."""
     if any(one.definition.name in context.question.names for one in components):
         return "high"
     return "med" if components else "low"

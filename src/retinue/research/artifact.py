@@ -13,6 +13,7 @@ from pathlib import Path
 
 from retinue.core import RESEARCH_ROLES, Report, Unavailable
 
+MEMO_TITLE = "# Research Handoff"
 MAX_NAME_CHARS = 60
 MAX_SAME_NAMES = 10_000
 
@@ -50,7 +51,7 @@ def format_memo(report: Report, constraints: Iterable[str]) -> str:
     findings = dict.fromkeys(finding for value in values for finding in value.key_findings)
     references = dict.fromkeys(str(reference) for value in values for reference in value.references)
     notes = [*report.notes, *(value.notes for value in values if value.notes)]
-    lines = ["# Research Handoff", "", "## Question", "", *quote_text(report.question)]
+    lines = [MEMO_TITLE, "", "## Question", "", *quote_text(report.question)]
     lines += ["", "## Summary", "", report.summary]
     lines += ["", "## Key Findings", "", *(bullet_list(findings) or ["None."])]
     lines += ["", "## References", "", *([f"- `{name}`" for name in references] or ["None."])]

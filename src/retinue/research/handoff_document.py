@@ -15,11 +15,10 @@ from typing import Literal
 
 from retinue.codebase import MAX_PATTERN_CHARS, Bounds, FileEntry, SearchPattern
 from retinue.core import InvalidInput, Reference, Stop
-from retinue.research.artifact import bullet_list, quote_text
+from retinue.research.artifact import MEMO_TITLE, bullet_list, quote_text
 from retinue.research.scope import ReferenceNamer
 from retinue.research.source_files import MAX_QUOTE_CHARS, REDACTED_LINE, SourceFile, SourceFiles
 
-TITLE = "# Research Handoff"
 HANDOFF_LISTS = {
     "found": "Key Findings",
     "decided": "Decisions",
@@ -66,7 +65,7 @@ class HandoffDocument:
             items = self.lists.get(name, ())
             return ["", f"## {HANDOFF_LISTS[name]}", "", *(bullet_list(items) or [_NOTHING])]
 
-        lines = [TITLE, "", "## Question", "", *quote_text(self.question)]
+        lines = [MEMO_TITLE, "", "## Question", "", *quote_text(self.question)]
         lines += ["", "## Summary", "", self.summary or _NOTHING]
         for name in ("found", "decided", "changed", "open"):
             lines += section(name)
@@ -80,8 +79,8 @@ class HandoffDocument:
     def parse(cls, text: str) -> HandoffDocument:
         """Read a handoff document or a memo. Raises `InvalidInput` for any other text."""
         sections = _split_sections(text)
-        if not text.startswith(TITLE) or "References" not in sections:
-            raise InvalidInput("the file is not a handoff", hint=f"a handoff begins with `{TITLE}`")
+        if not text.startswith(MEMO_TITLE) or "References" not in sections:
+            raise InvalidInput("the file is not a handoff", hint=f"a handoff begins with `{MEMO_TITLE}`")
         budgets = _list_items(sections.get("Constraints / Budgets", []))
         references = [_REFERENCE.fullmatch(line) for line in sections["References"]]
         return cls(

@@ -134,7 +134,7 @@ def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> 
     checked = CheckedPlaces()
     for first in range(0, len(places), CHECKED_AT_ONCE):
         try:
-            _check_some(checked, context, places[first : first + CHECKED_AT_ONCE], stop)
+            _check_batch(checked, context, places[first : first + CHECKED_AT_ONCE], stop)
         except DeadlineExceeded:
             checked.is_cut = True
             checked.unchecked += len(places) - first
@@ -142,7 +142,8 @@ def _check_places(context: RoleContext, places: Sequence[Place], stop: Stop) -> 
     return checked
 
 
-def _check_some(checked: CheckedPlaces, context: RoleContext, places: Sequence[Place], stop: Stop) -> None:
+def _check_batch(checked: CheckedPlaces, context: RoleContext, places: Sequence[Place], stop: Stop) -> None:
+    """Check some places and add the result to `checked`."""
     words = required_words(context.question)
     seen = words_in_files(context.scope.codebase, (place.entry for place in places), words, stop)
     kept, claims = _keep_valid(context, places, seen, stop)
@@ -211,6 +212,7 @@ def _groups(context: RoleContext, places: Sequence[Place]) -> Iterator[str]:
 
 
 def _check_notes(context: RoleContext, checked: CheckedPlaces, located: Located, stop: Stop) -> str | None:
+    """Return notes on names that were not found and places that were dropped."""
     absent = [name for name in code_names(context.question) if name not in checked.present_words]
     reason = "the deadline came" if checked.is_cut else "a limit was reached"
     return join_notes(

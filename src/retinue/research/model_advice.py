@@ -158,6 +158,7 @@ def _select_candidates(facts: ModelFacts, question: str, candidates: Sequence[st
 
 
 def _build_prompt(question: str, shown: Sequence[str]) -> Prompt:
+    """Return the prompt with the question and the numbered candidates."""
     places = "\n".join(f"{number}. {candidate}" for number, candidate in enumerate(shown, 1))
     return Prompt(
         turns=(Turn("system", _SYSTEM), Turn("user", f"Question: {question}\n\nPlaces:\n{places}")),
@@ -303,11 +304,11 @@ class ModelAdvisor:
                     PreparedRun(spec, AdviceRun(model, candidates), self.cwd)
                 )
         except TimeoutError:
-            raise _too_late(seconds) from None
+            raise _timeout_error(seconds) from None
         if performed.outcome is not None:
             return performed.outcome.result
         if performed.run.status is RunStatus.TIMEOUT:
-            raise _too_late(seconds)
+            raise _timeout_error(seconds)
         match performed.run.error:
             case {"message": str() as message} if performed.run.status is RunStatus.ERROR:
                 raise ModelFailed(message)
@@ -315,7 +316,7 @@ class ModelAdvisor:
                 raise Canceled("the request to the model was canceled")
 
 
-def _too_late(seconds: float) -> DeadlineExceeded:
+def _timeout_error(seconds: float) -> DeadlineExceeded:
     return DeadlineExceeded(f"it did not answer within {seconds:.1f} seconds")
 
 

@@ -127,6 +127,7 @@ def _collect_distinct(kept: list[Example], candidates: Iterator[Example]) -> Non
 
 
 def _are_duplicates(one: Example, other: Example) -> bool:
+    """Return whether two examples overlap, share most words, or have the same shape."""
     if one.entry == other.entry and one.first <= other.last and other.first <= one.last:
         return True
     if len(one.words & other.words) / len(one.words | other.words) >= SAME_WORDS_SHARE:
@@ -136,6 +137,7 @@ def _are_duplicates(one: Example, other: Example) -> bool:
 
 
 def _example_finding(context: RoleContext, example: Example) -> Finding:
+    """Return a finding that shows the code of an example."""
     name = f" in `{example.definition.name}`" if example.definition else ""
     reference = context.reference(example.entry, example.line)
     code = example.source.snippet(example.first, example.last)

@@ -83,7 +83,7 @@ class Investigation:
     thoughts: SearchScope | None = None
     """Historical documents, if there are any."""
     earlier: Report | None = None
-    """The report that the request follows up."""
+    """The report that the request follows up on."""
     only_role: str | None = None
     """The role whose result is the whole answer; None for a report."""
     redactor: Redactor
@@ -270,6 +270,7 @@ def build_report(investigation: Investigation) -> Report:
 
 
 def _limit_notes(investigation: Investigation) -> list[str]:
+    """Return a note for each limit that refused a read."""
     constraints = investigation.constraints
     limits = {
         "files": counted(constraints.max_files_read, "file"),

@@ -55,7 +55,7 @@ def _is_control(char: str) -> bool:
 
 
 def parse_follow_up(text: str, earlier_question: str) -> ParsedQuestion:
-    """Parse a question together with the earlier question that it follows up."""
+    """Parse a question together with the earlier question that it follows up on."""
     new, wanted = remove_narrowing(text), frozenset[str](Narrowing.parse(text).wanted)
     if not parse_question(new).terms:
         return replace(parse_question(earlier_question), wanted_categories=wanted)
@@ -137,6 +137,8 @@ class Narrowing:
 
     @classmethod
     def parse(cls, question: str) -> Narrowing:
+        """Find the kinds of files and the areas that a follow-up mentions."""
+
         def mentions(before: str, words: str) -> bool:
             return re.search(rf"{before}\b(?:{words})\b", question, re.IGNORECASE) is not None
 
@@ -184,6 +186,7 @@ def _absolute_paths(report: Report) -> frozenset[str]:
 
 
 def _rescore(place: Place, narrowing: Narrowing, known: frozenset[str]) -> Place:
+    """Return a place with its score adjusted to what the follow-up asks for."""
     score, why = place.score, list(place.why)
     if place.kind in narrowing.wanted:
         score *= ONLY_KIND_FACTOR if narrowing.alone else WANTED_KIND_FACTOR

@@ -54,6 +54,7 @@ def merge_outcomes(outcomes: Mapping[str, RoleOutcome]) -> dict[str, RoleOutcome
 
 
 def _bound_result(value: RoleResult) -> RoleResult:
+    """Cut the texts and lists of a result to their limits, without duplicates."""
     findings = dict.fromkeys(
         clip(finding, MAX_SNIPPET_CHARS if "\n" in finding else MAX_FINDING_CHARS)
         for finding in value.key_findings
@@ -187,6 +188,7 @@ def _shorten_texts(report: Report, items: Sequence[ReportItem], how_to_see_all: 
 
 
 def _shorten_outcome(outcome: RoleOutcome, length: int) -> RoleOutcome:
+    """Cut the texts of an outcome to `length` characters."""
     value, error = outcome.value, outcome.error
     return replace(
         outcome,

@@ -27,7 +27,7 @@ class RoleContext:
     before: SearchScope | None = None
     """A scope whose roots the report lists first; its files keep their names."""
     earlier: Report | None = None
-    """The report that the request follows up."""
+    """The report that the request follows up on."""
     root_of: dict[str, int] = field(default_factory=dict[str, int])
     """Maps each reference to the number of its root in the report."""
 

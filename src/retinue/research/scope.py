@@ -72,6 +72,7 @@ def search_scope(
 
 
 def _find_folder(codebase: Codebase, name: str, stop: Stop) -> FileEntry:
+    """Return the folder with this name or path. Raises RootUnknown."""
     unknown = RootUnknown(
         "a requested root is neither on the allowlist nor a folder inside an allowed root",
         hint="`list_roots` lists the roots that you can search",

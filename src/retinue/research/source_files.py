@@ -95,12 +95,14 @@ class SourceFile:
         return self._outline_definitions() if exact is None else tuple(map(self._from_symbol, exact))
 
     def _from_symbol(self, symbol: Symbol) -> SourceDefinition:
+        """Convert a symbol, and include the comments above it."""
         top = symbol.top
         while top > 1 and self.lines[top - 2].lstrip().startswith(COMMENTS):
             top -= 1
         return SourceDefinition(symbol.name, symbol.line, symbol.end, top, symbol.owner, symbol.is_local)
 
     def _outline_definitions(self) -> tuple[SourceDefinition, ...]:
+        """Return the definitions of the file's outline, with ends found by indentation."""
         found: list[SourceDefinition] = []
         enclosing: list[SourceDefinition] = []
         outline = outline_text(self.entry.path, self._data).chunks

@@ -134,6 +134,7 @@ def find_uses(
 
 
 def _language_globs(path: str) -> list[str]:
+    """Return globs for all files that can use definitions of this file."""
     suffix = PurePosixPath(path).suffix.lower()
     family = next((family for family in LANGUAGE_FAMILIES if suffix in family.split()), suffix)
     return [f"*{one}" for one in family.split()]
@@ -147,6 +148,7 @@ def _is_secondary(entry: FileEntry) -> bool:
 def _find_uses_in(
     source: SourceFile, used: SourceDefinition, matches: Iterable[LineMatch], *, same_file: bool
 ) -> Iterator[Use]:
+    """Yield the uses of a definition among the matching lines of one file."""
     kind = file_kind(source.entry.path)
     for match in matches:
         if match.line > len(source.lines) or match.line in source.prose_lines:

@@ -35,8 +35,6 @@ from retinue.core import (
 )
 from retinue.tools.toolbox import Arguments, Tool, count_lines_that_fit, cut_to_tokens, parameters
 
-FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
-
 DEFAULT_LINES = 200
 MAX_LINES = 1_000
 MAX_LINE_CHARS = 300
@@ -60,6 +58,7 @@ class FileTools:
     """Limit for one call."""
 
     def tools(self) -> tuple[Tool, ...]:
+        """Return the tools, in the order of `OWN_TOOLS`."""
         path = ("string", "from the root, such as src/app.py")
         return (
             Tool(
@@ -127,7 +126,10 @@ class FileTools:
         def read(stop: Stop) -> str:
             found = self.codebase.read(path, stop, start=max(1, start), lines=max(1, wanted), bounds=bounds)
             if not found.lines:
-                raise InvalidInput(f"{found.entry.path} has only {counted(found.total_lines, 'line')}")
+                raise InvalidInput(
+                    f"{found.entry.path} has only {counted(found.total_lines, 'line')}",
+                    hint="use a smaller start",
+                )
             with self.codebase.opener(stop) as opener:
                 clean = RedactedLines(opener, self.redactor).between(found.entry, found.start, found.end)
             numbered = [f"{n}: {clip(line, MAX_LINE_CHARS)}" for n, line in enumerate(clean, found.start)]
@@ -293,6 +295,7 @@ def _matching_line(match: LineMatch, redacted: RedactedLines) -> str:
 
 
 def _group_by_file(matches: Sequence[LineMatch], shown: Sequence[str]) -> Sequence[Sequence[str]]:
+    """Return the shown lines of each file."""
     files: dict[FileEntry, list[str]] = {}
     for match, line in zip(matches, shown, strict=False):
         files.setdefault(match.entry, []).append(line)

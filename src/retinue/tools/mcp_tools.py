@@ -111,6 +111,7 @@ class _Connection:
             self.listed.set()
 
     async def _stay_connected(self) -> None:
+        """Connect, list the tools, and keep the connection open until the run ends."""
         from mcp import Client  # takes a second of CPU, and most agents have no servers
 
         with anyio.fail_after(START_TIMEOUT_S) as timeout:
@@ -121,6 +122,7 @@ class _Connection:
                 await anyio.sleep_forever()
 
     def _choose_tools(self, client: Client, offered: Sequence[OfferedTool]) -> None:
+        """Keep the tools that the agent wants, and note those that are missing or too many."""
         name, wanted = self.server.name, self.server.tools
         existing = {tool.name for tool in offered}
         for tool in wanted or ():
@@ -161,6 +163,7 @@ def tool_name(server: str, tool: str) -> str:
 
 
 async def _list_tools(client: Client) -> Sequence[OfferedTool]:
+    """Return all tools that a server offers, page by page."""
     found: list[OfferedTool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):

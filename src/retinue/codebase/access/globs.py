@@ -118,7 +118,9 @@ class _GlobTranslator:
         return self.glob[self.position : self.position + 1]
 
     def error(self, reason: str) -> InvalidInput:
-        return InvalidInput(f"not a valid glob: {self.glob!r}: {reason}")
+        return InvalidInput(
+            f"not a valid glob: {self.glob!r}: {reason}", hint="write \\ before a special character"
+        )
 
     def translate_star(self) -> None:
         """Translate `*`, or `**` if it is a whole component."""

@@ -161,6 +161,7 @@ class IgnoreFile:
         return None if last < 0 else self._ignores[last]
 
     def _add(self, line: str) -> None:
+        """Parse one line and add its rule, if it has one."""
         if line.startswith("#"):
             return
         if not line.endswith("\\ "):

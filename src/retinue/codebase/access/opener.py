@@ -180,6 +180,7 @@ class Opener:
         return self._folders[-1]
 
     def _rules_of(self, entry: FileEntry) -> PolicyRules:
+        """Return the policy rules of the entry's root. Raises RootUnknown."""
         rules = self._rules.get(entry.root)
         if rules is None:
             raise RootUnknown("the file is in none of the roots", hint="list the roots to see them")
@@ -299,6 +300,7 @@ class HiddenHardLinks:
         )
 
     def _collect(self, stop: Stop) -> frozenset[Inode]:
+        """Return the inodes of all hidden files of the roots."""
         found: set[Inode] = set()
         for root, rules in self._rules.items():
             try:

@@ -45,6 +45,7 @@ def candidate_entries(roots: Sequence[Root], path: str) -> list[FileEntry]:
 
 
 def _entry_of_absolute(roots: Sequence[Root], absolute: Path) -> FileEntry:
+    """Return the entry of an absolute path in the innermost root that contains it."""
     for spelled in (absolute, Path(os.path.realpath(absolute))):
         containing = [root for root in roots if spelled.is_relative_to(root.path)]
         if containing:

@@ -99,6 +99,7 @@ class CommitIndex:
         return row is not None and row[0] == self._history.state()
 
     def _indexed_evidence(self, weights: Mapping[str, float]) -> CommitEvidence:
+        """Return the evidence for one question from the index alone, except for unknown changed files."""
         commits = self._db.execute("SELECT commits FROM history WHERE root = ?", (self._root,)).fetchone()[0]
         commits_by_term = {
             term: [

@@ -89,6 +89,7 @@ class IndexEvidence:
         return {file: self._detail(file, terms) for file in files}
 
     def _detail(self, file: int, terms: Collection[str]) -> FileDetail:
+        """Return the chunks of one file, from the index or, if it changed, from its text."""
         if file in self._changed_texts:
             return parse_detail(self.paths[file], self._changed_texts[file], self._query)
         query = f"SELECT {file_records.COLUMNS} FROM files WHERE id = ?"  # noqa: S608 - a constant
@@ -110,6 +111,7 @@ class IndexEvidence:
         return counts
 
     def _read_counts(self, term: str) -> dict[int, int]:
+        """Read the count of a term in each indexed file."""
         counts: dict[int, int] = {}
         numbers = self._snapshot.numbers
         for segment in self._segments:

@@ -37,9 +37,9 @@ UNSTABLE_STAMP = -1
 """Stamp of a file that changed so recently that another edit might leave the same times. No file on disk
 has this stamp."""
 _STABLE_AFTER_NS = 100_000_000
-"""File systems update their clocks every few milliseconds."""
+"""An edit after this time gets other times, because file systems update their clocks every few ms."""
 _COARSE_STABLE_AFTER_NS = 2_100_000_000
-"""Some file systems store whole seconds and update them every two seconds."""
+"""The same for file systems that store whole seconds and update them every two seconds."""
 _STAMP_FIELDS = attrgetter("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 
 ManifestRow = tuple[bytes, ...]
@@ -70,10 +70,12 @@ class RootManifest:
 
     @cached_property
     def absolute_paths(self) -> list[bytes]:
+        """The absolute path of each file, encoded for the system."""
         return _absolute_paths(self.root, self.paths)
 
     @cached_property
     def absolute_watched(self) -> list[bytes]:
+        """The absolute path of each watched folder and ignore file, encoded for the system."""
         return _absolute_paths(self.root, self.watched)
 
     def pack(self) -> ManifestRow:
@@ -84,6 +86,7 @@ class RootManifest:
 
     @classmethod
     def unpack(cls, root: Root, row: ManifestRow) -> RootManifest:
+        """Build a manifest from its row. Raises ValueError if a column is incomplete."""
         paths, watched = (names.decode().split(_SEPARATOR) if names else [] for names in row[:2])
         ids, sizes, stamps, watch_stamps = (array(kind) for kind in _ARRAY_TYPES)
         for column, blob in zip((ids, sizes, stamps, watch_stamps), row[2:], strict=True):

@@ -150,6 +150,7 @@ def read_postings(database: sqlite3.Connection, segment: int, term: str) -> Sequ
 
 
 def _codes_of_term(term: str, packed_terms: str, packed_ends: bytes, packed_codes: bytes) -> Sequence[int]:
+    """Return the codes of a term in a packed block, or nothing if the block does not have it."""
     terms = packed_terms.split("\n")
     position = bisect_left(terms, term)
     if position == len(terms) or terms[position] != term:

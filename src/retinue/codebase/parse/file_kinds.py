@@ -116,7 +116,7 @@ def file_kind(path: str) -> FileKind:
 
 
 MAX_SEARCHED_BYTES = 500_000
-"""Larger text files are data or generated code; their text is not searched."""
+"""Larger text files are data or generated code; they are neither searched nor parsed."""
 
 _DATA_SUFFIXES = """
 .po .pot .mo .svg .csv .tsv .lock .map .min.js .min.css .ipynb .geojson .ndjson .jsonl .parquet .sqlite

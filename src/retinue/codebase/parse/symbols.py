@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
+from retinue.codebase.parse.file_kinds import MAX_SEARCHED_BYTES
 from retinue.codebase.parse.languages import Grammar, grammar_for
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 SymbolKind = Literal["type", "function", "value", "module"]
 
-MAX_PARSED_BYTES = 500_000
-"""Larger files are data or generated code."""
 _STEP_MICROSECONDS = 500_000
 """Time limit for parsing and for the query. Hostile text can take minutes, ordinary text a few milliseconds.
 """
@@ -51,7 +50,7 @@ class Symbol(NamedTuple):
 def exact_symbols(path: str, data: bytes) -> tuple[Symbol, ...] | None:
     """Return the definitions in the order of the file, or None if there is no grammar or parsing fails."""
     grammar = grammar_for(path)
-    if grammar is None or len(data) > MAX_PARSED_BYTES:
+    if grammar is None or len(data) > MAX_SEARCHED_BYTES:
         return None
     loaded = load_grammar(grammar)
     return None if loaded is None else _parse(*loaded, data)
@@ -74,6 +73,7 @@ def load_grammar(grammar: Grammar) -> tuple[Language, Query] | None:
 
 
 def _parse(language: Language, query: Query, data: bytes) -> tuple[Symbol, ...] | None:
+    """Parse a file and return its definitions, or None if that takes too long."""
     from tree_sitter import Parser, QueryCursor
 
     with warnings.catch_warnings():
@@ -126,6 +126,7 @@ def _definition_of_declarator(node: Node) -> Node:
 
 
 def _build_symbols(found: Sequence[_SymbolNodes], data: bytes) -> tuple[Symbol, ...]:
+    """Turn the matches of the query into symbols, without duplicates, in the order of the file."""
     symbols: list[Symbol] = []
     around: list[tuple[int, Symbol]] = []
     seen: set[int] = set()

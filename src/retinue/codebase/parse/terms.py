@@ -150,6 +150,7 @@ class Vocabulary(dict[bytes, str]):
         return terms
 
     def _terms_of_parts(self, word: bytes) -> str:
+        """Return the terms of a word that may have several parts."""
         identifier = word.decode(errors="replace")
         if word.islower() and word.replace(b"_", b"").isalpha():
             parts = identifier.strip("_").split(

@@ -124,6 +124,7 @@ class Locator:
         return False
 
     def _update_once(self, stop: Stop) -> bool:
+        """Update the index in one attempt. Return False if there is no folder for it."""
         if self._folder is None:
             return False
         index = Index(self._folder, self._codebase)
@@ -182,6 +183,7 @@ class Locator:
             return None
 
     def _locate_with_scan(self, question: ParsedQuestion, limit: int, stop: Stop) -> Located:
+        """Answer by reading the files."""
         commits = [
             read_commit_evidence(GitHistory(root.path, stop), question.terms) for root in self._codebase.roots
         ]
@@ -192,6 +194,7 @@ class Locator:
 def _rank_evidence(
     question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, limit: int
 ) -> Located:
+    """Rank the files and return the best places with their confidence."""
     ranking = rank_files(question, evidence, commits)
     paths = evidence.paths
     places = [

@@ -47,6 +47,7 @@ def _traced_paths(question: ParsedQuestion) -> list[str]:
 
 
 def _add_share(signal: dict[int, float], files: list[int], weight: float = 1.0) -> None:
+    """Add an equal share of `weight` to each file."""
     for file in files:
         signal[file] += weight / len(files)
 
@@ -144,6 +145,7 @@ def _path_lookup(paths: tuple[str, ...]) -> PathLookup:
 
 @lru_cache(maxsize=4_096)
 def _module_segments(path: str) -> tuple[str, ...]:
+    """Return the parts of the module name that a path stands for."""
     folder, _, name = path.rpartition("/")
     module = name.partition(".")[0]
     segments = tuple(folder.split("/")) if folder else ()

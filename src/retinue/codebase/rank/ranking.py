@@ -194,6 +194,7 @@ def _rarity(files: int, total: int) -> float:
 def _first_pass_signals(
     question: ParsedQuestion, evidence: Evidence, commits: CommitEvidence, weights: Mapping[str, float]
 ) -> dict[str, SignalValues]:
+    """Return the cheap signals, by name, for all files."""
     name, folder = _path_term_signals(question, evidence)
     mentioned, traced = mentioned_files(question, evidence.paths)
     return {
@@ -265,6 +266,7 @@ def _companions(order: Sequence[int], commits: CommitEvidence, paths: Sequence[s
 
 
 def _min_divisors(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the smallest divisor of each signal of names for this question."""
     heaviest = sum(sorted(weights.values(), reverse=True)[:_HEAVIEST_TERMS])
     return {name: share * heaviest for name, share in _MIN_DIVISOR_SHARES.items()}
 
@@ -314,9 +316,11 @@ def _length_damping(lengths: Iterable[int], typical: float) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _DefinitionScores:
+    """What `_score_definitions` returns."""
+
     signals: dict[str, SignalValues]
     lines: dict[int, int]
-    """The line of each file that answers best."""
+    """For each file, the line that answers best."""
 
 
 def _score_definitions(

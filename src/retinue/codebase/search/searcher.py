@@ -143,6 +143,7 @@ class Searcher:
     def _line_match(
         self, entry: FileEntry, text: bytes, number: int, start: int, match_start: int, context: int
     ) -> LineMatch:
+        """Build the match of the line that begins at byte `start`."""
         limit = self.bounds.max_line_chars
         offset = len(text[start:match_start].decode())
         line = text[start : _line_end(text, start)].decode()

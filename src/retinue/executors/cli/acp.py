@@ -103,6 +103,7 @@ class AcpConnection:
             task.cancel()
 
     def _settle(self, message: Mapping[str, Any]) -> None:
+        """Give the agent's answer, or its error, to the request that waits for it."""
         answer = self._pending.get(message.get("id", 0))
         if answer is None or answer.done():
             return
@@ -160,7 +161,7 @@ class AcpConversation:
     async def on_request(self, method: str, params: JsonObject) -> JsonObject:
         """Answer a request of the agent. Only permission requests are supported: no files, no terminals."""
         if method != "session/request_permission":
-            raise InvalidInput(f"{method} is not offered")
+            raise InvalidInput(f"{method} is not supported")
         call = as_object(params.get("toolCall"))
         await self._take_call(call)
         request = self._tool_request(self._calls[as_text(call.get("toolCallId"))])
@@ -168,7 +169,7 @@ class AcpConversation:
         if not verdict.allowed:
             self.report.denials.append(clip(str(request), 200))
             await self._emit(OutputLine("stdout", f"denied: {clip(f'{request}: {verdict.reason}', 300)}"))
-        # Permission is given for this one call, never for later ones.
+        # Choose the option for this one call, never one for all later calls.
         wanted = "allow_once" if verdict.allowed else "reject_once"
         for option in as_object_list(params.get("options")):
             if option.get("kind") == wanted:
@@ -176,6 +177,7 @@ class AcpConversation:
         return {"outcome": {"outcome": "cancelled"}}
 
     async def on_notification(self, method: str, params: JsonObject) -> None:
+        """Add an update of the session to the report."""
         if method != "session/update" or self.replaying:
             return
         update = as_object(params.get("update"))
@@ -204,6 +206,7 @@ class AcpConversation:
         report.error = self._stop_error(str(response.get("stopReason")))
 
     async def _take_call(self, update: JsonObject) -> None:
+        """Add news about a tool call, and count it as a step if it is new."""
         call_id = as_text(update.get("toolCallId"))
         if call_id not in self._calls:
             await self._flush_text()
@@ -236,7 +239,10 @@ class AcpConversation:
         """Return the error for the reason with which the agent stopped, or None if it finished."""
         match reason:
             case "end_turn" if self.report.denials and not self.report.answer:
-                return ProgramFailed(f"{self._name} gave up after it was denied {self.report.denials[-1]}")
+                return ProgramFailed(
+                    f"{self._name} gave up after it was denied {self.report.denials[-1]}",
+                    hint="allow it under `permissions` in the agent's file, or answer yes when asked",
+                )
             case "end_turn":
                 return None
             case "max_turn_requests":

@@ -265,18 +265,19 @@ class ClaudeEvents:
     def _count_tokens(self, message: Mapping[str, Any]) -> None:
         name = as_text(message.get("id"))
         counts = self._tokens_by_message
-        counts[name] = max(counts.get(name, 0), _tokens(as_object(message.get("usage"))))
+        counts[name] = max(counts.get(name, 0), _total_tokens(as_object(message.get("usage"))))
         self.report.tokens = used = self._tokens_of_earlier_turns + sum(counts.values())
         if self._max_tokens is not None and used > self._max_tokens:
             raise LimitExceeded("tokens", used, self._max_tokens)
 
     def _take_result(self, event: Mapping[str, Any]) -> Iterator[str]:
+        """Complete the report from claude's last event."""
         report = self.report
         report.ended = True
         report.answer = as_text(event.get("result"))
         report.session_id = as_text(event.get("session_id")) or report.session_id
         report.steps += as_int(event.get("num_turns"))
-        self._tokens_of_earlier_turns += _tokens(as_object(event.get("usage")))
+        self._tokens_of_earlier_turns += _total_tokens(as_object(event.get("usage")))
         self._tokens_by_message.clear()
         report.tokens = self._tokens_of_earlier_turns
         total = round(float(event.get("total_cost_usd") or 0) * 1_000_000)
@@ -293,6 +294,7 @@ class ClaudeEvents:
         yield f"claude: ended, {event.get('subtype')}"
 
     def _result_error(self, event: Mapping[str, Any]) -> RetinueError | None:
+        """Return the error that claude's last event reports, or None."""
         subtype = event.get("subtype")
         if subtype == "error_max_turns":
             limit = self._max_steps or self.report.steps
@@ -327,7 +329,8 @@ def _message_lines(message: Mapping[str, Any], speaker: str) -> Iterator[str]:
                 continue
 
 
-def _tokens(usage: Mapping[str, Any]) -> int:
+def _total_tokens(usage: Mapping[str, Any]) -> int:
+    """Return the tokens of a usage report, including cached ones."""
     counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     return sum(as_int(usage.get(name)) for name in counts)
 
@@ -388,8 +391,9 @@ class ClaudeDialogue:
         self._send({"type": "control_response", "response": {**answer, "request_id": request_id}})
 
     async def _decide(self, request: JsonObject) -> dict[str, Any]:
+        """Return the response to a request: a verdict on a tool call, or the parent's answers."""
         if request.get("subtype") != "can_use_tool":
-            raise ValueError(f"{request.get('subtype')} is not offered")
+            raise ValueError(f"{request.get('subtype')} is not supported")
         tool, arguments = as_text(request.get("tool_name")), as_object(request.get("input"))
         if tool == QUESTION_TOOL:
             return await self._ask_parent(arguments)

@@ -207,7 +207,7 @@ class CliLauncher:
             program = cli.program(job)
             if job.has_host_programs:
                 program.find_file()  # raises if it is missing; a sandbox would only report that it failed
-            notes = tuple(_notes(job, cli.traits))
+            notes = tuple(_environment_notes(job, cli.traits))
             yield PreparedCli(job, self.sandbox.enclose(program, access), self.sandbox, notes, bridge)
 
     def command(self, agent: Agent, argv: tuple[str, ...], ctx: RunContext) -> Program:
@@ -382,7 +382,8 @@ def _file_name(agent: str) -> str:
     return agent if _PLAIN_NAME.fullmatch(agent) else hashlib.sha256(agent.encode()).hexdigest()[:16]
 
 
-def _notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
+def _environment_notes(job: CliJob, traits: CliTraits) -> Iterator[str]:
+    """Yield what the user should know about the environment of this run."""
     if not job.sandboxed:
         yield NO_SANDBOX_NOTE
     wanted = needs_retinue_server(job.agent, traits)

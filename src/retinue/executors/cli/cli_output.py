@@ -171,6 +171,7 @@ class CliOutput:
         self._stderr = LineDecoder("stderr", MAX_LINE_CHARS)
 
     async def take(self, stream: StreamName, chunk: bytes) -> None:
+        """Take a chunk of output. Raises `LimitExceeded` if there is too much."""
         self.bytes += len(chunk)
         if self.bytes > MAX_OUTPUT_BYTES:
             raise LimitExceeded("output_bytes", self.bytes, MAX_OUTPUT_BYTES)
@@ -187,6 +188,7 @@ class CliOutput:
             await self._emit_text(line)
 
     async def _handle(self, events: Iterator[Mapping[str, Any] | str]) -> None:
+        """Pass JSON objects to `on_event`, and other lines to the log."""
         for event in events:
             if isinstance(event, str):
                 await self._emit_text(OutputLine("stdout", event))

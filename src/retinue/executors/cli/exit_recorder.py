@@ -7,12 +7,12 @@ the program with its arguments. It starts with every run, so it imports as littl
 from __future__ import annotations
 
 import os
+import signal
 import sys
-
-signal = sys.modules["_signal"]  # the public module costs 6 ms for its enumerations
 
 
 def main() -> int:
+    """Run the program, pass on signals to it, and return its exit code as a shell would."""
     exit_code_file, *argv = sys.argv[1:]
     try:
         child = os.posix_spawnp(argv[0], argv, os.environ)

@@ -16,6 +16,7 @@ CHUNK = 1 << 16
 
 
 def main() -> int:
+    """Pass data between stdin, stdout and the server until the server closes the connection."""
     server = socket.socket(socket.AF_UNIX)
     try:
         server.connect(os.environ["RETINUE_CHILD_SOCKET"])

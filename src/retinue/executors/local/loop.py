@@ -281,6 +281,7 @@ class Loop:
             await self._count_mistake()
 
     async def _call_tool(self, call: ToolCall, tokens: int) -> CallResult:
+        """Call one tool, unless its arguments are broken or it was called the same way before."""
         try:
             arguments = parse_lenient_object(call.arguments or "{}")
         except NotJson as error:
@@ -354,6 +355,7 @@ class Loop:
         return str(remove_wrong_references(text, verdict.wrong))
 
     async def _request_plain_answer(self) -> str:
+        """Ask for an answer in plain text, without tools. Raises if the model gives none."""
         request = RequestOptions(as_text=True, last_turn=ANSWER_NOW if self.toolbox.names else "")
         for _ in range(min(PLAIN_ANSWER_TRIES, self.requester.steps_left)):
             try:
@@ -382,7 +384,7 @@ class Loop:
         if schema is not None:
             shown = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
             instruction = f"Give your answer now: JSON that fits this schema, and nothing else. {shown}"
-        enforced = schema  # the schema that the server is asked to enforce
+        enforced = schema  # the server should enforce it; dropped if the server cannot
         problem = ""
         for _ in range(min(self.limits.answer_tries, self.requester.steps_left)):
             request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction)

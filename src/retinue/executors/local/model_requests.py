@@ -153,13 +153,13 @@ class ModelRequester:
 
     def _fit(self, conversation: Conversation, options: RequestOptions) -> tuple[Prompt, int]:
         """Return a prompt that leaves room for the reply, and its size. May shrink the conversation."""
-        prompt, size = self._prompt(conversation, options)
+        prompt, size = self._build_prompt(conversation, options)
         target = self._max_tokens
         while size + self._reply_tokens > target:
             target = int(SHRINK_TARGET * self._max_tokens)
             if not conversation.shrink():
                 break
-            prompt, size = self._prompt(conversation, options)
+            prompt, size = self._build_prompt(conversation, options)
         if size + self._reply_tokens > self._max_tokens:
             raise LimitExceeded(
                 "tokens",
@@ -170,7 +170,7 @@ class ModelRequester:
         self.free_tokens = self._max_tokens - size - 2 * self._reply_tokens
         return replace(prompt, max_tokens=min(MAX_REPLY_TOKENS, self._max_tokens - size)), size
 
-    def _prompt(self, conversation: Conversation, options: RequestOptions) -> tuple[Prompt, int]:
+    def _build_prompt(self, conversation: Conversation, options: RequestOptions) -> tuple[Prompt, int]:
         prompt = Prompt(
             turns=conversation.turns(as_text=options.as_text, last_turn=options.last_turn),
             tools=options.tools,
@@ -180,6 +180,7 @@ class ModelRequester:
         return prompt, self._estimator.estimate(prompt)
 
     async def _send(self, prompt: Prompt, size: int) -> Reply:
+        """Send a prompt as one step, within the budget, and count its tokens."""
         if not self.steps_left:
             raise LimitExceeded("steps", self.steps + 1, self._limits.steps)
         async with (

@@ -252,7 +252,7 @@ def _read_marked(match: re.Match[str]) -> Iterable[PrintedCall]:
         calls += _read_json(value[0])
         position = value[1]
     if not calls and (named := _NAME_THEN_OBJECT.match(inner)):
-        calls = _with_arguments(named["name"], named["rest"])
+        calls = _call_with_arguments(named["name"], named["rest"])
     return calls or _read_lenient(inner) or _read_python(inner)
 
 
@@ -260,10 +260,10 @@ def _read_function(name: str, body: str) -> list[PrintedCall]:
     """Read `<function=NAME>`, whose body has `<parameter=NAME>` tags or JSON."""
     if pairs := _PARAMETER.findall(body):
         return [PrintedCall(name, json.dumps(dict(pairs)))]
-    return _with_arguments(name, body or "{}")
+    return _call_with_arguments(name, body or "{}")
 
 
-def _with_arguments(name: str, text: str) -> list[PrintedCall]:
+def _call_with_arguments(name: str, text: str) -> list[PrintedCall]:
     value = first_value(text)
     return [PrintedCall(name, json.dumps(value[0]))] if value and isinstance(value[0], dict) else []
 
@@ -271,7 +271,7 @@ def _with_arguments(name: str, text: str) -> list[PrintedCall]:
 def _read_react(text: str) -> Iterable[PrintedCall]:
     """Read `Action: NAME` and `Action Input: {...}`."""
     found = _REACT.search(text)
-    return _with_arguments(found["name"], found["input"]) if found else ()
+    return _call_with_arguments(found["name"], found["input"]) if found else ()
 
 
 def _read_whole(text: str) -> Iterable[PrintedCall]:

@@ -13,7 +13,7 @@ from functools import cache
 from retinue.core import ConfigInvalid, McpServer
 
 RUN_ID_VARIABLE = "RETINUE_RUN_ID"
-"""This variable is set for every process of a run and inherited by its children, so that all can be found."""
+"""Set for every process of a run and inherited by its children, so that all of them can be found."""
 
 INHERITED = (
     # what any program needs to find its files and to know the user's language

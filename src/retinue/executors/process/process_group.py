@@ -149,6 +149,7 @@ class ProcessGroup:
         return exit_code.result()
 
     def _start_streaming(self) -> None:
+        """Start to write stdin and to read both output streams."""
         streams = self._process.streams
         if self._stdin is not None:
             self._others.add(asyncio.ensure_future(self._write_stdin(self._stdin)))
@@ -156,6 +157,7 @@ class ProcessGroup:
         self._readers.add(asyncio.ensure_future(self._read("stderr", streams.stderr)))
 
     async def _write_stdin(self, data: bytes) -> None:
+        """Write the data and close stdin."""
         writer = self._process.streams.stdin
         writer.transport.set_write_buffer_limits(high=0)  # `drain` then waits until all is written
         try:
@@ -196,6 +198,7 @@ class ProcessGroup:
                 reader.result()
 
     async def _end(self) -> None:
+        """End the whole tree, deliver the rest of the output, and close the streams."""
         try:
             self.survivors = frozenset(await self._process.end())
             with suppress(TimeoutError):

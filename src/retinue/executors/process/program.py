@@ -138,6 +138,7 @@ def _template_error(argument: str, reason: str) -> ConfigInvalid:
 
 
 def _check_prompt(prompt: str, program: str) -> None:
+    """Raise InvalidInput if the prompt cannot be passed as an argument."""
     use_stdin = "remove {prompt} from the command: the prompt then goes to the program's stdin"
     if (size := len(prompt.encode())) > MAX_PROMPT_BYTES:
         raise InvalidInput(

@@ -135,6 +135,7 @@ class ProgramRun:
         return {"duration_ms": self._duration_ms, "output_bytes": self._output.bytes}
 
     async def _finish(self) -> None:
+        """Clean up after a program that was ended, and deliver the rest of its output."""
         if self._clean_up is not None and self.exit_code is None:
             await self._clean_up(self._program)
         try:

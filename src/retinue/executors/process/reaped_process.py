@@ -88,6 +88,7 @@ class ForkServer:
         socket.send_fds(self._socket or self._start(), [b"k"], descriptors)
 
     def _start(self) -> socket.socket:
+        """Start the fork server and return our end of its socket."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(FORK_SERVER_SECONDS)
         with theirs:
@@ -272,6 +273,7 @@ def _open_pipe() -> tuple[BinaryIO, BinaryIO]:
 
 
 async def _connect_writer(pipe: BinaryIO, transports: list[asyncio.BaseTransport]) -> asyncio.StreamWriter:
+    """Return a writer for our end of a pipe, and add its transport to `transports`."""
     loop = asyncio.get_running_loop()
     unused = asyncio.StreamReader(loop=loop)
     protocol = asyncio.StreamReaderProtocol(unused, loop=loop)
@@ -281,6 +283,7 @@ async def _connect_writer(pipe: BinaryIO, transports: list[asyncio.BaseTransport
 
 
 async def _connect_reader(pipe: BinaryIO, transports: list[asyncio.BaseTransport]) -> asyncio.StreamReader:
+    """Return a reader for our end of a pipe, and add its transport to `transports`."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=STREAM_LIMIT, loop=loop)
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), pipe)

@@ -146,6 +146,7 @@ class Reaper:
             signal.signal(number, ignore_signal)
 
     def run(self, order: Order) -> None:
+        """Start the program, wait for its end, and end its tree."""
         *_, grace, _ = order
         self.child = start_program(order, self.report)
         if not self.child:
@@ -156,6 +157,7 @@ class Reaper:
         self.end_tree(min(grace, ORPHANED_GRACE) if server_died else grace)
 
     def report(self, *words: object) -> None:
+        """Send one line to the server."""
         try:
             os.write(self.control, (" ".join(map(str, words)) + "\n").encode())
         except OSError:

@@ -61,6 +61,7 @@ class WithAcceptance:
         return replace(outcome, error=error, facts={**outcome.facts, "acceptance": checks})
 
     async def _run_command(self, command: tuple[str, ...], ctx: RunContext) -> dict[str, Json]:
+        """Run one acceptance command and return its command line, exit code and last lines."""
         shown = shlex.join(command)
         await ctx.emit(OutputLine("stdout", f"acceptance: {shown}"))
         transcript = Transcript(ctx.emit)

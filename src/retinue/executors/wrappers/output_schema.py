@@ -75,6 +75,7 @@ class OutputSchema:
 
 
 def _compile(schema: Schema) -> Validator:
+    """Return a validator for the schema. Raises InvalidInput if it is not a schema."""
     import jsonschema_rs  # only agents with a schema need it
 
     # This regular expression engine does not backtrack, so a pattern takes linear time.
@@ -115,12 +116,14 @@ def _placeholder_problem(value: Json, schema: Schema) -> str | None:
 
 
 def _is_schema(value: Schema, schema: Schema) -> bool:
+    """Return whether an answer is the schema itself or looks like another schema."""
     properties = schema.get("properties")
     asks_for_schema = isinstance(properties, Mapping) and "properties" in properties
     return value == schema or ("properties" in value and "type" in value and not asks_for_schema)
 
 
 def _find_placeholders(value: Json, schema: Schema, path: str) -> Iterator[str]:
+    """Yield one sentence for each placeholder in a value."""
     if "enum" in schema or "const" in schema:
         return  # the schema lists the possible values, and any of them is an answer
     if isinstance(value, str):

@@ -88,6 +88,7 @@ def remove_wrong_references(value: Json, wrong: frozenset[str]) -> Json:
 
 
 def _find_references(text: str) -> Iterator[re.Match[str]]:
+    """Yield each distinct `path:line` in a text, without hosts with ports."""
     seen: set[str] = set()
     for match in _REFERENCE.finditer(text):
         path = PurePosixPath(match["path"])

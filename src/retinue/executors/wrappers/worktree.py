@@ -70,6 +70,7 @@ class WithWorktree:
         return replace(outcome, facts={**outcome.facts, **changes})
 
     async def _create(self, ctx: RunContext) -> Worktree:
+        """Create the worktree of a run. Raises InvalidInput if there is no repository with a commit."""
         try:
             top = Path(await self._git(ctx.cwd, "rev-parse", "--show-toplevel"))
             base = await self._git(ctx.cwd, "rev-parse", "HEAD")
@@ -111,6 +112,7 @@ class WithWorktree:
         await self._git(repository, "worktree", "prune")
 
     async def _git(self, folder: Path, *arguments: str) -> str:
+        """Run git in a folder and return its output. Raises ProgramFailed."""
         process = await asyncio.create_subprocess_exec(
             *("git", *SAFE_OPTIONS, *arguments),
             cwd=folder,
