@@ -24,8 +24,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/python -m scripts.demo
 
+# On every core. Plain `pytest` stays in one process, which suits single tests and debuggers.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --dist worksteal
 
 # Kills, cancels and crowds by the hundred.
 test-slow: $(READY)
