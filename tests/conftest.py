@@ -31,6 +31,12 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     return home / "data"
 
 
+def environment_in(home: Path) -> dict[str, str]:
+    """The environment for a server that several tests share: as `own_folders` sets it, with this home."""
+    mine = {name: value for name, value in os.environ.items() if not name.startswith(("RETINUE_", "XDG_"))}
+    return {**mine, "HOME": str(home), "RETINUE_DATA_DIR": str(home / "data"), "PYTHONUNBUFFERED": "1"}
+
+
 @pytest.fixture
 def environment() -> Mapping[str, str]:
     """For real processes: what the test itself has, nothing buffered."""

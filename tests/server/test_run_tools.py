@@ -86,14 +86,12 @@ async def test_logs_continue_from_a_cursor_and_fit_the_token_limit() -> None:
 
 
 @pytest.mark.parametrize("tool", ["check_subagent_status", "get_subagent_logs", "cancel_run"])
-@pytest.mark.parametrize(
-    "run_id", ["", "../../etc/passwd", "a" * 15 + "/", "1k09m8cp19a5a0m\0", "ZZZ", "%2e"]
-)
-async def test_invalid_id_is_refused_before_it_becomes_a_path(tool: str, run_id: str) -> None:
+async def test_invalid_id_is_refused_before_it_becomes_a_path(tool: str) -> None:
     """P6: no unchecked text is joined into a path."""
     async with host() as client:
-        done = await call(client, tool, runId=run_id)
-    assert done["error"]["code"] == "invalid_input"
+        for run_id in ("", "../../etc/passwd", "a" * 15 + "/", "1k09m8cp19a5a0m\0", "ZZZ", "%2e"):
+            done = await call(client, tool, runId=run_id)
+            assert done["error"]["code"] == "invalid_input", run_id
 
 
 async def test_unknown_runs_agents_and_argument_values_are_refused() -> None:
