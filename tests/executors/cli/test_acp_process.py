@@ -123,7 +123,7 @@ async def test_limit_of_steps_ends_the_run_P2(stage: Stage) -> None:
 
 
 async def test_deadline_ends_an_agent_that_hangs(stage: Stage) -> None:
-    outcome = await run(stage, "hang", seconds=3.0)
+    outcome = await run(stage, "hang", seconds=1.5)
     assert isinstance(outcome.error, DeadlineExceeded)
 
 
