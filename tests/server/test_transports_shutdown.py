@@ -32,6 +32,7 @@ def until(check: Callable[[], object]) -> None:
     end = time.monotonic() + 5
     while not check():
         assert time.monotonic() < end
+        time.sleep(0.02)  # leaves the processor to the processes it waits for
 
 
 class RawHost:
