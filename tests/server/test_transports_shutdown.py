@@ -117,18 +117,22 @@ def test_nothing_outlives_the_server_however_it_ends(ending: str, raw_host: Call
     assert log["log"].strip().isdigit()
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [("User cancelled", "canceled"), ("McpError: MCP error -32001: Request timed out", "running")],
-)
 def test_run_ends_when_the_host_cancels_but_not_when_it_times_out(
-    reason: str, expected: str, raw_host: Callable[[], RawHost]
+    raw_host: Callable[[], RawHost],
 ) -> None:
     raw = raw_host()
-    raw.send(2, "tools/call", {"name": "run_subagent", "arguments": {"agent_name": "sleeps", "prompt": "x"}})
-    until(lambda: [run for run in raw.tool(3, "list_runs")["runs"] if run["status"] == "running"])
-    [run] = raw.tool(3, "list_runs")["runs"]
-    raw.send(None, "notifications/cancelled", {"requestId": 2, "reason": reason})
-    seconds = 5 if expected == "canceled" else 0.5
-    seen = raw.tool(4, "wait_for_runs", run_ids=[run["run_id"]], wait_s=seconds)
-    assert seen["runs"][0]["status"] == expected
+
+    def running() -> list[dict[str, Any]]:
+        return [run for run in raw.tool(3, "list_runs")["runs"] if run["status"] == "running"]
+
+    for number, reason, expected, seconds in (
+        (101, "User cancelled", "canceled", 5),
+        (102, "McpError: MCP error -32001: Request timed out", "running", 0.5),
+    ):
+        arguments = {"agent_name": "sleeps", "prompt": "x"}
+        raw.send(number, "tools/call", {"name": "run_subagent", "arguments": arguments})
+        until(running)
+        [run] = running()
+        raw.send(None, "notifications/cancelled", {"requestId": number, "reason": reason})
+        seen = raw.tool(4, "wait_for_runs", run_ids=[run["run_id"]], wait_s=seconds)
+        assert seen["runs"][0]["status"] == expected
