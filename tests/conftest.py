@@ -9,9 +9,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 RETINUE = [sys.executable, "-m", "retinue"]
 """The command line of the real program."""
+
+settings.register_profile("parallel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("parallel")
+"""Tests run in parallel, so the time that an example takes says nothing about the code."""
 
 
 @pytest.fixture
