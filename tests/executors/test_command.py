@@ -27,6 +27,7 @@ from retinue.executors import CommandConfig, CommandExecutor, CommandTemplate
 from retinue.executors.process.identity import identify
 from tests.executors.process_trees import (
     BASICS,
+    RUN_ID,
     STUBBORN_TREE,
     STUBBORN_TREE_SIZE,
     WAIT,
@@ -56,7 +57,7 @@ class RunRecorder:
         return [event.text for event in self.events if isinstance(event, OutputLine)]
 
     def context(self, seconds: float | None = None, env: Mapping[str, str] | None = None) -> RunContext:
-        return RunContext("run-1", self.cwd, seconds, emit=self.record, started=self.record, env=env or {})
+        return RunContext(RUN_ID, self.cwd, seconds, emit=self.record, started=self.record, env=env or {})
 
     def processes(self) -> set[ProcessIdentity]:
         found = {identify(int(line.split()[1])) for line in self.lines}
@@ -129,7 +130,7 @@ async def test_a_prompt_in_the_arguments_leaves_stdin_empty(tmp_path: Path) -> N
     executor = python("print(sys.argv[1:], repr(sys.stdin.read()))", "{prompt}", "{run_id}", "{cwd}")
     prompt = "two words; $(id) `id` \ud800"
     outcome = await executor.run(Task("a", prompt), RunRecorder(tmp_path).context())
-    assert outcome.output == f"{[prompt.replace(chr(0xD800), '?'), 'run-1', str(tmp_path)]} ''\n"
+    assert outcome.output == f"{[prompt.replace(chr(0xD800), '?'), RUN_ID, str(tmp_path)]} ''\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

@@ -12,7 +12,14 @@ import pytest
 from retinue.core import ProcessIdentity
 from retinue.executors import fork_server
 from retinue.executors.process import ProcessGroup
-from tests.executors.process_trees import STUBBORN_TREE, OutputRecorder, processes_of_run, python, still_alive
+from tests.executors.process_trees import (
+    STUBBORN_TREE,
+    OutputRecorder,
+    processes_of_run,
+    python,
+    still_alive,
+    unique_run_id,
+)
 
 pytestmark = [
     pytest.mark.anyio,
@@ -39,7 +46,7 @@ async def cancel_one(directory: Path, run_id: str) -> set[ProcessIdentity]:
 )
 async def test_no_process_is_left_after_many_cancellations(tmp_path: Path, times: int) -> None:
     """P5."""
-    run_id, trees = f"cancels-{times}", set[ProcessIdentity]()
+    run_id, trees = unique_run_id(f"cancels-{times}"), set[ProcessIdentity]()
 
     async def some(count: int) -> None:
         for _ in range(count):

@@ -29,7 +29,7 @@ from retinue.core import (
 from retinue.executors.local.loop import CUT_NOTE, system_prompt
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
-from tests.executors.process_trees import processes_of_run
+from tests.executors.process_trees import RUN_ID, processes_of_run
 from tests.models.scripted_model import calls, says, together
 from tests.tools.tool_support import metered, spent
 
@@ -236,9 +236,9 @@ async def test_cancel_ends_the_agents_mcp_servers_P5(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(trial.run, TASK, model)
             await model.halted.wait()
-            assert processes_of_run("run-1")
+            assert processes_of_run(RUN_ID)
             tasks.cancel_scope.cancel()
-    assert processes_of_run("run-1") == []
+    assert processes_of_run(RUN_ID) == []
 
 
 async def test_mcp_servers_offer_their_tools_and_problems_are_noted(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ async def test_mcp_servers_offer_their_tools_and_problems_are_noted(tmp_path: Pa
     assert [tool.name for tool in trial.prompts[0].tools] == ["read_file", "mcp__small__echo"]
     assert trial.told() == "pong"
     assert outcome.notes == ("the MCP server small has no tool absent",)
-    assert processes_of_run("run-1") == []
+    assert processes_of_run(RUN_ID) == []
 
 
 async def test_secrets_of_mcp_servers_are_hidden_before_the_servers_start_P6(tmp_path: Path) -> None:
