@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -43,6 +45,29 @@ def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RETINUE_DATA_DIR", str(home / "data"))
     monkeypatch.chdir(home)
     return home / "data"
+
+
+class ChildProcesses:
+    """The child processes that a test starts.
+
+    Leaves out those that were running before: a process that runs several tests may have a shared server.
+    """
+
+    def __init__(self) -> None:
+        self._earlier = set(psutil.Process().children())
+
+    def list(self, *, recursive: bool = False) -> list[psutil.Process]:
+        started = [child for child in psutil.Process().children() if child not in self._earlier]
+        if recursive:
+            for child in tuple(started):
+                with suppress(psutil.NoSuchProcess):
+                    started += child.children(recursive=True)
+        return started
+
+
+@pytest.fixture
+def children() -> ChildProcesses:
+    return ChildProcesses()
 
 
 def environment_in(home: Path) -> dict[str, str]:

@@ -146,7 +146,7 @@ async def test_a_secret_of_the_server_is_not_in_the_childs_environment(tmp_path:
         "GIVEN=w",
         f"PATH={os.environ['PATH']}",
         "RETINUE_CHILD_TOKEN=t",
-        "RETINUE_RUN_ID=run-1",
+        f"RETINUE_RUN_ID={RUN_ID}",
     ]
 
 

@@ -73,7 +73,8 @@ def test_the_calling_process_and_its_ancestors_are_spared(tmp_path: Path) -> Non
     """A server that a run started has that run's id in its environment, and so have its ancestors."""
     script = tmp_path / "inner.py"
     script.write_text(
-        f"from retinue.executors import end_processes\nprint(end_processes([], [{OURS!r}], 0.1), flush=True)\n"
+        "from retinue.executors import end_processes\n"
+        f"print(end_processes([], [{OURS!r}], 0.1), flush=True)\n"
     )
     argv = ["sh", "-c", f"{sys.executable} {script}; echo alive"]
     env = {"PATH": os.environ["PATH"], RUN_ID_VARIABLE: OURS}

@@ -19,6 +19,7 @@ from retinue.core import ProcessIdentity, ProgramFailed
 from retinue.executors import end_processes, fork_server
 from retinue.executors.process import ProcessGroup
 from retinue.executors.process.identity import identify, is_alive
+from tests.conftest import ChildProcesses
 from tests.executors.process_trees import (
     STUBBORN_TREE,
     STUBBORN_TREE_SIZE,
@@ -96,12 +97,9 @@ def test_a_server_killed_at_any_moment_of_a_start_leaves_no_process(tmp_path: Pa
 async def test_a_killed_reaper_is_an_error_and_its_tree_is_ended(tmp_path: Path) -> None:
     """P5, P8: the run fails, and its daemons are found by their run id."""
     recorder, tree = OutputRecorder(), set[ProcessIdentity]()
+    program = python(STUBBORN_TREE, tmp_path, run_id=unique_run_id("killed-reaper"))
     with pytest.raises(ProgramFailed, match="was lost"):
-        async with ProcessGroup.start(
-            python(STUBBORN_TREE, tmp_path, run_id=unique_run_id("killed-reaper")),
-            stdin=b"",
-            on_output=recorder,
-        ) as group:
+        async with ProcessGroup.start(program, stdin=b"", on_output=recorder) as group:
             tree = await recorder.processes()
             reaper_of(group).kill()
             await group.wait()
@@ -109,12 +107,14 @@ async def test_a_killed_reaper_is_an_error_and_its_tree_is_ended(tmp_path: Path)
     assert still_alive(tree) == []
 
 
-async def test_programs_survive_a_killed_fork_server_and_another_one_starts(tmp_path: Path) -> None:
+async def test_programs_survive_a_killed_fork_server_and_another_one_starts(
+    tmp_path: Path, children: ChildProcesses
+) -> None:
     """P5: its reapers keep running and can still be ended."""
     first, second = OutputRecorder(), OutputRecorder()
     async with ProcessGroup.start(python(STUBBORN_TREE, tmp_path), stdin=b"", on_output=first):
         tree = await first.processes()
-        [fork_server_process] = psutil.Process().children()
+        [fork_server_process] = children.list()
         fork_server_process.kill()
         await anyio.to_thread.run_sync(
             wait_until, lambda: fork_server_process.status() == psutil.STATUS_ZOMBIE
@@ -126,7 +126,9 @@ async def test_programs_survive_a_killed_fork_server_and_another_one_starts(tmp_
     assert still_alive(tree) == []
 
 
-async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(tmp_path: Path) -> None:
+async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(
+    tmp_path: Path, children: ChildProcesses
+) -> None:
     """P5: an inner scope does not end the fork server of an outer one."""
     with fork_server.shared():
         with fork_server.shared():
@@ -134,8 +136,8 @@ async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(tmp_path: P
                 python("say(1)", tmp_path), stdin=b"", on_output=OutputRecorder()
             ) as group:
                 await group.wait()
-        assert len(psutil.Process().children()) == 1
-    assert psutil.Process().children() == []
+        assert len(children.list()) == 1
+    assert children.list() == []
 
 
 @pytest.mark.slow
