@@ -40,7 +40,7 @@ def itself(own_folders: Path) -> Service:
     [
         ("only the tests", "tests/", "Narrowed down: only test."),
         ("just in src/retinue/redaction", "src/retinue/redaction/", "in src/retinue/redaction"),
-        ("in the redaction folder", "redaction/", "in redaction"),
+        ("in the redaction folder", "redaction", "in redaction"),
     ],
 )
 async def test_follow_up_finds_only_what_it_narrows_down_to(

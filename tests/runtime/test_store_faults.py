@@ -167,7 +167,7 @@ async def everything_at_once(service: Service) -> list[Any]:
         while not (pending := service.runs.store.messages.pending(run.id)) and not asking.done():
             await runs.next_change(0.05)
         if pending:
-            await attempt(await runs.reply(run.id, pending[0].id, "this one"))
+            await attempt(runs.reply(run.id, pending[0].id, "this one"))
         told = await asking
         await attempt(runs.cancel_and_wait(run.id, 30.0))
         return told
@@ -189,7 +189,7 @@ async def the_record_becomes_true(service: Service) -> None:
     async with asyncio.timeout(30):
         while active := runs.store.runs.list(statuses=ACTIVE_STATUSES, limit=-1):
             for run in active:
-                await attempt(await runs.cancel(run.id))
+                await attempt(runs.cancel(run.id))
             await runs.next_change(0.05)
 
 

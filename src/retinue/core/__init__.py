@@ -157,7 +157,7 @@ if TYPE_CHECKING:
         RunTiming as RunTiming,
         check_status_change as check_status_change,
     )
-    from retinue.core.stop import Stop as Stop, wait_shielded as wait_shielded
+    from retinue.core.stop import Stop as Stop, run_in_thread as run_in_thread, wait_shielded as wait_shielded
     from retinue.core.text import (
         Redactor as Redactor,
         clip as clip,
@@ -232,7 +232,7 @@ else:
                 "ACTIVE_STATUSES ENDED_STATUSES STATUS_CHANGES Ending Endpoint Run RunLimits RunSpec "
                 "RunStatus RunTiming check_status_change"
             ),
-            "stop": "Stop wait_shielded",
+            "stop": "Stop run_in_thread wait_shielded",
             "text": (
                 "Redactor clip counted escape_invisible_characters estimate_tokens join_notes "
                 "strip_control_characters"

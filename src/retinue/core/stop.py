@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from retinue.core.errors import Canceled, DeadlineExceeded
+
+T = TypeVar("T")
 
 
 class Stop:
@@ -85,3 +87,23 @@ async def wait_shielded(work: asyncio.Future[Any]) -> None:
         while not work.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([work])
+
+
+async def run_in_thread(work: Callable[[Stop], T], seconds: float | None) -> T:
+    """Run blocking work in a worker thread for at most so many seconds.
+
+    A cancel of the caller reaches the work through its `Stop`. The caller then waits until the work has
+    ended, so that no thread goes on for nobody.
+    """
+    import anyio.to_thread  # imported here because values need no event loop
+
+    stop = Stop(seconds)
+    thread = asyncio.ensure_future(anyio.to_thread.run_sync(work, stop))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        stop.cancel()
+        await wait_shielded(thread)
+        if not thread.cancelled():
+            thread.exception()  # marks it as retrieved: the cancel matters more than why the work ended
+        raise

@@ -12,12 +12,12 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, cast
 
 import anyio
-import anyio.to_thread
 
 from retinue.core import (
     UNMETERED,
@@ -41,7 +41,7 @@ from retinue.core import (
     Spending,
     Stop,
     Task,
-    wait_shielded,
+    run_in_thread,
 )
 
 log = logging.getLogger(__name__)
@@ -76,20 +76,15 @@ class InThread:
 
     async def perform(self, role: str, work: RoleWork, seconds: float) -> Outcome:
         """Perform a role; `result` is its `RoleOutcome`."""
-        stop = Stop(seconds)
+        began = time.monotonic()
         admitted = False
-        with anyio.move_on_after(seconds):
-            await self.workers.acquire()
-            admitted = True
-        thread = asyncio.ensure_future(
-            anyio.to_thread.run_sync(partial(attempt_role, role, work, stop, self.spending))
-        )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.workers.acquire()
+                admitted = True
+        left = max(0.0, seconds - (time.monotonic() - began))
         try:
-            return await asyncio.shield(thread)
-        except asyncio.CancelledError:
-            stop.cancel()
-            await wait_shielded(thread)  # no thread may read on after its caller has gone
-            raise
+            return await run_in_thread(partial(attempt_role, role, work, spending=self.spending), left)
         finally:
             if admitted:
                 self.workers.release()

@@ -120,6 +120,7 @@ class Supervisor:
             self._group = await scope.enter_async_context(asyncio.TaskGroup())
             self._lives: dict[RunId, _Life] = {}
             self._recording: set[asyncio.Task[_Life | Exception]] = set()
+            self._stopping = False
             scope.callback(self._stop)
             self._scope = scope.pop_all()
         return self
@@ -130,6 +131,7 @@ class Supervisor:
         await self._scope.__aexit__(kind, error, trace)
 
     def _stop(self) -> None:
+        self._stopping = True
         for task in (*self._recording, *(life.task for life in self._lives.values())):
             task.cancel()
 
@@ -185,6 +187,9 @@ class Supervisor:
         return recorded
 
     def _cancel_unclaimed(self, recording: asyncio.Task[_Life | Exception]) -> None:
+        """Cancel a run whose starter was cancelled before it knew of it. A stopping server interrupts it."""
+        if self._stopping:
+            return
         if not recording.cancelled() and isinstance(life := recording.result(), _Life):
             self._store.post(self._store.runs.request_cancel, life.run.id)
 

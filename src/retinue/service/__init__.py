@@ -6,7 +6,11 @@ from retinue._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from retinue.service.adoption import adopt_workflows as adopt_workflows
-    from retinue.service.agents import AgentService as AgentService, AgentState as AgentState
+    from retinue.service.agents import (
+        AgentService as AgentService,
+        AgentState as AgentState,
+        plan_models as plan_models,
+    )
     from retinue.service.handoff_documents import (
         HandoffDraft as HandoffDraft,
         create_handoff as create_handoff,
@@ -40,7 +44,6 @@ if TYPE_CHECKING:
         host_link as host_link,
         host_snippet as host_snippet,
         install_host as install_host,
-        plan_models as plan_models,
         server_entry as server_entry,
         uninstall_host as uninstall_host,
         user_settings_location as user_settings_location,
@@ -56,7 +59,7 @@ else:
         __name__,
         {
             "adoption": "adopt_workflows",
-            "agents": "AgentService AgentState",
+            "agents": "AgentService AgentState plan_models",
             "handoff_documents": "HandoffDraft create_handoff resume_handoff",
             "indexing": "can_index make_indexes",
             "overview": "answer_run run_news run_overview runs_overview",
@@ -69,8 +72,7 @@ else:
             "service": "ADD_A_ROOT Later Service",
             "setup": (
                 "InstallOutcome check_settings_file describe_settings diagnose host_file host_link "
-                "host_snippet install_host plan_models server_entry uninstall_host "
-                "user_settings_location"
+                "host_snippet install_host server_entry uninstall_host user_settings_location"
             ),
             "waiting": "Waiting",
             "workflow_views": "savings_table timeline",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from retinue.config import Settings
 from retinue.core import (
     HOST,
     NO_PERMISSIONS,
@@ -33,7 +34,7 @@ from retinue.definitions import (
     unsupported_fields,
 )
 from retinue.executors import CommandTemplate
-from retinue.models import Models
+from retinue.models import TIERS, EndpointPlan, ModelPlan, Models, TierPlan
 from retinue.service import agent_views
 from retinue.store import (
     AgentMemory,
@@ -388,3 +389,18 @@ def _wrong_schema(agent: Agent | None) -> InvalidInput | None:
     except InvalidInput as error:
         return error
     return None
+
+
+def plan_models(settings: Settings) -> ModelPlan:
+    given = settings.models
+    tiers = {name: getattr(given.tiers, name) for name in TIERS}
+    return ModelPlan(
+        endpoint=given.endpoint,
+        model=given.model,
+        endpoints={
+            name: EndpointPlan(each.url, each.api_key_env, each.slots, each.context)
+            for name, each in given.endpoints.items()
+        },
+        tiers={name: TierPlan(tier.endpoint, tier.model) for name, tier in tiers.items()},
+        patience_s=given.patience_s,
+    )

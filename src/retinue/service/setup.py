@@ -23,7 +23,8 @@ from retinue.config import (
     user_settings_file,
 )
 from retinue.core import ConfigInvalid, RetinueError, Root
-from retinue.models import TIERS, EndpointAddress, EndpointPlan, ModelPlan, TierPlan
+from retinue.models import TIERS, EndpointAddress
+from retinue.service.agents import plan_models
 from retinue.setup import (
     HOSTS,
     SERVER_NAME,
@@ -230,18 +231,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return str(value) if isinstance(value, Path) else value
-
-
-def plan_models(settings: Settings) -> ModelPlan:
-    given = settings.models
-    tiers = {name: getattr(given.tiers, name) for name in TIERS}
-    return ModelPlan(
-        endpoint=given.endpoint,
-        model=given.model,
-        endpoints={
-            name: EndpointPlan(each.url, each.api_key_env, each.slots, each.context)
-            for name, each in given.endpoints.items()
-        },
-        tiers={name: TierPlan(tier.endpoint, tier.model) for name, tier in tiers.items()},
-        patience_s=given.patience_s,
-    )

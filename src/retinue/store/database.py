@@ -5,9 +5,9 @@ SQLite before 3.51.3 can corrupt a database when one connection commits while an
 lock that cannot happen. The lock also spares writers SQLite's coarse waiting: a write takes well under a
 millisecond.
 
-Another process may hold the lock for a long time. So code on an event loop never writes itself: it awaits
-`Database.submit`, which hands the write to the writer thread. Reads use a connection of their own and never
-wait for a writer, because the database is in WAL mode.
+Another process may hold the lock for a long time. So code on an event loop awaits `Database.submit`: it
+writes at once if the lock is free, and otherwise leaves the write to a thread that waits for the lock. Reads
+use a connection of their own and never wait for a writer, because the database is in WAL mode.
 
 Knows nothing of runs.
 """
@@ -46,9 +46,8 @@ _DAMAGED = (
 LOCK_TIMEOUT_S = 10.0
 """How long a write waits for other processes before it fails with `Unavailable`."""
 _CLOSE_TIMEOUT_S = 2.0
-_JOBS_PER_LOCK = 64
-"""Writes under one lock, after which other processes get their turn."""
 _LOCK_POLL_S = 0.02
+_BUSY_TIMEOUT_S = 1.0
 _CHECKPOINT_BYTES = 4 * 1024 * 1024
 _LOG_BYTES_KEPT = 1024 * 1024
 _COMMITS_BETWEEN_CHECKS = 64
@@ -122,6 +121,7 @@ class Database:
         self._jobs: deque[_Job] = deque()
         self._has_jobs = threading.Condition()
         self._closing = False
+        self._checkpoint_is_due = False
         self._others_version = 0
         self._writer_thread: threading.Thread | None = None
         try:
@@ -131,6 +131,7 @@ class Database:
             raise Unavailable("the store cannot be opened", hint=_HINT) from error
         try:
             self._set_up()
+            self._writer.execute("PRAGMA busy_timeout = 0")  # `_begin` waits instead
             self._reader = self._connect()
         except BaseException:
             self._close_connections(self._writer)
@@ -139,7 +140,7 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         try:
             connection = sqlite3.connect(
-                self.folder.database, timeout=1.0, isolation_level=None, check_same_thread=False
+                self.folder.database, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
             connection.row_factory = sqlite3.Row
             for pragma in (
@@ -161,13 +162,14 @@ class Database:
                 return
         except sqlite3.DatabaseError as error:
             raise _unavailable(error) from error
-        self._lock(time.monotonic() + self._lock_timeout_s)
+        if not self._file_lock.acquire(self._lock_timeout_s):
+            raise _busy()
         try:
             with _our_errors():
                 self._writer.execute("PRAGMA journal_mode = WAL")
                 migrate(self._writer)
         finally:
-            self._unlock()
+            self._file_lock.release()
 
     # Writing
 
@@ -183,20 +185,29 @@ class Database:
                 yield transaction
             return
         _refuse_event_loop()
-        self._lock(time.monotonic() + self._lock_timeout_s)
-        try:
-            with _our_errors(), self._transaction() as transaction:
+        deadline = time.monotonic() + self._lock_timeout_s
+        with _our_errors():
+            while not self._begin(_LOCK_POLL_S):
+                if time.monotonic() >= deadline:
+                    raise _busy()
+            with self._transaction() as transaction:
                 yield transaction
-        finally:
-            self._unlock()
         self._announce(transaction)
 
     async def submit(self, call: Callable[[], T]) -> T:
-        """Run `call` in the writer thread, as one transaction, and return its result.
+        """Run `call` as one transaction and return its result: here and now if the lock is free, otherwise in
+        the writer thread.
 
         Raises `Unavailable` if other processes hold the lock for longer than the timeout. A task that is
         cancelled while its write waits gives the write up; a write that has begun is finished first.
         """
+        if not self._jobs and not self._closing:
+            with _our_errors():
+                if self._begin(0.0):
+                    with self._transaction(checkpoint=False) as transaction:
+                        result = call()
+                    self._announce(transaction)
+                    return result
         loop = asyncio.get_running_loop()
         job = _Job(call, loop, loop.create_future(), time.monotonic() + self._lock_timeout_s)
         self._enqueue(job)
@@ -216,40 +227,49 @@ class Database:
             if self._closing:
                 raise Unavailable("the store is closed")
             self._jobs.append(job)
-            if self._writer_thread is None:
-                self._writer_thread = threading.Thread(
-                    target=self._write_jobs, name="retinue store writer", daemon=True
-                )
-                self._writer_thread.start()
-            self._has_jobs.notify()
+            self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        """Have the writer thread look for work. The caller holds the condition."""
+        if self._writer_thread is None:
+            self._writer_thread = threading.Thread(
+                target=self._write_jobs, name="retinue store writer", daemon=True
+            )
+            self._writer_thread.start()
+        self._has_jobs.notify()
 
     def _write_jobs(self) -> None:
-        """The writer thread: waits for the lock, then writes everything that waits, one job at a time."""
+        """The writer thread: waits for the lock as long as a job waits for it, and writes job after job."""
         while True:
             with self._has_jobs:
-                while not self._jobs and not self._closing:
+                while not (self._jobs or self._closing or self._checkpoint_is_due):
                     self._has_jobs.wait()
-                if not self._jobs:
+                if not (self._jobs or self._checkpoint_is_due):
                     return
-            if not self._lock_for_jobs():
-                continue
+            self._drop_late_jobs()
             try:
-                for _ in range(_JOBS_PER_LOCK):
-                    if (job := self._next_job()) is None:
-                        break
-                    self._perform(job)
-            finally:
-                self._unlock()
+                has_begun = self._begin(_LOCK_POLL_S)
+            except sqlite3.DatabaseError as error:
+                self._fail_jobs(_unavailable(error))
+                continue
+            if has_begun:
+                self._write_job(self._next_job())
 
-    def _lock_for_jobs(self) -> bool:
-        """Wait for the lock as long as a job waits for it. Jobs whose time is over fail meanwhile."""
-        while self._drop_late_jobs():
-            if self._try_lock():
-                return True
-        return False
+    def _write_job(self, job: _Job | None) -> None:
+        """Write one job in the transaction that has begun. Its error is the error of whoever waits for it."""
+        try:
+            with _our_errors(), self._transaction() as transaction:
+                result = None if job is None or job.abandoned else job.call()
+        except BaseException as error:
+            if job is not None:
+                job.resolve(error=error)
+            return
+        self._announce(transaction)
+        if job is not None:
+            job.resolve(result)
 
-    def _drop_late_jobs(self) -> bool:
-        """Fail the jobs that waited too long, drop the abandoned ones, and say whether any are left."""
+    def _drop_late_jobs(self) -> None:
+        """Fail the jobs that waited too long, and drop the abandoned ones."""
         with self._has_jobs:
             waiting = list(self._jobs)
             self._jobs.clear()
@@ -261,60 +281,60 @@ class Database:
                     job.resolve(error=_busy())
                 else:
                     self._jobs.append(job)
-            return bool(self._jobs)
+
+    def _fail_jobs(self, error: Unavailable) -> None:
+        with self._has_jobs:
+            self._checkpoint_is_due = False
+            while self._jobs:
+                self._jobs.popleft().resolve(error=error)
 
     def _next_job(self) -> _Job | None:
         with self._has_jobs:
             return self._jobs.popleft() if self._jobs else None
 
-    def _perform(self, job: _Job) -> None:
-        """Write one job as a transaction of its own. Its failure is the failure of whoever waits for it."""
-        if job.abandoned:
-            job.resolve()
-            return
-        try:
-            with _our_errors(), self._transaction() as transaction:
-                result = job.call()
-        except BaseException as error:
-            job.resolve(error=error)
-            return
-        self._announce(transaction)
-        job.resolve(result)
+    def _begin(self, wait_s: float) -> bool:
+        """Lock the file among threads and processes and begin a transaction, if that works within the time.
 
-    def _lock(self, deadline: float) -> None:
-        while not self._try_lock():
-            if time.monotonic() >= deadline:
-                raise _busy()
-
-    def _try_lock(self) -> bool:
-        """Try for a moment to lock the file among threads and processes. Between two tries others get on."""
-        if not self._writing.acquire(timeout=_LOCK_POLL_S):
+        `_transaction` must follow. Between two tries others get their turn.
+        """
+        if not self._writing.acquire(timeout=wait_s) if wait_s else not self._writing.acquire(blocking=False):
             return False
-        if self._file_lock.acquire(_LOCK_POLL_S):
-            return True
+        try:
+            if self._file_lock.acquire(wait_s):
+                try:
+                    self._writer.execute("BEGIN IMMEDIATE")
+                    return True
+                except sqlite3.OperationalError as error:
+                    self._file_lock.release()
+                    if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                        raise
+                    time.sleep(wait_s)  # a program that does not know our lock writes to the database
+        except BaseException:
+            self._writing.release()
+            raise
         self._writing.release()
         return False
 
-    def _unlock(self) -> None:
-        self._file_lock.release()
-        self._writing.release()
-
     @contextmanager
-    def _transaction(self) -> Generator[Transaction]:
-        """One transaction on the writing connection; the caller holds the lock."""
-        self._writer.execute("BEGIN IMMEDIATE")
+    def _transaction(self, *, checkpoint: bool = True) -> Generator[Transaction]:
+        """The transaction that `_begin` has begun: committed if the block succeeds. Then unlocks the file.
+
+        A checkpoint that is due may take a while: with `checkpoint=False` it is left to the writer thread.
+        """
         transaction = Transaction(self._writer, self.clock())
         self._current_thread, self._current = threading.get_ident(), transaction
         try:
             yield transaction
             self._writer.execute("COMMIT")
+            self._checkpoint_if_due(here=checkpoint)
         except BaseException:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
         finally:
             self._current = None
-        self._checkpoint_if_due()
+            self._file_lock.release()
+            self._writing.release()
 
     @contextmanager
     def _nested(self) -> Generator[Transaction]:
@@ -375,14 +395,20 @@ class Database:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _checkpoint_if_due(self) -> None:
+    def _checkpoint_if_due(self, *, here: bool) -> None:
         """Runs under the lock, so nobody commits meanwhile; the next writer then starts the log afresh."""
         self._commits += 1
-        if self._commits % _COMMITS_BETWEEN_CHECKS:
+        if self._commits % _COMMITS_BETWEEN_CHECKS == 0:
+            wal = self.folder.database.with_name(self.folder.database.name + "-wal")
+            self._checkpoint_is_due |= wal.stat().st_size >= _CHECKPOINT_BYTES
+        if not self._checkpoint_is_due:
             return
-        wal = self.folder.database.with_name(self.folder.database.name + "-wal")
-        if wal.stat().st_size >= _CHECKPOINT_BYTES:
+        if here:
+            self._checkpoint_is_due = False
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        else:
+            with self._has_jobs:
+                self._wake_writer()
 
     def close(self) -> None:
         """Write what still waits, for a moment at most, and close the file."""

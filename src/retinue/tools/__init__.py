@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         allow_all as allow_all,
         select_tools as select_tools,
     )
-    from retinue.tools.threads import run_in_thread as run_in_thread
     from retinue.tools.toolbox import Tool as Tool, Toolbox as Toolbox
 else:
     __getattr__ = lazy_exports(
@@ -30,7 +29,6 @@ else:
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
             "selection": "Allows add_server_tools allow_all select_tools",
-            "threads": "run_in_thread",
             "toolbox": "Tool Toolbox",
         },
     )

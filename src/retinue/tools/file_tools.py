@@ -31,8 +31,8 @@ from retinue.core import (
     Unavailable,
     clip,
     counted,
+    run_in_thread,
 )
-from retinue.tools.threads import run_in_thread
 from retinue.tools.toolbox import Arguments, Tool, count_lines_that_fit, cut_to_tokens, parameters
 
 FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")

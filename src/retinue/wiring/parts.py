@@ -12,7 +12,7 @@ from retinue.config import CHILD_TOKEN, LoadedSettings, Settings, load_settings,
 from retinue.core import HOST, Agent, ConfigInvalid, Root, Run, Unauthorized
 from retinue.definitions import AgentCatalog, AgentDefinition, AgentSources, home_relative, working_folders
 from retinue.redaction import SecretRedactor
-from retinue.service import AgentService, AgentState, Service, plan_models
+from retinue.service import AgentService, AgentState, Service
 from retinue.store import (
     PERMISSIONS_FILE,
     AgentMemory,
@@ -56,6 +56,7 @@ def build_service(loaded: LoadedSettings, *, at_hand: bool = False) -> Service:
 def open_models(loaded: LoadedSettings) -> Models:
     """The models that the settings lead to: `async with`, for the lines to their servers."""
     from retinue.models import Models
+    from retinue.service import plan_models
 
     return Models(plan_models(loaded.settings), os.environ)
 

@@ -28,6 +28,7 @@ from retinue.core import (
     Stop,
     Task,
     counted,
+    run_in_thread,
 )
 from retinue.executors.local.conversation import Conversation
 from retinue.executors.local.loop import Loop, LoopResult, system_prompt
@@ -44,7 +45,6 @@ from retinue.tools import (
     add_server_tools,
     allow_all,
     ask_parent_tool,
-    run_in_thread,
     select_tools,
 )
 

@@ -18,7 +18,6 @@ knows nothing of output, time limits or runs.
 from __future__ import annotations
 
 import array
-import ctypes
 import errno
 import marshal
 import os
@@ -336,6 +335,8 @@ def cpu_microseconds() -> int:
 
 
 def prctl(option: int, value: int) -> None:
+    import ctypes  # imported here because the server reads this module's constants and needs no ctypes
+
     if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
