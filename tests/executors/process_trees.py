@@ -15,7 +15,8 @@ from retinue.core import ProcessIdentity, StreamName
 from retinue.executors.process import RUN_ID_VARIABLE, ProcessGroup, Program
 from retinue.executors.process.identity import identify, is_alive
 
-WAIT = 5.0
+WAIT = 20.0
+"""The longest wait, in seconds. Starting a few processes takes long on a busy machine."""
 
 
 def unique_run_id(name: str) -> str:

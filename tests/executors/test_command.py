@@ -168,9 +168,9 @@ async def test_a_program_past_its_deadline_is_ended_with_its_tree_and_its_output
     """P2, P5."""
     recorder = RunRecorder(tmp_path, lines_wanted=STUBBORN_TREE_SIZE)
     executor = python(STUBBORN_TREE)
-    outcome = await executor.run(Task("a", ""), recorder.context(seconds=1.0))
+    outcome = await executor.run(Task("a", ""), recorder.context(seconds=2.0))
     assert (outcome.status, outcome.exit_code, outcome.survivors) == ("timeout", None, ())
-    assert outcome.error and outcome.error.data == {"seconds": 1.0}
+    assert outcome.error and outcome.error.data == {"seconds": 2.0}
     assert sorted(outcome.output.splitlines()) == sorted(recorder.lines) != []
     assert recorder.processes() == set()
 

@@ -288,7 +288,7 @@ async def test_a_tree_that_keeps_forking_and_changing_sessions_is_ended(tmp_path
     recorder = OutputRecorder()
     run_id = unique_run_id("fast-runners")
     program = python(RUNNERS.format(pace=0.001), tmp_path, run_id=run_id)
-    with anyio.fail_after(3 * WAIT):
+    with anyio.fail_after(2 * WAIT):
         async with ProcessGroup.start(program, stdin=b"", on_output=recorder) as group:
             await recorder.processes(1)
     assert group.survivors == frozenset()

@@ -97,7 +97,7 @@ async def test_pattern_finder_runs_only_when_examples_are_asked_for(
 
 
 async def test_roles_after_the_locator_run_at_the_same_time(project: Path) -> None:
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=20)
 
     def meet(stop: Stop, spending: Spending) -> RoleResult:
         both.wait()

@@ -73,7 +73,7 @@ def http_servers(environment: Mapping[str, str]) -> Generator[Callable[..., Runn
     finally:
         for process in processes:
             process.terminate()
-            process.wait(5)
+            process.wait(20)
             assert process.stderr is not None
             process.stderr.close()
 
@@ -199,7 +199,7 @@ class Mailbox:
         with Store.open(self._data_dir) as store:
             async with Changes(store) as changes:
                 await changes.until(
-                    lambda: store.runs.get(checked).status is not RunStatus.QUEUED or None, {checked}, 5
+                    lambda: store.runs.get(checked).status is not RunStatus.QUEUED or None, {checked}, 20
                 )
             return await store.write(store.messages.ask, checked, question)
 

@@ -27,7 +27,7 @@ async def test_long_run_is_answered_with_a_handle_and_can_be_waited_for() -> Non
         long = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         quick = await call(client, "run_subagent", agent_name="echo", prompt="quick", wait_s=0)
         assert long["status"] in ("queued", "running")
-        seen = await call(client, "wait_for_runs", run_ids=[long["run_id"], quick["run_id"]], wait_s=5)
+        seen = await call(client, "wait_for_runs", run_ids=[long["run_id"], quick["run_id"]], wait_s=20)
         assert {view["run_id"]: view["status"] for view in seen["runs"]}[quick["run_id"]] == "success"
         assert seen["still_active"] == [long["run_id"]]
         ended = await call(client, "cancel_run", runId=long["run_id"])

@@ -60,14 +60,14 @@ async def request(session: ClientSession, method: str, task_id: str, **more: Any
 
 
 async def ended(client: Client, task_id: str) -> dict[str, Any]:
-    """Poll a task until it has ended, for at most ten seconds."""
-    await call(client, "wait_for_runs", run_ids=[task_id], wait_s=10)
+    """Poll a task until it has ended, for at most 20 seconds."""
+    await call(client, "wait_for_runs", run_ids=[task_id], wait_s=20)
     return await request(client.session, "tasks/get", task_id)
 
 
 async def finish(handle: Handle, ctx: ClaimContext) -> CallToolResult:
     """Poll a task until it is done, as a host does."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         while True:
             task = await request(ctx.session, "tasks/get", handle.taskId)
             if task["status"] != "working":

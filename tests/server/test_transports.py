@@ -101,7 +101,7 @@ def exchange(environment: Mapping[str, str], *messages: dict[str, Any]) -> list[
     answers = [json.loads(process.stdout.readline()) for _ in range(wanted)]
     process.stdin.close()
     assert process.stdout.read() == ""
-    assert process.wait(5) == 0
+    assert process.wait(20) == 0
     process.stdout.close()
     assert process.stderr is not None
     process.stderr.close()
