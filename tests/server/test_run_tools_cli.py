@@ -23,33 +23,35 @@ def cli(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+def in_process(*arguments: str) -> tuple[int, str]:
+    """Run a command in this process, which is faster than `cli`."""
+    done = CliRunner().invoke(main, list(arguments))
+    return done.exit_code, done.stdout
+
+
 async def test_command_line_shows_answers_and_cancels_runs_of_a_server() -> None:
     order = {"do": "call", "calls": [{"tool": "ask_parent", "arguments": {"question": "go on?"}}]}
     async with host() as client:
         asked = await call(client, "run_subagent", agent_name="asks", prompt=json.dumps(order), wait_s=20)
         sleeping = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
-        _, table = await anyio.to_thread.run_sync(cli, "runs", "--active")
+        _, table = await anyio.to_thread.run_sync(in_process, "runs", "--active")
         assert "asks: go on?" in table
-        _, listed = await anyio.to_thread.run_sync(cli, "runs", "--active", "--json")
+        _, listed = await anyio.to_thread.run_sync(in_process, "runs", "--active", "--json")
         assert len(json.loads(listed)["runs"]) == 2
         code, _ = await anyio.to_thread.run_sync(cli, "wait", asked["run_id"], "--timeout", "5")
         assert code == 4
-        code, _ = await anyio.to_thread.run_sync(cli, "reply", asked["run_id"], "yes")
+        code, _ = await anyio.to_thread.run_sync(in_process, "reply", asked["run_id"], "yes")
         assert code == 0
         code, told = await anyio.to_thread.run_sync(cli, "wait", asked["run_id"], "--timeout", "20")
         assert code == 0
         assert '"answer": "yes"' in told
         code, told = await anyio.to_thread.run_sync(cli, "cancel", sleeping["run_id"])
         assert (code, told.strip()) == (0, f"{sleeping['run_id']} is canceled")
-        code, log = await anyio.to_thread.run_sync(cli, "logs", asked["run_id"], "-f", "--stream", "stdout")
+        code, log = await anyio.to_thread.run_sync(
+            in_process, "logs", asked["run_id"], "-f", "--stream", "stdout"
+        )
         assert code == 0
         assert '"answer": "yes"' in log
-
-
-def in_process(*arguments: str) -> tuple[int, str]:
-    """Run a command in this process, which is faster than `cli`."""
-    done = CliRunner().invoke(main, list(arguments))
-    return done.exit_code, done.stdout
 
 
 def test_agent_command_runs_in_the_foreground() -> None:
