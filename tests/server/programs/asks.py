@@ -1,7 +1,7 @@
-"""A program that a run starts: reaches its parent through `retinue child` and does as its task says.
+"""A program that a run starts. It connects to its parent through `retinue child` and follows its task.
 
-It speaks the protocol in plain JSON lines: loading the SDK's client would take longer than all it does.
-`small_claude.py` reaches its run with the SDK's client.
+It writes the protocol as plain JSON lines, because importing the SDK's client would take most of its time.
+`small_claude.py` uses the SDK's client.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 
 
 class Parent:
-    """A server on the other end of two pipes."""
+    """The server that the program talks to through two pipes."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -29,7 +29,7 @@ class Parent:
             message = json.loads(line)
             if message.get("id") == self._asked and "method" not in message:
                 return message["result"]
-        raise AssertionError(f"the server left without an answer to {method}")
+        raise AssertionError(f"the server ended without an answer to {method}")
 
     def send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -50,7 +50,7 @@ def main() -> None:
         for call in order["calls"]:
             given = {"name": call["tool"], "arguments": call["arguments"]}
             result = parent.request("tools/call", given)
-            text = result["content"][0]["text"]  # of one tool there is nothing else
+            text = result["content"][0]["text"]
             print(json.dumps(result.get("structuredContent") or json.loads(text)), flush=True)
 
 
