@@ -6,6 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 MODEL := $(VENV)/.model
+TEST_PROCESSES ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: setup demo test test-slow test-model test-clis check bench bench-check bench-startup bench-redaction bench-runs bench-workflows bench-models bench-retrieval bench-speed bench-loop bench-walks docs conformance clean
 
@@ -24,8 +25,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/python -m scripts.demo
 
+# One process per core and one more, because tests also wait. Plain `pytest` runs in one process, which suits
+# single tests and debuggers. Every process imports all tests, so their bytecode is always written.
 test: $(READY)
-	$(BIN)/python -m pytest
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal
 
 # Kills, cancels and crowds by the hundred.
 test-slow: $(READY)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
+import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 RETINUE = [sys.executable, "-m", "retinue"]
 """The command line of the real program."""
+
+settings.register_profile("parallel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("parallel")
+"""Tests run in parallel, so the time that an example takes says nothing about the code."""
 
 
 @pytest.fixture
@@ -18,10 +26,18 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths for test homes. For each new folder, `mktemp` would list all earlier ones."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of the test's own, for this process and those it starts. Answers with the data folder."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(homes)
+    home.mkdir(mode=0o700)
     for name in list(os.environ):
         if name.startswith(("RETINUE_", "XDG_")):
             monkeypatch.delenv(name)
@@ -29,6 +45,35 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     monkeypatch.setenv("RETINUE_DATA_DIR", str(home / "data"))
     monkeypatch.chdir(home)
     return home / "data"
+
+
+class ChildProcesses:
+    """The child processes that a test starts.
+
+    Leaves out those that were running before: a process that runs several tests may have a shared server.
+    """
+
+    def __init__(self) -> None:
+        self._earlier = set(psutil.Process().children())
+
+    def list(self, *, recursive: bool = False) -> list[psutil.Process]:
+        started = [child for child in psutil.Process().children() if child not in self._earlier]
+        if recursive:
+            for child in tuple(started):
+                with suppress(psutil.NoSuchProcess):
+                    started += child.children(recursive=True)
+        return started
+
+
+@pytest.fixture
+def children() -> ChildProcesses:
+    return ChildProcesses()
+
+
+def environment_in(home: Path) -> dict[str, str]:
+    """The environment for a server that several tests share: as `own_folders` sets it, with this home."""
+    mine = {name: value for name, value in os.environ.items() if not name.startswith(("RETINUE_", "XDG_"))}
+    return {**mine, "HOME": str(home), "RETINUE_DATA_DIR": str(home / "data"), "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -31,6 +32,11 @@ SURFACES["cli"] = {"core", "service", "wiring", "server", "dashboard"}
 Import = tuple[str, str]
 
 
+@cache
+def parse(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def module_name(package: Path, file: Path) -> str:
     parts = file.relative_to(package.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -41,7 +47,7 @@ def imports_of(package: Path) -> Iterator[Import]:
     known = {module_name(package, file) for file in package.rglob("*.py")}
     for file in sorted(package.rglob("*.py")):
         importer = module_name(package, file)
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse(file)):
             targets: list[str] = []
             if isinstance(node, ast.Import):
                 targets = [alias.name for alias in node.names]
@@ -70,7 +76,7 @@ def behind_doors(package: Path) -> Iterator[Import]:
         importer = module_name(package, file)
         if file.name == "__init__.py" and "lazy_exports" in file.read_text(encoding="utf-8"):
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse(file)):
             if isinstance(node, ast.ImportFrom) and node.module in known:
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
@@ -81,7 +87,7 @@ def behind_doors(package: Path) -> Iterator[Import]:
 
 def seen_by_the_type_checker(door: Path) -> list[tuple[str, str]]:
     """(module, name) for each import in the `if TYPE_CHECKING:` block of a door."""
-    tree = ast.parse(door.read_text(encoding="utf-8"))
+    tree = parse(door)
     blocks = [node for node in tree.body if isinstance(node, ast.If)]
     imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
     return [(str(node.module), alias.name) for node in imports for alias in node.names]
@@ -89,7 +95,7 @@ def seen_by_the_type_checker(door: Path) -> list[tuple[str, str]]:
 
 def loaded_at_run_time(door: Path, package: str) -> list[tuple[str, str]]:
     """(module, name) for each entry of the table given to `lazy_exports`."""
-    tree = ast.parse(door.read_text(encoding="utf-8"))
+    tree = parse(door)
     tables = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
     table: dict[str, str] = ast.literal_eval(tables[0]) if tables else {}
     return [(f"{package}.{module}", name) for module, names in table.items() for name in names.split()]
@@ -290,7 +296,7 @@ class Row: ...
 def test_no_class_name_has_two_meanings() -> None:
     homes: dict[str, list[str]] = {}
     for file in PACKAGE.rglob("*.py"):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in parse(file).body:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(module_name(PACKAGE, file))
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

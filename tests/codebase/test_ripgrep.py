@@ -14,6 +14,7 @@ from retinue.codebase.search import Ripgrep, argument_batches
 from retinue.codebase.search.ripgrep import MAX_ARGUMENT_BYTES
 from retinue.core import Stop
 from tests.codebase.file_support import WAIT_SECONDS, bounded_stop, create_root
+from tests.conftest import ChildProcesses
 
 
 @pytest.fixture
@@ -30,12 +31,14 @@ def program(path: Path, script: str) -> Path:
     return path
 
 
-def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+def is_running(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.parametrize("how", ["cancel", "deadline", "its own time"])
-def test_ripgrep_that_never_ends_is_killed(tmp_path: Path, ripgrep: Ripgrep, how: str) -> None:
+def test_ripgrep_that_never_ends_is_killed(
+    tmp_path: Path, ripgrep: Ripgrep, how: str, children: ChildProcesses
+) -> None:
     """P2, P5: ripgrep waits for a pipe without a writer."""
     os.mkfifo(tmp_path / "pipe")
     stop = Stop(1.0) if how == "deadline" else Stop()
@@ -49,14 +52,14 @@ def test_ripgrep_that_never_ends_is_killed(tmp_path: Path, ripgrep: Ripgrep, how
     asking.start()
     if how == "cancel":
         started = threading.Event()
-        while not children():
+        while not children.list():
             assert asking.is_alive()
             started.wait(0.01)
         stop.cancel()
     asking.join(WAIT_SECONDS)
     assert not asking.is_alive()
     assert answers == [None], "it could not tell"
-    assert children() == []
+    assert not any(map(is_running, children.list()))
 
 
 def test_ripgrep_gets_nothing_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,4 +140,4 @@ def dashboard(environment: Mapping[str, str]) -> Generator[Callable[..., Opened]
     yield start
     for process in processes:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=20)

@@ -51,7 +51,7 @@ def agent(environment: Mapping[str, str]) -> Generator[AskedFor]:
     yield start
     for process in processes:
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=20)
 
 
 def shown_when(browser: httpx2.Client, words: str) -> str:
@@ -128,9 +128,9 @@ def test_signal_ends_the_server_and_open_pages_cleanly(dashboard: Dashboard, by:
         family = [psutil.Process(opened.process.pid), *psutil.Process(opened.process.pid).children(True)]
         opened.process.send_signal(by)
         assert [line for line in lines if line.startswith("event:")] == ["event: end"]
-    out, err = opened.process.communicate(timeout=10)
+    out, err = opened.process.communicate(timeout=20)
     assert (opened.process.returncode, out, err) == (0, "", "")
-    assert psutil.wait_procs(family, 5)[1] == []
+    assert psutil.wait_procs(family, 20)[1] == []
     browser.close()
 
 
@@ -142,7 +142,7 @@ def test_server_listens_only_on_loopback(dashboard: Dashboard) -> None:
         if each.status == "LISTEN"
     ]
     assert listening == ["127.0.0.1"]
-    assert httpx2.get(opened.address).status_code == 403
+    assert httpx2.get(opened.address, timeout=20).status_code == 403
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
@@ -159,12 +159,12 @@ def test_browser_is_opened_with_a_single_use_link_P6(environment: Mapping[str, s
             opened = visited.read_text().strip()
             printed = os.read(ours, 1000).decode().strip()
             assert opened != printed and opened.partition("=")[0] == printed.partition("=")[0]
-            assert [httpx2.get(opened).status_code for _ in range(2)] == [303, 403]
-            assert [httpx2.get(printed).status_code for _ in range(2)] == [303, 303]
+            assert [httpx2.get(opened, timeout=20).status_code for _ in range(2)] == [303, 403]
+            assert [httpx2.get(printed, timeout=20).status_code for _ in range(2)] == [303, 303]
             started = psutil.Process(process.pid).children(True)
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(20) == 0
     for each in started:  # the browser outlives the dashboard
         with suppress(psutil.NoSuchProcess):
             each.kill()

@@ -11,6 +11,7 @@ from typing import Any
 
 from retinue.core import Agent, AskParent, OutputLine, Permit, ProcessIdentity, RunContext, Task, deny_all
 from retinue.executors import CliLauncher, NoSandbox, Sandbox
+from tests.executors.process_trees import RUN_ID
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Stage:
             pass
 
         return RunContext(
-            "run-1",
+            RUN_ID,
             self.workspace,
             seconds,
             emit=emit,

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from retinue.executors import fork_server
 from retinue.executors.process import Process, Program
 from retinue.executors.process.portable_process import PortableProcess
 from retinue.executors.process.reaped_process import ReapedProcess
+from tests.conftest import ChildProcesses
 from tests.executors.process_trees import wait_until
 
 
@@ -34,13 +34,19 @@ async def spawn_portable(program: Program) -> Process:
     return await PortableProcess.spawn(program)
 
 
+@pytest.fixture
+def children() -> ChildProcesses:
+    fork_server.close()  # a test of another folder may have started it
+    return ChildProcesses()
+
+
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """P5: after each test this process has no children, not even zombies, and no file left open."""
+def nothing_is_left(children: ChildProcesses) -> Iterator[None]:
+    """P5: a test leaves no child processes, not even zombies, and no open files."""
     files = open_files()
     yield
     fork_server.close()
-    wait_until(lambda: not psutil.Process().children(recursive=True))
+    wait_until(lambda: not children.list(recursive=True))
     wait_until(lambda: open_files() <= files)
 
 

@@ -15,7 +15,20 @@ from retinue.core import ProcessIdentity, StreamName
 from retinue.executors.process import RUN_ID_VARIABLE, ProcessGroup, Program
 from retinue.executors.process.identity import identify, is_alive
 
-WAIT = 5.0
+WAIT = 20.0
+"""The longest wait, in seconds. Starting a few processes takes long on a busy machine."""
+
+
+def unique_run_id(name: str) -> str:
+    """Return a run id that only this test process uses.
+
+    Processes are searched for by their run id, and ended, on the whole machine. Tests that run in parallel
+    would end each other's processes if they shared an id.
+    """
+    return f"{name}-{os.getpid()}"
+
+
+RUN_ID = unique_run_id("run")
 
 BASICS = """
 import os, signal, sys, time
@@ -51,7 +64,7 @@ live()
 STUBBORN_TREE_SIZE = 4
 
 
-def python(code: str, cwd: Path, *, run_id: str = "test-run", grace: float = 0.1) -> Program:
+def python(code: str, cwd: Path, *, run_id: str = RUN_ID, grace: float = 0.1) -> Program:
     """A Python program with the helpers above. It starts without site-packages, to be fast."""
     env = {"PATH": os.environ["PATH"], RUN_ID_VARIABLE: run_id}
     return Program((sys.executable, "-I", "-S", "-c", BASICS + code), env, cwd, grace)

@@ -99,7 +99,7 @@ async def test_cancelled_command_is_cleaned_up_P5(stage: Stage) -> None:
         cleaned.append(program.name)
 
     waiting = accepted(stage, ("true",), ("sh", "-c", "echo begun; sleep 1000"), clean_up=clean_up)
-    with anyio.fail_after(10), anyio.CancelScope() as scope:
+    with anyio.fail_after(20), anyio.CancelScope() as scope:
         stage.on_line = lambda line: scope.cancel() if line == "begun" else None
         await waiting.run(TASK, stage.context())
     assert cleaned == ["sh"]

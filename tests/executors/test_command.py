@@ -31,6 +31,7 @@ from retinue.executors.process.identity import identify
 from retinue.executors.sandbox import SandboxAccess
 from tests.executors.process_trees import (
     BASICS,
+    RUN_ID,
     STUBBORN_TREE,
     STUBBORN_TREE_SIZE,
     WAIT,
@@ -60,7 +61,7 @@ class RunRecorder:
         return [event.text for event in self.events if isinstance(event, OutputLine)]
 
     def context(self, seconds: float | None = None, env: Mapping[str, str] | None = None) -> RunContext:
-        return RunContext("run-1", self.cwd, seconds, emit=self.record, started=self.record, env=env or {})
+        return RunContext(RUN_ID, self.cwd, seconds, emit=self.record, started=self.record, env=env or {})
 
     def processes(self) -> set[ProcessIdentity]:
         found = {identify(int(line.split()[1])) for line in self.lines}
@@ -133,7 +134,7 @@ async def test_a_prompt_in_the_arguments_leaves_stdin_empty(tmp_path: Path) -> N
     executor = python("print(sys.argv[1:], repr(sys.stdin.read()))", "{prompt}", "{run_id}", "{cwd}")
     prompt = "two words; $(id) `id` \ud800"
     outcome = await executor.run(Task("a", prompt), RunRecorder(tmp_path).context())
-    assert outcome.output == f"{[prompt.replace(chr(0xD800), '?'), 'run-1', str(tmp_path)]} ''\n"
+    assert outcome.output == f"{[prompt.replace(chr(0xD800), '?'), RUN_ID, str(tmp_path)]} ''\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -149,7 +150,7 @@ async def test_a_secret_of_the_server_is_not_in_the_childs_environment(tmp_path:
         "GIVEN=w",
         f"PATH={os.environ['PATH']}",
         "RETINUE_CHILD_TOKEN=t",
-        "RETINUE_RUN_ID=run-1",
+        f"RETINUE_RUN_ID={RUN_ID}",
     ]
 
 
@@ -171,9 +172,9 @@ async def test_a_program_past_its_deadline_is_ended_with_its_tree_and_its_output
     """P2, P5."""
     recorder = RunRecorder(tmp_path, lines_wanted=STUBBORN_TREE_SIZE)
     executor = python(STUBBORN_TREE)
-    outcome = await executor.run(Task("a", ""), recorder.context(seconds=1.0))
+    outcome = await executor.run(Task("a", ""), recorder.context(seconds=2.0))
     assert (outcome.status, outcome.exit_code, outcome.survivors) == ("timeout", None, ())
-    assert outcome.error and outcome.error.data == {"seconds": 1.0}
+    assert outcome.error and outcome.error.data == {"seconds": 2.0}
     assert sorted(outcome.output.splitlines()) == sorted(recorder.lines) != []
     assert recorder.processes() == set()
 

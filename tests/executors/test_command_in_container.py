@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from tests.service.agent_support import write_agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux pipes")]
 
-IMAGE = "localhost/retinue-contained:latest"
+IMAGE = f"localhost/retinue-contained-{os.getpid()}:latest"
 ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "sh", "version": "1"}}
 ASK = {"name": "ask_parent", "arguments": {"question": "which colour?", "wait_s": 60}}
 CALLS = (

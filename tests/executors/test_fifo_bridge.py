@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,14 +28,24 @@ class EchoServer:
 
     tokens: list[str] = field(default_factory=list[str])
 
+    open_connections: int = 0
+
     async def serve(self, connection: SocketStream) -> None:
-        async with connection:
-            token, _, rest = (await connection.receive()).partition(b"\n")
-            self.tokens.append(token.decode())
-            if rest:
-                await connection.send(rest)
-            async for data in connection:
-                await connection.send(data)
+        self.open_connections += 1
+        try:
+            async with connection:
+                with suppress(anyio.BrokenResourceError):  # the client may end before it has read everything
+                    await self._echo(connection)
+        finally:
+            self.open_connections -= 1
+
+    async def _echo(self, connection: SocketStream) -> None:
+        token, _, rest = (await connection.receive()).partition(b"\n")
+        self.tokens.append(token.decode())
+        if rest:
+            await connection.send(rest)
+        async for data in connection:
+            await connection.send(data)
 
 
 @dataclass
@@ -68,6 +78,14 @@ class OpenBridge:
             return received
 
 
+async def wait_until_idle(server: EchoServer, socket_path: str) -> None:
+    """Wait until every connection was accepted and is closed, so that a cancellation leaves none open."""
+    async with await anyio.connect_unix(socket_path) as last:  # connections are accepted in order
+        await last.send(b"last\n")
+        await until(lambda: "last" in server.tokens)
+    await until(lambda: server.open_connections == 0)
+
+
 async def until(holds: Callable[[], bool]) -> None:
     while not holds():  # noqa: ASYNC110 (no event reports a change of a file)
         await anyio.sleep(0.01)
@@ -86,8 +104,10 @@ async def bridge_run(tmp_path: Path) -> AsyncGenerator[OpenBridge]:
             (tmp_path / "run").mkdir()
             bridge = FifoBridge(tmp_path / "run", {SOCKET_VARIABLE: path, TOKEN_VARIABLE: "the-token"})
             async with bridge.open():
-                with anyio.fail_after(5):
+                with anyio.fail_after(20):
                     yield OpenBridge(tmp_path / "run", bridge, server)
+            with anyio.fail_after(20):
+                await wait_until_idle(server, path)
             group.cancel_scope.cancel()
 
 

@@ -20,13 +20,13 @@ from retinue.executors.process.identity import identify
 from retinue.redaction import SecretRedactor
 from retinue.tools import McpTools, Toolbox
 from tests.executors.mcp_programs import small_server
-from tests.executors.process_trees import processes_of_run, still_alive, wait_until
+from tests.executors.process_trees import processes_of_run, still_alive, unique_run_id, wait_until
 from tests.tools.tool_support import answer
 
 pytestmark = pytest.mark.anyio
 
 PROJECT = Path(__file__).parents[2]
-RUN = "run-of-the-mcp-test"
+RUN = unique_run_id("mcp")
 
 
 class Log:
@@ -144,12 +144,13 @@ async def test_a_cancelled_run_leaves_no_process_of_its_servers(tmp_path: Path) 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has reapers")
 def test_mcp_servers_end_when_the_server_is_killed(tmp_path: Path) -> None:
     """P5: with everything they started, although their own grace is a minute."""
-    argv = [sys.executable, "-m", "tests.executors.mcp_user_to_kill", "killed-mcp-user", str(tmp_path)]
+    run_id = unique_run_id("killed-mcp-user")
+    argv = [sys.executable, "-m", "tests.executors.mcp_user_to_kill", run_id, str(tmp_path)]
     with subprocess.Popen(argv, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         tree = {found for pid in process.stdout.readline().split() if (found := identify(int(pid)))}
         process.kill()
-        wait_until(lambda: still_alive(tree) == [] and processes_of_run("killed-mcp-user") == [])
+        wait_until(lambda: still_alive(tree) == [] and processes_of_run(run_id) == [])
     assert len(tree) == 3
 
 

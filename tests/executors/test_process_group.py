@@ -27,6 +27,7 @@ from tests.executors.process_trees import (
     python,
     reaper_of,
     still_alive,
+    unique_run_id,
     wait_until,
 )
 
@@ -285,12 +286,13 @@ live()
 async def test_a_tree_that_keeps_forking_and_changing_sessions_is_ended(tmp_path: Path) -> None:
     """P5."""
     recorder = OutputRecorder()
-    program = python(RUNNERS.format(pace=0.001), tmp_path, run_id="fast-runners")
-    with anyio.fail_after(3 * WAIT):
+    run_id = unique_run_id("fast-runners")
+    program = python(RUNNERS.format(pace=0.001), tmp_path, run_id=run_id)
+    with anyio.fail_after(2 * WAIT):
         async with ProcessGroup.start(program, stdin=b"", on_output=recorder) as group:
             await recorder.processes(1)
     assert group.survivors == frozenset()
-    assert processes_of_run("fast-runners") == []
+    assert processes_of_run(run_id) == []
 
 
 def streams_of(process: psutil.Process) -> set[str]:

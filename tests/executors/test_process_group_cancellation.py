@@ -6,13 +6,20 @@ import sys
 from pathlib import Path
 
 import anyio
-import psutil
 import pytest
 
 from retinue.core import ProcessIdentity
 from retinue.executors import fork_server
 from retinue.executors.process import ProcessGroup
-from tests.executors.process_trees import STUBBORN_TREE, OutputRecorder, processes_of_run, python, still_alive
+from tests.conftest import ChildProcesses
+from tests.executors.process_trees import (
+    STUBBORN_TREE,
+    OutputRecorder,
+    processes_of_run,
+    python,
+    still_alive,
+    unique_run_id,
+)
 
 pytestmark = [
     pytest.mark.anyio,
@@ -37,9 +44,11 @@ async def cancel_one(directory: Path, run_id: str) -> set[ProcessIdentity]:
 @pytest.mark.parametrize(
     "times", [50, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 )
-async def test_no_process_is_left_after_many_cancellations(tmp_path: Path, times: int) -> None:
+async def test_no_process_is_left_after_many_cancellations(
+    tmp_path: Path, times: int, children: ChildProcesses
+) -> None:
     """P5."""
-    run_id, trees = f"cancels-{times}", set[ProcessIdentity]()
+    run_id, trees = unique_run_id(f"cancels-{times}"), set[ProcessIdentity]()
 
     async def some(count: int) -> None:
         for _ in range(count):
@@ -52,4 +61,4 @@ async def test_no_process_is_left_after_many_cancellations(tmp_path: Path, times
     assert still_alive(trees) == []
     assert processes_of_run(run_id) == []
     fork_server.close()
-    assert psutil.Process().children(recursive=True) == []
+    assert children.list(recursive=True) == []

@@ -56,13 +56,13 @@ async def test_exited_program_has_its_code_and_needs_no_cleaning(shell: Shell) -
 
 async def test_deadline_ends_the_program_and_is_stored_as_the_error(shell: Shell) -> None:
     """P2."""
-    run = shell.run("echo begun; sleep 1000", seconds=0.3)
+    run = shell.run("echo begun; sleep 1000", seconds=1.0)
     async with run.start(stdin=b""):
         await run.wait()
     assert isinstance(run.error, DeadlineExceeded)
-    assert run.error.message == "tool had not ended after 0.3 seconds"
+    assert run.error.message == "tool had not ended after 1 seconds"
     assert (run.exit_code, shell.lines, shell.cleaned) == (None, ["begun"], ["sh"])
-    assert 300 <= run.usage["duration_ms"] < 5_000
+    assert 1_000 <= run.usage["duration_ms"] < 20_000
 
 
 async def test_output_beyond_the_limit_ends_the_program(shell: Shell) -> None:

@@ -19,6 +19,7 @@ from retinue.core import ProcessIdentity, ProgramFailed
 from retinue.executors import end_processes, fork_server
 from retinue.executors.process import ProcessGroup
 from retinue.executors.process.identity import identify, is_alive
+from tests.conftest import ChildProcesses
 from tests.executors.process_trees import (
     STUBBORN_TREE,
     STUBBORN_TREE_SIZE,
@@ -27,6 +28,7 @@ from tests.executors.process_trees import (
     python,
     reaper_of,
     still_alive,
+    unique_run_id,
     wait_until,
 )
 
@@ -69,18 +71,19 @@ def helpers_of(pid: int) -> list[ProcessIdentity]:
 
 def test_the_whole_tree_ends_within_two_seconds_after_the_server_is_killed(tmp_path: Path) -> None:
     """P5: no child process survives, although its own grace is a minute."""
-    with server("killed-server", tmp_path) as process:
+    run_id = unique_run_id("killed-server")
+    with server(run_id, tmp_path) as process:
         tree = read_tree(process)
         fork_server_process, reaper = helpers_of(process.pid)
         process.kill()
         wait_until(lambda: still_alive({*tree, fork_server_process, reaper}) == [], seconds=2.0)
-    assert processes_of_run("killed-server") == []
+    assert processes_of_run(run_id) == []
 
 
 @pytest.mark.parametrize("delay_ms", [0, 5, 10, 20, 40, 80])
 def test_a_server_killed_at_any_moment_of_a_start_leaves_no_process(tmp_path: Path, delay_ms: int) -> None:
     """P5: there is no gap between the start of the reaper, its order, the fork and the exec."""
-    run_id = f"killed-after-{delay_ms}"
+    run_id = unique_run_id(f"killed-after-{delay_ms}")
     with server(run_id, tmp_path) as process:
         assert process.stdout
         assert process.stdout.readline() == "starting\n"
@@ -94,10 +97,9 @@ def test_a_server_killed_at_any_moment_of_a_start_leaves_no_process(tmp_path: Pa
 async def test_a_killed_reaper_is_an_error_and_its_tree_is_ended(tmp_path: Path) -> None:
     """P5, P8: the run fails, and its daemons are found by their run id."""
     recorder, tree = OutputRecorder(), set[ProcessIdentity]()
+    program = python(STUBBORN_TREE, tmp_path, run_id=unique_run_id("killed-reaper"))
     with pytest.raises(ProgramFailed, match="was lost"):
-        async with ProcessGroup.start(
-            python(STUBBORN_TREE, tmp_path, run_id="killed-reaper"), stdin=b"", on_output=recorder
-        ) as group:
+        async with ProcessGroup.start(program, stdin=b"", on_output=recorder) as group:
             tree = await recorder.processes()
             reaper_of(group).kill()
             await group.wait()
@@ -105,12 +107,14 @@ async def test_a_killed_reaper_is_an_error_and_its_tree_is_ended(tmp_path: Path)
     assert still_alive(tree) == []
 
 
-async def test_programs_survive_a_killed_fork_server_and_another_one_starts(tmp_path: Path) -> None:
+async def test_programs_survive_a_killed_fork_server_and_another_one_starts(
+    tmp_path: Path, children: ChildProcesses
+) -> None:
     """P5: its reapers keep running and can still be ended."""
     first, second = OutputRecorder(), OutputRecorder()
     async with ProcessGroup.start(python(STUBBORN_TREE, tmp_path), stdin=b"", on_output=first):
         tree = await first.processes()
-        [fork_server_process] = psutil.Process().children()
+        [fork_server_process] = children.list()
         fork_server_process.kill()
         await anyio.to_thread.run_sync(
             wait_until, lambda: fork_server_process.status() == psutil.STATUS_ZOMBIE
@@ -122,7 +126,9 @@ async def test_programs_survive_a_killed_fork_server_and_another_one_starts(tmp_
     assert still_alive(tree) == []
 
 
-async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(tmp_path: Path) -> None:
+async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(
+    tmp_path: Path, children: ChildProcesses
+) -> None:
     """P5: an inner scope does not end the fork server of an outer one."""
     with fork_server.shared():
         with fork_server.shared():
@@ -130,8 +136,8 @@ async def test_a_fork_server_ends_with_the_last_scope_that_shares_it(tmp_path: P
                 python("say(1)", tmp_path), stdin=b"", on_output=OutputRecorder()
             ) as group:
                 await group.wait()
-        assert len(psutil.Process().children()) == 1
-    assert psutil.Process().children() == []
+        assert len(children.list()) == 1
+    assert children.list() == []
 
 
 @pytest.mark.slow
@@ -164,7 +170,8 @@ async def test_a_reaper_that_gets_sigterm_ends_its_tree_first(tmp_path: Path) ->
 
 async def test_processes_left_by_a_killed_server_and_a_killed_reaper_can_be_ended(tmp_path: Path) -> None:
     """P5: the next server finds the processes by their run id."""
-    with server("both-killed", tmp_path) as process:
+    run_id = unique_run_id("both-killed")
+    with server(run_id, tmp_path) as process:
         tree = read_tree(process)
         _, reaper = helpers_of(process.pid)
         for number in (
@@ -177,6 +184,6 @@ async def test_processes_left_by_a_killed_server_and_a_killed_reaper_can_be_ende
         wait_until(lambda: not is_alive(reaper))
         daemons = still_alive(tree)
         assert daemons, "at least the daemons survive the reaper"
-        assert end_processes([daemons[0]], ["both-killed"], 0.1) == set()
+        assert end_processes([daemons[0]], [run_id], 0.1) == set()
     assert still_alive(tree) == []
-    assert processes_of_run("both-killed") == []
+    assert processes_of_run(run_id) == []

@@ -18,6 +18,7 @@ from retinue.executors.sandbox import SandboxAccess, installation_folders
 from retinue.executors.sandbox.bubblewrap import Bubblewrap
 from retinue.executors.sandbox.container import Container, container_name
 from tests.executors.images import image
+from tests.executors.process_trees import unique_run_id
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,7 @@ def access(tmp_path: Path) -> SandboxAccess:
 
 async def run_inside(sandbox: Sandbox, access: SandboxAccess, script: str) -> tuple[int, str]:
     """Run a shell script in the sandbox. Returns its exit code and output."""
-    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], RUN_ID_VARIABLE: "test-sandbox"}
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], RUN_ID_VARIABLE: unique_run_id("sandbox")}
     program = sandbox.enclose(Program(("/bin/sh", "-c", script), env, access.workspace, 0.1), access)
     chunks: list[bytes] = []
 
@@ -146,7 +147,7 @@ def test_installation_folders_of_a_script_include_its_package_and_interpreter(tm
     assert installation_folders("no-such-program", {"PATH": "/nonexistent"}) == ()
 
 
-IMAGE = "localhost/retinue-test:latest"
+IMAGE = f"localhost/retinue-test-{os.getpid()}:latest"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_network_of_a_container_follows_the_setting(
 
 
 async def test_cleared_container_is_removed_P5(engine: Container, access: SandboxAccess) -> None:
-    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], RUN_ID_VARIABLE: "test-ended"}
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], RUN_ID_VARIABLE: unique_run_id("ended")}
     script = "setsid sleep 1000 & echo ready; sleep 1000"
     program = engine.enclose(Program(("/bin/sh", "-c", script), env, access.workspace, 0.1), access)
     ready = anyio.Event()

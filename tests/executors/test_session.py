@@ -71,7 +71,7 @@ async def test_lost_session_is_replaced_and_reported_P8(stage: Stage) -> None:
 async def test_runs_of_one_session_wait_for_each_other(stage: Stage) -> None:
     inner = SessionRecorder()
     executor = WithSession(inner, stage.folder / "sessions")
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             for _ in range(3):
                 group.start_soon(executor.run, TASK, stage.context())

@@ -324,7 +324,7 @@ async def test_cancellation_of_a_retry_leaves_no_process_P5(stage: Stage) -> Non
 
     context = replace(stage.context(), started=count)
     run = partial(WithValidation(make_executor, worker("command", output_format="json")).run, TASK, context)
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             await second.wait()

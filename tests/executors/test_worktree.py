@@ -12,6 +12,7 @@ import pytest
 from retinue.core import InvalidInput, Outcome, RunContext, Task
 from retinue.executors import WithWorktree
 from tests.executors.cli_fakes import TASK, Stage
+from tests.executors.process_trees import RUN_ID
 
 pytestmark = pytest.mark.anyio
 
@@ -66,8 +67,8 @@ async def test_changes_are_returned_as_a_diff_and_a_branch(stage: Stage) -> None
 
     outcome = await run(stage, change)
     assert "-one\n+two" in str(outcome.facts["diff"])
-    assert outcome.facts["branch"] == "retinue/run-1"
-    assert git(stage.workspace, "show", "retinue/run-1:new.txt") == "new"
+    assert outcome.facts["branch"] == f"retinue/{RUN_ID}"
+    assert git(stage.workspace, "show", f"retinue/{RUN_ID}:new.txt") == "new"
     assert (stage.workspace / "a.txt").read_text(encoding="utf-8") == "one\n"
     assert git(stage.workspace, "status", "--porcelain") == ""
 

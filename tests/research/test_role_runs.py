@@ -197,7 +197,7 @@ async def test_slow_answer_becomes_a_handle_that_can_be_waited_for(project: Path
     go_on = threading.Event()
 
     def wait(_: Stop) -> None:
-        assert go_on.wait(5)
+        assert go_on.wait(20)
 
     async with up(project) as (_, runs):
         impatient = replace(runs, patience_s=0.01)
@@ -256,7 +256,7 @@ def test_killed_server_leaves_no_role_running(project: Path, own_folders: Path) 
     assert process.stdout is not None
     request_id = RunId.parse(process.stdout.readline().strip())
     process.kill()
-    process.wait(5)
+    process.wait(20)
     process.stdout.close()
     with Store.open(own_folders) as store:
         assert len(recover_dead_owners(store, lambda _: None)) == 2

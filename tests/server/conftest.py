@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,9 +23,9 @@ from pydantic import FileUrl
 from retinue.core import Message, RunId, RunStatus
 from retinue.runtime import Changes
 from retinue.server import build_server
-from retinue.store import Store
+from retinue.store import Store, token_of
 from retinue.wiring import build_service, lifetime, read_settings
-from tests.conftest import RETINUE
+from tests.conftest import RETINUE, environment_in
 
 Era = Literal["legacy", "auto"]
 Connect = Callable[[Era], AbstractAsyncContextManager[Client]]
@@ -35,6 +35,7 @@ Connect = Callable[[Era], AbstractAsyncContextManager[Client]]
 class RunningHttp:
     url: str
     token: str
+    data_dir: Path
     process: subprocess.Popen[str]
 
 
@@ -45,32 +46,43 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def serve_http(environment: Mapping[str, str]) -> Generator[Callable[..., RunningHttp]]:
-    """Starts `retinue serve --http` on a free port and ends it with the test."""
+@contextmanager
+def http_servers(environment: Mapping[str, str]) -> Generator[Callable[..., RunningHttp]]:
+    """Starts `retinue serve --http` on a free port and ends it with the context."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **more: str) -> RunningHttp:
+        given = {**environment, **more}
         process = subprocess.Popen(
             [*RETINUE, "serve", "--http", "127.0.0.1:0", *arguments],
             stderr=subprocess.PIPE,
             text=True,
-            env={**environment, **more},
+            env=given,
         )
         processes.append(process)
         assert process.stderr is not None
         for line in process.stderr:
             if "serving " in line:
-                token = subprocess.run([*RETINUE, "token"], capture_output=True, text=True, check=True)
-                return RunningHttp(line.split("serving ")[1].strip(), token.stdout.strip(), process)
+                data_dir = Path(given["RETINUE_DATA_DIR"])
+                url = line.split("serving ")[1].strip()
+                return RunningHttp(url, token_of(data_dir), data_dir, process)
         raise AssertionError("the server ended before it served")
 
-    yield start
-    for process in processes:
-        process.terminate()
-        process.wait(5)
-        assert process.stderr is not None
-        process.stderr.close()
+    try:
+        yield start
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait(20)
+            assert process.stderr is not None
+            process.stderr.close()
+
+
+@pytest.fixture
+def serve_http(environment: Mapping[str, str]) -> Generator[Callable[..., RunningHttp]]:
+    """Starts `retinue serve --http` on a free port and ends it with the test."""
+    with http_servers(environment) as start:
+        yield start
 
 
 def offering(paths: list[Path]) -> ListRootsFnT:
@@ -82,30 +94,38 @@ def offering(paths: list[Path]) -> ListRootsFnT:
     return answer
 
 
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project that the shared server and every client of `connect` may read."""
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="session")
+def shared_http(tmp_path_factory: pytest.TempPathFactory, served: Path) -> Generator[RunningHttp]:
+    """One `retinue serve --http` per test process, for tests that change nothing in it."""
+    with http_servers(environment_in(tmp_path_factory.mktemp("shared-http"))) as start:
+        yield start("--root", str(served))
+
+
 @pytest.fixture(params=["memory", "stdio", "http"])
-def connect(
-    request: pytest.FixtureRequest,
-    project: Path,
-    environment: Mapping[str, str],
-    serve_http: Callable[..., RunningHttp],
-) -> Connect:
-    """Connects a client to a server that may read `project`."""
+def connect(request: pytest.FixtureRequest, served: Path, environment: Mapping[str, str]) -> Connect:
+    """Connects a client to a server that may read `served`."""
     transport = str(request.param)
 
     @asynccontextmanager
     async def open_client(era: Era) -> AsyncGenerator[Client]:
         if transport == "memory":
-            loaded = read_settings({"roots": (str(project),)})
+            loaded = read_settings({"roots": (str(served),)})
             server = build_server(build_service(loaded), loaded.settings.tools.groups, lifetime(loaded))
             async with Client(server, mode=era) as client:
                 yield client
         elif transport == "stdio":
-            command, *arguments = [*RETINUE, "serve", "--root", str(project)]
+            command, *arguments = [*RETINUE, "serve", "--root", str(served)]
             parameters = StdioServerParameters(command=command, args=arguments, env=dict(environment))
             async with Client(parameters, mode=era) as client:
                 yield client
         else:
-            running = serve_http("--root", str(project))
+            running: RunningHttp = request.getfixturevalue("shared_http")
             headers = {"Authorization": f"Bearer {running.token}"}
             async with (
                 httpx2.AsyncClient(headers=headers, timeout=30) as http,
@@ -179,7 +199,7 @@ class Mailbox:
         with Store.open(self._data_dir) as store:
             async with Changes(store) as changes:
                 await changes.until(
-                    lambda: store.runs.get(checked).status is not RunStatus.QUEUED or None, {checked}, 5
+                    lambda: store.runs.get(checked).status is not RunStatus.QUEUED or None, {checked}, 20
                 )
             return await store.write(store.messages.ask, checked, question)
 

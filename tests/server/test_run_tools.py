@@ -27,7 +27,7 @@ async def test_long_run_is_answered_with_a_handle_and_can_be_waited_for() -> Non
         long = await call(client, "run_subagent", agent_name="sleeps", prompt="x", wait_s=0)
         quick = await call(client, "run_subagent", agent_name="echo", prompt="quick", wait_s=0)
         assert long["status"] in ("queued", "running")
-        seen = await call(client, "wait_for_runs", run_ids=[long["run_id"], quick["run_id"]], wait_s=5)
+        seen = await call(client, "wait_for_runs", run_ids=[long["run_id"], quick["run_id"]], wait_s=20)
         assert {view["run_id"]: view["status"] for view in seen["runs"]}[quick["run_id"]] == "success"
         assert seen["still_active"] == [long["run_id"]]
         ended = await call(client, "cancel_run", runId=long["run_id"])
@@ -86,14 +86,12 @@ async def test_logs_continue_from_a_cursor_and_fit_the_token_limit() -> None:
 
 
 @pytest.mark.parametrize("tool", ["check_subagent_status", "get_subagent_logs", "cancel_run"])
-@pytest.mark.parametrize(
-    "run_id", ["", "../../etc/passwd", "a" * 15 + "/", "1k09m8cp19a5a0m\0", "ZZZ", "%2e"]
-)
-async def test_invalid_id_is_refused_before_it_becomes_a_path(tool: str, run_id: str) -> None:
+async def test_invalid_id_is_refused_before_it_becomes_a_path(tool: str) -> None:
     """P6: no unchecked text is joined into a path."""
     async with host() as client:
-        done = await call(client, tool, runId=run_id)
-    assert done["error"]["code"] == "invalid_input"
+        for run_id in ("", "../../etc/passwd", "a" * 15 + "/", "1k09m8cp19a5a0m\0", "ZZZ", "%2e"):
+            done = await call(client, tool, runId=run_id)
+            assert done["error"]["code"] == "invalid_input", run_id
 
 
 async def test_unknown_runs_agents_and_argument_values_are_refused() -> None:

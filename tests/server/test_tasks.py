@@ -60,14 +60,14 @@ async def request(session: ClientSession, method: str, task_id: str, **more: Any
 
 
 async def ended(client: Client, task_id: str) -> dict[str, Any]:
-    """Poll a task until it has ended, for at most ten seconds."""
-    await call(client, "wait_for_runs", run_ids=[task_id], wait_s=10)
+    """Poll a task until it has ended, for at most 20 seconds."""
+    await call(client, "wait_for_runs", run_ids=[task_id], wait_s=20)
     return await request(client.session, "tasks/get", task_id)
 
 
 async def finish(handle: Handle, ctx: ClaimContext) -> CallToolResult:
     """Poll a task until it is done, as a host does."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         while True:
             task = await request(ctx.session, "tasks/get", handle.taskId)
             if task["status"] != "working":
@@ -219,14 +219,12 @@ async def test_host_without_forms_gets_the_question_in_the_tool_answer(mailbox: 
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "task_id", ["", "../../etc/passwd", "1k09m8cp19a5a0m", "tasks-nonexistent", "\0", "é"]
-)
-async def test_unknown_or_invalid_task_id_is_a_protocol_error(method: str, task_id: str) -> None:
+async def test_unknown_or_invalid_task_id_is_a_protocol_error(method: str) -> None:
     async with host(**TASKS) as client:
-        with pytest.raises(MCPError) as refused:
-            await request(client.session, method, task_id)
-    assert refused.value.error.code == INVALID_PARAMS
+        for task_id in ("", "../../etc/passwd", "1k09m8cp19a5a0m", "tasks-nonexistent", "\0", "é"):
+            with pytest.raises(MCPError) as refused:
+                await request(client.session, method, task_id)
+            assert refused.value.error.code == INVALID_PARAMS, task_id
 
 
 async def test_task_survives_the_server() -> None:

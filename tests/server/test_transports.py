@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client
 from mcp_types import PROTOCOL_VERSION_META_KEY
@@ -16,39 +17,36 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from retinue.server import build_server
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
-from tests.server.conftest import Connect, Era, offering
+from tests.server.conftest import Connect, Era, RunningHttp, offering
 
 pytestmark = pytest.mark.anyio
 ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
 
 
 @ERAS
-async def test_tools_are_listed_and_answer(connect: Connect, era: Era, project: Path) -> None:
+async def test_tools_answer_and_refuse_the_same_way_on_every_transport(
+    connect: Connect, era: Era, served: Path
+) -> None:
+    """The contract of a transport, on one connection. Other tests of the tools connect in memory."""
     async with connect(era) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert {"ping", "list_roots"} <= set(names)
         pong = await client.call_tool("ping", {})
         roots = await client.call_tool("list_roots", {})
+        wrong: list[tuple[str, dict[str, Any], str]] = [
+            ("list_roots", {"loud": True}, "takes no arguments"),
+            ("brew", {}, "no tool is named 'brew'"),
+        ]
+        for tool, arguments, part in wrong:
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error
+            assert result.structured_content is not None
+            assert result.structured_content["error"]["code"] == "invalid_input"
+            assert part in json.dumps(result.structured_content)
+            assert json.loads(result.content[0].model_dump()["text"]) == result.structured_content
     assert pong.content[0].model_dump()["text"] == "pong"
-    assert roots.structured_content == {"roots": [str(project)]}
+    assert roots.structured_content == {"roots": [str(served)]}
     assert json.loads(roots.content[0].model_dump()["text"]) == roots.structured_content
-
-
-@ERAS
-@pytest.mark.parametrize(
-    ("tool", "arguments", "part"),
-    [("list_roots", {"loud": True}, "takes no arguments"), ("brew", {}, "no tool is named 'brew'")],
-)
-async def test_wrong_call_gets_a_structured_error(
-    connect: Connect, era: Era, tool: str, arguments: dict[str, Any], part: str
-) -> None:
-    async with connect(era) as client:
-        result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    assert result.structured_content is not None
-    assert result.structured_content["error"]["code"] == "invalid_input"
-    assert part in json.dumps(result.structured_content)
-    assert json.loads(result.content[0].model_dump()["text"]) == result.structured_content
 
 
 @ERAS
@@ -83,7 +81,10 @@ async def test_server_without_roots_starts_and_says_how_to_add_one(era: Era) -> 
 
 
 def exchange(environment: Mapping[str, str], *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """Send lines to a real server and parse what it writes to stdout. Fails on anything but JSON."""
+    """Send lines to a real server and parse what it writes to stdout.
+
+    Fails on anything but JSON, and if the server does not end cleanly when its stdin closes.
+    """
     lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
     process = subprocess.Popen(
         [*RETINUE, "serve"],
@@ -100,27 +101,57 @@ def exchange(environment: Mapping[str, str], *messages: dict[str, Any]) -> list[
     answers = [json.loads(process.stdout.readline()) for _ in range(wanted)]
     process.stdin.close()
     assert process.stdout.read() == ""
-    assert process.wait(5) == 0
+    assert process.wait(20) == 0
     process.stdout.close()
     assert process.stderr is not None
     process.stderr.close()
     return answers
 
 
-@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
-def test_every_handshake_revision_is_answered_with_the_same_revision(
-    version: str, environment: Mapping[str, str]
+def hello(version: str) -> dict[str, Any]:
+    """The parameters of `initialize`."""
+    return {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+def test_stdio_answers_the_oldest_revision_and_closing_it_ends_the_server(
+    environment: Mapping[str, str],
 ) -> None:
-    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    """P5: no process is left when the host ends; `exchange` checks it."""
+    oldest = HANDSHAKE_PROTOCOL_VERSIONS[0]
     answers = exchange(
         environment,
-        {"id": 1, "method": "initialize", "params": hello},
+        {"id": 1, "method": "initialize", "params": hello(oldest)},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": {"name": "ping", "arguments": {}}},
     )
     by_id = {answer["id"]: answer["result"] for answer in answers}
-    assert by_id[1]["protocolVersion"] == version
+    assert by_id[1]["protocolVersion"] == oldest
     assert by_id[2]["content"][0]["text"] == "pong"
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_every_handshake_revision_is_answered_with_the_same_revision(
+    version: str, shared_http: RunningHttp
+) -> None:
+    headers = {
+        "Authorization": f"Bearer {shared_http.token}",
+        "Accept": "application/json, text/event-stream",
+    }
+
+    def post(**message: Any) -> httpx2.Response:
+        body = {"jsonrpc": "2.0", **message}
+        return httpx2.post(shared_http.url, json=body, headers=headers, timeout=20)
+
+    def result(answer: httpx2.Response) -> dict[str, Any]:
+        [data] = [line for line in answer.text.splitlines() if line.startswith("data: {")]
+        return json.loads(data.removeprefix("data: "))["result"]
+
+    welcome = post(id=1, method="initialize", params=hello(version))
+    headers |= {"Mcp-Session-Id": welcome.headers["Mcp-Session-Id"], "MCP-Protocol-Version": version}
+    assert post(method="notifications/initialized").status_code == 202
+    called = post(id=2, method="tools/call", params={"name": "ping", "arguments": {}})
+    assert result(welcome)["protocolVersion"] == version
+    assert result(called)["content"][0]["text"] == "pong"
 
 
 def test_stateless_revision_is_answered_without_a_handshake(environment: Mapping[str, str]) -> None:
@@ -138,27 +169,10 @@ def test_stateless_revision_is_answered_without_a_handshake(environment: Mapping
     assert call["result"]["structuredContent"] == {"result": "pong"}
 
 
-def test_closing_stdin_ends_the_server(environment: Mapping[str, str]) -> None:
-    """P5: no process is left when the host ends."""
-    process = subprocess.Popen(
-        [*RETINUE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(environment)
-    )
-    assert process.stdin and process.stdout
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    process.stdin.write(json.dumps(request).encode() + b"\n")
-    process.stdin.flush()
-    assert b'"id":1' in process.stdout.readline()
-    process.stdin.close()
-    assert process.wait(5) == 0
-    process.stdout.close()
-
-
 def test_invalid_input_on_stdin_does_not_end_the_server(
     environment: Mapping[str, str],
 ) -> None:
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    request = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": hello})
+    request = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": hello("2025-06-18")})
     process = subprocess.run(
         [*RETINUE, "serve"],
         input=b"not json\n\xff\xfe\x00\n[]\n{}\n" + request.encode() + b"\n",

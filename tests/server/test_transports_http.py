@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from click.testing import CliRunner
 
+from retinue.cli.main import main
 from retinue.core import InvalidInput
-from retinue.server import BindAddress
+from retinue.server import BindAddress, build_server, serve_http
+from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE
 from tests.server.conftest import RunningHttp
 
@@ -31,10 +33,8 @@ def post(running: RunningHttp, **headers: str) -> httpx2.Response:
     return httpx2.post(running.url, json=body, headers={**given, **headers}, timeout=20)
 
 
-def test_request_needs_the_exact_token_and_an_allowed_host_and_origin(
-    serve_http: Callable[..., RunningHttp], project: Path
-) -> None:
-    running = serve_http("--root", str(project))
+def test_request_needs_the_exact_token_and_an_allowed_host_and_origin(shared_http: RunningHttp) -> None:
+    running = shared_http
     bearer = f"Bearer {running.token}"
     assert post(running, Authorization=bearer).status_code == 200
     for wrong in (
@@ -57,33 +57,44 @@ def test_loopback_may_be_served_without_a_token(
     assert post(serve_http("--no-token")).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"])
-def test_other_addresses_require_a_token(host: str, environment: Mapping[str, str]) -> None:
-    done = subprocess.run(
-        [*RETINUE, "serve", "--http", host, "--no-token"],
-        capture_output=True,
-        text=True,
-        env=dict(environment),
-        timeout=30,
-    )
+def run_refused_server(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a server that is expected to end before it serves."""
+    command = [*RETINUE, "serve", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=dict(environment), timeout=30)
+
+
+def test_port_in_use_is_reported(shared_http: RunningHttp, environment: Mapping[str, str]) -> None:
+    port = shared_http.url.split(":")[2].split("/")[0]
+    done = run_refused_server(environment, "--http", f"127.0.0.1:{port}")
+    assert done.returncode == 1
+    assert "cannot listen" in done.stderr
+
+
+OTHER_ADDRESSES = ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("host", OTHER_ADDRESSES)
+async def test_other_addresses_require_a_token(host: str) -> None:
+    loaded = read_settings({})
+    server = build_server(build_service(loaded), ("core",), lifetime(loaded))
+    with pytest.raises(InvalidInput, match="requires a token"):
+        await serve_http(server, BindAddress.parse(host), None, ())
+
+
+def test_command_line_reports_that_other_addresses_require_a_token(environment: Mapping[str, str]) -> None:
+    done = run_refused_server(environment, "--http", OTHER_ADDRESSES[0], "--no-token")
     assert done.returncode == 2
     assert "requires a token" in done.stderr
     assert done.stdout == ""
 
 
-def test_port_in_use_is_reported(
-    serve_http: Callable[..., RunningHttp], environment: Mapping[str, str]
+def test_token_command_prints_the_accepted_token(
+    shared_http: RunningHttp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = serve_http("--no-token").url.split(":")[2].split("/")[0]
-    done = subprocess.run(
-        [*RETINUE, "serve", "--http", f"127.0.0.1:{port}"],
-        capture_output=True,
-        text=True,
-        env=dict(environment),
-        timeout=30,
-    )
-    assert done.returncode == 1
-    assert "cannot listen" in done.stderr
+    monkeypatch.setenv("RETINUE_DATA_DIR", str(shared_http.data_dir))
+    printed = CliRunner().invoke(main, ["token"]).output.strip()
+    assert post(shared_http, Authorization=f"Bearer {printed}").status_code == 200
 
 
 @pytest.mark.parametrize(

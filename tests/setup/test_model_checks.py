@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -191,13 +192,16 @@ def test_endpoint_that_speaks_no_http_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as strange:
 
         def speak() -> None:
-            connection, _ = strange.accept()
-            with connection:
-                connection.sendall(b"SSH-2.0-x\r\n\r\n")
+            with suppress(OSError):  # the listener was closed
+                while True:
+                    connection, _ = strange.accept()
+                    with connection:
+                        connection.sendall(b"SSH-2.0-x\r\n\r\n")
 
         speaker = threading.Thread(target=speak, daemon=True)
         speaker.start()
         found = endpoint(f"http://127.0.0.1:{strange.getsockname()[1]}/v1")
+        strange.shutdown(socket.SHUT_RDWR)
         speaker.join(5)
     assert found.status == "problem"
 

@@ -32,6 +32,10 @@ def killed_server(folder: Path, instant: float) -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
+    patience = time.monotonic() + 20
+    while not (folder / "begun.jsonl").exists():  # on a busy machine the first step may begin late
+        assert time.monotonic() < patience
+        time.sleep(0.001)
     end = time.monotonic() + instant
     while time.monotonic() < end:
         pass

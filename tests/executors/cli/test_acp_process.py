@@ -126,7 +126,7 @@ async def test_limit_of_steps_ends_the_run_P2(stage: Stage) -> None:
 
 
 async def test_deadline_ends_an_agent_that_hangs(stage: Stage) -> None:
-    outcome = await run(stage, "hang", seconds=3.0)
+    outcome = await run(stage, "hang", seconds=1.5)
     assert isinstance(outcome.error, DeadlineExceeded)
 
 
@@ -140,7 +140,7 @@ async def test_cancel_ends_the_agent_P5(stage: Stage) -> None:
 async def test_program_that_does_not_speak_acp_is_an_error(stage: Stage) -> None:
     agent = worker("acp", command=("echo", "hello"))
     outcome = await AcpExecutor(AcpProgram(), agent, stage.launcher()).run(
-        Task("worker", "x"), stage.context(seconds=5)
+        Task("worker", "x"), stage.context(seconds=20)
     )
     assert isinstance(outcome.error, ProgramFailed)
     assert "without a result" in outcome.error.message

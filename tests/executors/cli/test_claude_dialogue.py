@@ -225,10 +225,10 @@ async def test_turn_after_the_result_can_ask_and_is_counted_P7(stage: Stage) -> 
     )
 
     async def permit(call: ToolRequest) -> Verdict:
-        await anyio.sleep(0.3)
+        await anyio.sleep(2.5)  # more than twice as long as the executor waits after a result
         return Verdict(True, "")
 
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.05)
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=1.0)
     outcome = await executor.run(TASK, stage.context(permit=permit))
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "allow", 0)
     assert (outcome.usage["steps"], outcome.usage["tokens"]) == (4, 10)

@@ -49,8 +49,8 @@ async def test_cli_that_stays_after_its_result_is_ended_and_its_answer_is_kept_P
 
 async def test_silence_before_the_result_does_not_end_the_run(stage: Stage) -> None:
     recording = str(RECORDINGS / "claude-tool.jsonl")
-    stage.program("claude", f"import time; time.sleep(0.5); print(open({recording!r}).read(), end='')")
-    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.05)
+    stage.program("claude", f"import time; time.sleep(1.5); print(open({recording!r}).read(), end='')")
+    executor = CliExecutor(ClaudeCli(), worker("claude"), stage.launcher(), linger_s=0.6)
     outcome = await executor.run(TASK, stage.context())
     assert (outcome.error, outcome.output, outcome.exit_code) == (None, "done", 0)
 

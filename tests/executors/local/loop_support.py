@@ -28,6 +28,7 @@ from retinue.models.client import TokenEstimator
 from retinue.redaction import SecretRedactor
 from retinue.tools import Allows, allow_all
 from tests.codebase.file_support import create_root
+from tests.executors.process_trees import RUN_ID
 from tests.models.scripted_model import FACTS, ScriptedModel, ScriptLine
 
 FILES: Mapping[str, str | bytes] = {
@@ -65,7 +66,7 @@ class Trial:
     async def run(self, task: str = TASK, model: Model | None = None) -> Outcome:
         executor = self.executor(model or self.model)
         context = RunContext(
-            "run-1",
+            RUN_ID,
             self.folder,
             self.seconds,
             emit=self._emit,

@@ -1,28 +1,57 @@
-"""A program that a run starts: reaches its parent through `retinue child` and does as its task says."""
+"""A program that a run starts. It connects to its parent through `retinue child` and follows its task.
+
+It writes the protocol as plain JSON lines, because importing the SDK's client would take most of its time.
+`small_claude.py` uses the SDK's client.
+"""
 
 from __future__ import annotations
 
 import json
-import os
+import subprocess
 import sys
+from typing import Any
 
-import anyio
-from mcp import Client, StdioServerParameters
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "asks", "version": "1"}}
 
 
-async def main() -> None:
+class Parent:
+    """The server that the program talks to through two pipes."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._asked = 0
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._asked += 1
+        self.send({"id": self._asked, "method": method, "params": params})
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if message.get("id") == self._asked and "method" not in message:
+                return message["result"]
+        raise AssertionError(f"the server ended without an answer to {method}")
+
+    def send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self._process.stdin.flush()
+
+
+def main() -> None:
     order = json.loads(sys.stdin.read())
-    parameters = StdioServerParameters(
-        command=sys.executable, args=["-m", "retinue", order.get("command", "child")], env=dict(os.environ)
-    )
-    async with Client(parameters) as client:
+    command = [sys.executable, "-m", "retinue", order.get("command", "child")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        parent = Parent(process)
+        parent.request("initialize", HELLO)
+        parent.send({"method": "notifications/initialized"})
         if order["do"] == "list":
-            print(json.dumps(sorted(tool.name for tool in (await client.list_tools()).tools)))
+            print(json.dumps(sorted(tool["name"] for tool in parent.request("tools/list", {})["tools"])))
             return
         for call in order["calls"]:
-            result = await client.call_tool(call["tool"], call["arguments"])
-            text = result.content[0].model_dump()["text"]  # of one tool there is nothing else
-            print(json.dumps(result.structured_content or json.loads(text)), flush=True)
+            given = {"name": call["tool"], "arguments": call["arguments"]}
+            result = parent.request("tools/call", given)
+            text = result["content"][0]["text"]
+            print(json.dumps(result.get("structuredContent") or json.loads(text)), flush=True)
 
 
-anyio.run(main)
+main()
