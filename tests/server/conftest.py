@@ -23,7 +23,7 @@ from pydantic import FileUrl
 from retinue.core import Message, RunId, RunStatus
 from retinue.runtime import Changes
 from retinue.server import build_server
-from retinue.store import Store, token_of
+from retinue.store import Store, load_or_create_token
 from retinue.wiring import build_service, lifetime, read_settings
 from tests.conftest import RETINUE, environment_in
 
@@ -65,7 +65,7 @@ def http_servers(environment: Mapping[str, str]) -> Generator[Callable[..., Runn
             if "serving " in line:
                 data_dir = Path(given["RETINUE_DATA_DIR"])
                 url = line.split("serving ")[1].strip()
-                return RunningHttp(url, token_of(data_dir), data_dir, process)
+                return RunningHttp(url, load_or_create_token(data_dir), data_dir, process)
         raise AssertionError("the server ended before it served")
 
     try:
