@@ -94,7 +94,7 @@ def test_added_executor_is_listed_and_shown(extended: ExecutorTable) -> None:
 
 def test_field_that_an_added_executor_does_not_support_is_refused_P7(extended: ExecutorTable) -> None:
     write_worker("executor: shouting\nnetwork: false")
-    assert "cannot do yet: network" in service(extended).agents.show("worker")["unavailable"]
+    assert "does not support yet: network" in service(extended).agents.show("worker")["unavailable"]
     write_worker("executor: shouting\ncommand: x")
     assert "takes no `command`" in service(extended).agents.show("worker")["unavailable"]
 
