@@ -23,14 +23,15 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeVar, cast
+from functools import cache, partial
+from typing import Any, ParamSpec, TypeVar, cast
 
 from retinue.core import Conflict, InternalError, RunId, Unavailable, wait_shielded
 from retinue.store.data_folder import DataFolder
 from retinue.store.file_lock import FileLock
 from retinue.store.migrations import MIGRATIONS, migrate
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Clock = Callable[[], float]
 Listener = Callable[[Iterable[RunId]], None]
@@ -63,15 +64,12 @@ class Transaction:
     """One write transaction. `touch` marks the runs whose watchers are notified after the commit."""
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        self._connection = connection
+        self.execute = connection.execute
         self.now = now
         self.touched: dict[RunId, None] = {}
 
-    def execute(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
-        return self._connection.execute(sql, values)
-
     def insert(self, table: str, values: Mapping[str, Any]) -> None:
-        self._connection.execute(_insert_statement(table, tuple(values)), values)
+        self.execute(_insert_statement(table, tuple(values)), values)
 
     def touch(self, run_id: RunId) -> None:
         self.touched[run_id] = None
@@ -198,22 +196,27 @@ class Database:
                 yield transaction
         self._announce(transaction)
 
-    async def submit(self, call: Callable[[], T]) -> T:
-        """Run `call` as one transaction and return its result: here and now if the lock is free, otherwise in
-        the writer thread.
+    async def submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that writes, as one transaction, and return its result.
 
-        Raises `Unavailable` if other processes hold the lock for longer than the timeout. A task that is
-        cancelled while its write waits drops the write; a write that has begun finishes first.
+        The call happens here and now if the lock is free, otherwise in the writer thread. Raises
+        `Unavailable` if other processes hold the lock for longer than the timeout. A task that is cancelled
+        while its write waits drops the write; a write that has begun finishes first.
         """
         if not self._jobs and not self._closing:
             with _translate_errors():
                 if self._begin(0.0):
                     with self._transaction(checkpoint=False) as transaction:
-                        result = call()
+                        result = call(*args, **kwargs)
                     self._announce(transaction)
                     return result
         loop = asyncio.get_running_loop()
-        job = _Job(call, loop, loop.create_future(), time.monotonic() + self._lock_timeout_s)
+        job = _Job(
+            partial(call, *args, **kwargs),
+            loop,
+            loop.create_future(),
+            time.monotonic() + self._lock_timeout_s,
+        )
         self._enqueue(job)
         try:
             return await asyncio.shield(job.done)

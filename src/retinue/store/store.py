@@ -42,6 +42,8 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.write = database.submit
+        """Calls a method that writes, as one transaction. Raises `Unavailable` if the store stays locked."""
         self.folder = database.folder
         self.runs = RunTable(database)
         self.queue = RunQueue(database)
@@ -59,13 +61,6 @@ class Store:
     @classmethod
     def open(cls, folder: Path, clock: Clock = time.time, lock_timeout_s: float = LOCK_TIMEOUT_S) -> Self:
         return cls(Database(DataFolder.prepare(folder), clock, lock_timeout_s))
-
-    async def write(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method that writes, in the writer thread and as one transaction, and return its result.
-
-        Raises `Unavailable` if the store stays locked or broken.
-        """
-        return await self.database.submit(lambda: call(*args, **kwargs))
 
     async def persist(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `write`, but retry while the store is unavailable. For data that must not be lost."""
