@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from retinue.executors.cli.cli_launch import NO_SANDBOX_NOTE
 from tests.clis.conftest import ECHO, World
 from tests.clis.echo_server import fingerprint
 from tests.clis.replies import Fail, Reply, Say, Use
