@@ -149,8 +149,10 @@ def started(environment: Mapping[str, str]) -> tuple[subprocess.Popen[str], RunI
 
 def until_asleep(data: Path, run_id: RunId) -> None:
     with Store.open(data) as store:
+        end = time.monotonic() + 20
         while not any(run.process for run in store.runs.list(parent=run_id) if run.spec.agent == "sleeps"):
-            pass
+            assert time.monotonic() < end, "the agent has not started"
+            time.sleep(0.01)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
