@@ -267,7 +267,7 @@ async def test_lock_held_by_another_process_stalls_neither_reads_nor_runs(
         for run in (first, second):
             done = await runs.finish(run.id, 30.0)
             assert (done["status"], done["result"].strip()) == ("success", "done")
-    assert slowest < (0.1 if held_s == 60 else 0.5)  # the short case runs beside other tests
+    assert slowest < 0.1
 
 
 async def test_run_that_cannot_be_recorded_is_never_started(tmp_path: Path) -> None:
