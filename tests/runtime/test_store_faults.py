@@ -98,9 +98,16 @@ METHODS = [
 
 
 ALWAYS_TESTED = {
-    *(("runs", "record"), ("runs", "finish"), ("runs", "get"), ("queue", "admit"), ("queue", "standing")),
+    *(
+        ("runs", "record"),
+        ("runs", "finish"),
+        ("runs", "get"),
+        ("queue", "admit"),
+        ("queue", "scheduling_state"),
+    ),
     *(("messages", "ask"), ("events", "add"), ("workflows", "record"), ("checkpoints", "finish")),
 }
+assert set(METHODS) >= ALWAYS_TESTED, "a method was renamed"
 
 
 def once() -> Plan:
