@@ -21,7 +21,7 @@ from retinue.core import (
     estimate_tokens,
 )
 from retinue.research import ResearchConstraints
-from retinue.research.request import MAX_TOKENS
+from retinue.research.request import MAX_DEADLINE_MS, MAX_TOKENS
 from retinue.service import (
     ResearchRequest,
     Service,
@@ -147,10 +147,11 @@ async def test_impossible_constraint_is_refused(
 
 
 def test_caller_may_ask_for_less_than_the_settings_allow_but_not_for_more() -> None:
-    """P2: the limits of the settings are hard; only the length of the answer is the caller's choice."""
+    """P2: what may be read is limited by the settings; the caller chooses the length and the deadline."""
     allowed = ResearchConstraints()
     wanted = {"tokens": 10**9, "deadlineMs": 10**9, "max_files_read": 10**9, "maxBytesRead": 10**9}
-    assert allowed.narrow(wanted) == ResearchConstraints(tokens=MAX_TOKENS)
+    assert allowed.narrow(wanted) == ResearchConstraints(tokens=MAX_TOKENS, deadline_ms=MAX_DEADLINE_MS)
+    assert allowed.narrow({"deadlineMs": 180_000}).deadline_ms == 180_000
     assert allowed.narrow({"maxFilesRead": 3, "deadline_ms": 4}) == ResearchConstraints(
         max_files_read=3, deadline_ms=4
     )

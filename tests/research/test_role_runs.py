@@ -209,6 +209,17 @@ async def test_slow_answer_becomes_a_handle_that_can_be_waited_for(project: Path
     assert done["runs"][0]["result"]["locator"]["status"] == "ok"
 
 
+async def test_person_at_a_terminal_gets_the_answer_however_long_it_takes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P9: `patience_s` is for hosts; a command waits for its answer."""
+    monkeypatch.setenv("RETINUE_RUNTIME__PATIENCE_S", "1")
+    slow = investigation_with(project, lambda _: threading.Event().wait(1.3))
+    async with up(project) as (_, runs):
+        answer: Any = await answer_in_run(runs, slow)
+    assert answer["locator"]["status"] == "ok"
+
+
 async def test_no_more_roles_work_at_once_than_the_settings_allow(project: Path) -> None:
     """Phase 2: the workers enforce `max_concurrent_tasks`; the other roles wait, and each gets its turn."""
     lock, at_work, most = threading.Lock(), 0, 0

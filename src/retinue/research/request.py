@@ -10,6 +10,7 @@ from retinue.core import Budget, InvalidInput
 from retinue.research.report_builder import MIN_TOKENS
 
 MAX_TOKENS = 100_000
+MAX_DEADLINE_MS = 3_600_000
 _FIELD_BY_NAME = {
     "tokens": "tokens",
     "deadlineMs": "deadline_ms",
@@ -37,7 +38,8 @@ class ResearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResearchConstraints:
-    """The limits of one request. Callers can lower the limits of the settings, but not raise them."""
+    """The limits of one request. Callers choose the length of the answer and the deadline; they can lower
+    the other limits of the settings, but not raise them."""
 
     tokens: int = 2_000
     """Tokens of the answer."""
@@ -49,7 +51,8 @@ class ResearchConstraints:
     """Bytes that all roles together may read."""
 
     def narrow(self, wanted: Mapping[str, int]) -> ResearchConstraints:
-        """Apply the limits that a caller asks for. Only `tokens` may exceed the settings."""
+        """Apply the limits of a caller. Only `tokens` and `deadline_ms` may exceed the settings."""
+        most = {"tokens": MAX_TOKENS, "deadline_ms": MAX_DEADLINE_MS}
         chosen: dict[str, int] = {}
         for name, value in wanted.items():
             field = _FIELD_BY_NAME.get(name) or (name if name in _FIELD_BY_NAME.values() else None)
@@ -60,8 +63,7 @@ class ResearchConstraints:
             least = MIN_TOKENS if field == "tokens" else 1
             if value < least:
                 raise InvalidInput(f"{name} must be at least {least}, not {value}")
-            most = MAX_TOKENS if field == "tokens" else getattr(self, field)
-            chosen[field] = min(value, most)
+            chosen[field] = min(value, most.get(field) or getattr(self, field))
         return replace(self, **chosen)
 
     @property

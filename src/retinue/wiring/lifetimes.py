@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -59,13 +60,15 @@ async def recording(
 ) -> AsyncGenerator[Service]:
     """Yield the service with runs only: no recovery and no workflows; `schedule_job` takes background jobs.
 
-    For short commands, which would spend much of their time on the rest.
+    For short commands, which would spend much of their time on the rest. A person waits for the answer, so a
+    call waits until its run has ended.
     """
     from retinue.store import Store
 
     with Store.open(loaded.settings.data_dir) as store:
         async with _run_service(loaded, service, store) as runs:
-            yield replace(service, run_service=runs, schedule_job=schedule_job)
+            patient = replace(runs, patience_s=math.inf)
+            yield replace(service, run_service=patient, schedule_job=schedule_job)
 
 
 def lifetime(
