@@ -24,7 +24,7 @@ from pathlib import Path
 
 import httpx2
 
-from retinue.codebase import Codebase
+from retinue.codebase import Codebase, Locator
 from retinue.core import (
     Agent,
     AskParent,
@@ -86,10 +86,12 @@ def executor(
     agent = Agent(
         name="bench", description="", executor="local", tools=tools, timeout_s=60, source="benchmark"
     )
+    codebase = Codebase([Root.at(folder)])
     return LocalExecutor(
         agent=agent,
         model=model,
-        codebase=Codebase([Root.at(folder)]),
+        codebase=codebase,
+        locator=Locator(codebase),
         redactor=SecretRedactor(),
         estimator=client.tokens,
         environment={},

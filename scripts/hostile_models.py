@@ -148,10 +148,7 @@ SERVERS = (
         "unreadable calls",
         "the model prints calls that cannot be parsed",
         lambda n: acting("nonsense"),
-        then=(
-            acting('{"action": "read_file", "arguments": {"path": "src/app.py"}}'),
-            f'{{"action": "answer", "answer": "{ANSWER}"}}',
-        ),
+        then=(f'{{"quote": "def retry(times):", "answer": "{ANSWER}", "shown": true}}',),
         once=3,
     ),
     Behaviour(

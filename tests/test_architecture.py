@@ -243,6 +243,7 @@ def test_a_door_loads_what_the_type_checker_sees(door: Path) -> None:
 
 SHORT_LIVED = [
     "retinue.executors.local.executor: McpTools",
+    "retinue.executors.local.executor: SeenCode",
     "retinue.executors.local.executor: Toolbox",
     "retinue.executors.wrappers.session: FileLock",
     "retinue.research.scope: CodebaseView",

@@ -41,7 +41,8 @@ async def run(folder: Path, environment: dict[str, str], *arguments: str) -> Com
 
 async def test_agent_reads_files_in_the_current_folder(project: Path) -> None:
     write_agent(Path.home(), ".config/retinue/agents/reader.md", "description: reads\ntools: [Read]")
-    async with model(calls("read_file", path="hello.py"), "It greets.") as (scripted, environment):
+    said = "It says `good day`."
+    async with model(calls("read_file", path="hello.py"), said) as (scripted, environment):
         done = await run(project, environment, "agent", "reader", "what does hello.py do?")
-    assert (done.returncode, done.stdout) == (0, b"It greets.\n"), done.stderr
+    assert (done.returncode, done.stdout.decode()) == (0, f"{said}\n"), done.stderr
     assert "good day" in scripted.prompts[1].turns[-1].text

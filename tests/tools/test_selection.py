@@ -20,10 +20,13 @@ def test_agent_gets_the_requested_tools_that_exist_and_are_allowed() -> None:
     assert "no Bash: " in chosen.describe_withheld()
 
 
-def test_none_requests_everything_and_an_agent_without_tools_gets_read_file() -> None:
+def test_none_requests_everything_and_an_agent_that_gets_none_of_its_tools_gets_read_file() -> None:
     assert select_tools(None, FILE_TOOLS).names == FILE_TOOLS
-    assert select_tools([], FILE_TOOLS).names == ("read_file",)
     assert select_tools(["Write", "Edit"], FILE_TOOLS).names == ("read_file",)
+
+
+def test_agent_that_requests_no_tools_gets_none() -> None:
+    assert select_tools([], FILE_TOOLS).names == ()
 
 
 def test_read_file_is_no_fallback_if_it_is_not_allowed_P7() -> None:

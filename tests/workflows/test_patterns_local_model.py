@@ -36,7 +36,7 @@ async def a_model(prompt: Prompt) -> ScriptLine:
     if not any(turn.role == "tool" for turn in prompt.turns):
         return calls("read_file", path="hello.py")
     request = handoff_in(task_of(prompt))
-    findings: dict[str, object] = {"existing": [MARKER], "complexity": "complex"}
+    findings: dict[str, object] = {"existing": [MARKER, "greet()"], "complexity": "complex"}
     if request["phase"] == "write":
         findings["files_changed"] = ["hello.py"]
     answer = {"decision": "PROCEED", "findings": findings, "context_summary": f"{request['task_id']} is done"}

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         MAX_PATTERN_CHARS as MAX_PATTERN_CHARS,
         LineMatch as LineMatch,
         SearchPattern as SearchPattern,
+        SearchResult as SearchResult,
         find_ripgrep as find_ripgrep,
     )
 else:
@@ -55,6 +56,6 @@ else:
             ),
             "rank": "Located Locator Place",
             "references": "CheckedClaims Claim check_claims words_in_files",
-            "search": "MAX_PATTERN_CHARS LineMatch SearchPattern find_ripgrep",
+            "search": "MAX_PATTERN_CHARS LineMatch SearchPattern SearchResult find_ripgrep",
         },
     )

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ToolsUnsupported as ToolsUnsupported,
         Unauthorized as Unauthorized,
         Unavailable as Unavailable,
+        Unverified as Unverified,
         WorkflowStopped as WorkflowStopped,
     )
     from retinue.core.executor import (
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
     from retinue.core.names import (
         ASK_PARENT as ASK_PARENT,
         DEFAULT_TOOL_GROUPS as DEFAULT_TOOL_GROUPS,
+        FILE_TOOLS as FILE_TOOLS,
         FOREIGN_TOOLS as FOREIGN_TOOLS,
         MCP_PREFIX as MCP_PREFIX,
         OWN_TOOLS as OWN_TOOLS,
@@ -202,7 +204,8 @@ else:
                 "AcceptanceFailed BudgetExceeded Canceled ConfigInvalid Conflict ContextOverflow "
                 "DeadlineExceeded EmptyReply InternalError InvalidInput LimitExceeded ModelFailed "
                 "OutputInvalid PathDenied PathMissing ProgramFailed QueueFull RetinueError RootUnknown "
-                "RunUnknown Stopped ToolsUnsupported Unauthorized Unavailable WorkflowStopped"
+                "RunUnknown Stopped ToolsUnsupported Unauthorized Unavailable Unverified "
+                "WorkflowStopped"
             ),
             "executor": (
                 "AskParent Emit Executor HideSecrets OnProcessStart Outcome OutputLine ProcessIdentity "
@@ -224,7 +227,8 @@ else:
                 "Turn TurnRole"
             ),
             "names": (
-                "ASK_PARENT DEFAULT_TOOL_GROUPS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_GROUPS TOOL_SYNONYMS"
+                "ASK_PARENT DEFAULT_TOOL_GROUPS FILE_TOOLS FOREIGN_TOOLS MCP_PREFIX OWN_TOOLS TOOL_GROUPS "
+                "TOOL_SYNONYMS"
             ),
             "permission": (
                 "PermissionAnswer PermissionRule Permit ToolRequest Verdict argument_details "

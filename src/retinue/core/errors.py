@@ -203,6 +203,12 @@ class OutputInvalid(ModelFailed):
     code = "output_invalid"
 
 
+class Unverified(ModelFailed):
+    """The answer names nothing that the agent has seen."""
+
+    code = "unverified"
+
+
 class Stopped(RetinueError):
     """The caller ended the work."""
 

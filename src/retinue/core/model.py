@@ -60,6 +60,8 @@ class Prompt:
     tools."""
     max_tokens: int
     """Tokens the reply may have."""
+    temperature: float | None = None
+    """How freely the model chooses its words, from 0; None leaves it to the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

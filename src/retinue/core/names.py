@@ -9,7 +9,10 @@ DEFAULT_TOOL_GROUPS = ("core", "research", "agents", "runs")
 """The groups that are on by default. Every group costs tokens in each conversation of the host."""
 
 ASK_PARENT = "ask_parent"
-OWN_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline", ASK_PARENT)
+FILE_TOOLS = ("read_file", "search", "find_files", "list_folder", "outline")
+"""The built-in tools that read the user's files."""
+
+OWN_TOOLS = (*FILE_TOOLS, ASK_PARENT)
 """The built-in tools of agents on local models. Tools of MCP servers are added to these."""
 
 TOOL_SYNONYMS = {

@@ -45,6 +45,8 @@ def build_request(prompt: Prompt, model: str) -> RequestBody:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    if prompt.temperature is not None:
+        body["temperature"] = prompt.temperature
     if prompt.tools:
         body["tools"] = [
             {

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ResearchVerb as ResearchVerb,
         analyze_component as analyze_component,
         find_patterns as find_patterns,
+        index_folder as index_folder,
         locate_in_codebase as locate_in_codebase,
         research_codebase as research_codebase,
     )
@@ -71,8 +72,8 @@ else:
             "indexing": "can_index make_indexes",
             "overview": "answer_run run_overview runs_overview watch_for_changes",
             "research": (
-                "ResearchRequest ResearchVerb analyze_component find_patterns locate_in_codebase "
-                "research_codebase"
+                "ResearchRequest ResearchVerb analyze_component find_patterns index_folder "
+                "locate_in_codebase research_codebase"
             ),
             "run_views": "clip_line",
             "runs": "RunService",

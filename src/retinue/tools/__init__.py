@@ -12,8 +12,10 @@ if TYPE_CHECKING:
         ask_parent_tool as ask_parent_tool,
         wait_for_answer as wait_for_answer,
     )
+    from retinue.tools.code_search import CodeExcerpt as CodeExcerpt, CodeSearch as CodeSearch
     from retinue.tools.file_tools import FileTools as FileTools
     from retinue.tools.mcp_tools import McpTools as McpTools
+    from retinue.tools.seen_code import SeenCode as SeenCode
     from retinue.tools.selection import (
         Allows as Allows,
         add_server_tools as add_server_tools,
@@ -26,8 +28,10 @@ else:
         __name__,
         {
             "ask_parent": "ask_parent_tool wait_for_answer",
+            "code_search": "CodeExcerpt CodeSearch",
             "file_tools": "FileTools",
             "mcp_tools": "McpTools",
+            "seen_code": "SeenCode",
             "selection": "Allows add_server_tools allow_all select_tools",
             "toolbox": "Tool Toolbox",
         },

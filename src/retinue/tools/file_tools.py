@@ -6,7 +6,7 @@ Every answer says what it leaves out. Knows nothing of agents.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from retinue.codebase import (
@@ -15,7 +15,6 @@ from retinue.codebase import (
     FileEntry,
     LineMatch,
     Opener,
-    SearchPattern,
     outline_text,
     split_lines,
 )
@@ -24,6 +23,8 @@ from retinue.core import (
     BudgetKind,
     DeadlineExceeded,
     InvalidInput,
+    PathDenied,
+    PathMissing,
     Redactor,
     Spending,
     Stop,
@@ -33,6 +34,8 @@ from retinue.core import (
     counted,
     run_in_thread,
 )
+from retinue.tools.lenient_search import LenientSearch, near_files
+from retinue.tools.seen_code import SeenCode
 from retinue.tools.toolbox import Arguments, Tool, count_lines_that_fit, cut_to_tokens, parameters
 
 DEFAULT_LINES = 200
@@ -41,6 +44,7 @@ MAX_LINE_CHARS = 300
 MAX_OUTLINE_CHARS = 120
 MATCH_BOUNDS = Bounds(max_matches=60, max_matches_per_file=10, max_line_chars=MAX_LINE_CHARS)
 NAME_BOUNDS = Bounds(max_entries=300)
+MAX_NEAR_FILES = 5
 MAX_SECRET_LINES = 401
 """No secret has more lines than this."""
 
@@ -56,10 +60,12 @@ class FileTools:
     spending: Spending = UNMETERED
     seconds: float = 20.0
     """Limit for one call."""
+    seen: SeenCode = field(default_factory=SeenCode)
+    """Remembers what the tools have shown."""
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, in the order of `OWN_TOOLS`."""
-        path = ("string", "from the root, such as src/app.py")
+        path = ("string", "as search and find_files write it")
         return (
             Tool(
                 ToolSpec(
@@ -82,7 +88,7 @@ class FileTools:
                         ("pattern",),
                         pattern=("string", "what to look for"),
                         path=("string", "only below this folder or file"),
-                        glob=("string", "only in files such as *.py"),
+                        glob=("string", "only in files with such a name; * stands for any letters"),
                     ),
                 ),
                 self._search,
@@ -91,7 +97,7 @@ class FileTools:
                 ToolSpec(
                     "find_files",
                     "Find files by name.",
-                    parameters(("glob",), glob=("string", "such as *.py or src/**/test_*")),
+                    parameters(("glob",), glob=("string", "the name or path; * stands for any letters")),
                 ),
                 self._find_files,
             ),
@@ -124,7 +130,8 @@ class FileTools:
         bounds = Bounds(max_lines=MAX_LINES)
 
         def read(stop: Stop) -> str:
-            found = self.codebase.read(path, stop, start=max(1, start), lines=max(1, wanted), bounds=bounds)
+            known, note = self._known_path(path, stop)
+            found = self.codebase.read(known, stop, start=max(1, start), lines=max(1, wanted), bounds=bounds)
             if not found.lines:
                 raise InvalidInput(
                     f"{found.entry.path} has only {counted(found.total_lines, 'line')}",
@@ -137,9 +144,10 @@ class FileTools:
             shown = numbered[: max(1, count_lines_that_fit(numbered, room))]
             last = found.start + len(shown) - 1
             self._charge([shown])
+            self.seen.add_lines(found.entry.path, enumerate(clean[: len(shown)], found.start))
             head = f"{found.entry.path}, lines {found.start}-{last} of {found.total_lines}"
-            more = f"\n[more: read_file with start={last + 1}]" if last < found.total_lines else ""
-            return "\n".join([head, *shown]) + more
+            more = f"more: read_file with start={last + 1}" if last < found.total_lines else ""
+            return _with_notes([head, *shown], [more, note])
 
         return await self._in_thread(read)
 
@@ -149,14 +157,19 @@ class FileTools:
         glob = arguments.text("glob", "include", default="")
 
         def search(stop: Stop) -> str:
-            pattern, note = _search_pattern(text)
-            found = self.codebase.grep(
-                pattern,
+            search = LenientSearch(
+                self.codebase,
                 stop,
                 below=() if below in (".", "/", "./") else (below,),
                 globs=(glob,) if glob else (),
                 bounds=MATCH_BOUNDS,
             )
+            elsewhere = ""
+            try:
+                found, note = search.find(text)
+            except (PathMissing, PathDenied):
+                found, note = replace(search, below=()).find(text)
+                elsewhere = f"there is no {below!r} to search, so all files were searched"
             with self.codebase.opener(stop) as opener:
                 redacted = RedactedLines(opener, self.redactor)
                 lines = [_matching_line(match, redacted) for match in found.matches]
@@ -164,8 +177,10 @@ class FileTools:
             if lines and not shown:
                 raise InvalidInput("no match fits into what is left of the conversation: answer now")
             self._charge(_group_by_file(found.matches, shown))
+            for match, line in zip(found.matches, shown, strict=False):
+                self.seen.add_lines(match.entry.path, [(match.line, line)])
             cut = f"{counted(len(lines) - len(shown), 'more line')} cut: narrow the pattern or the path."
-            notes = [note, cut if len(shown) < len(lines) else "", found.omitted.sentence()]
+            notes = [elsewhere, note, cut if len(shown) < len(lines) else "", found.omitted.sentence()]
             return _with_notes(shown or ["nothing matches"], notes)
 
         return await self._in_thread(search)
@@ -175,10 +190,16 @@ class FileTools:
 
         def find(stop: Stop) -> str:
             found = self.codebase.glob([glob], stop, bounds=NAME_BOUNDS)
-            names = [entry.path for entry in found.entries] or ["no file matches"]
-            return cut_to_tokens(
-                _with_notes(names, [found.omitted.sentence()]), tokens, "use a narrower glob"
-            )
+            note = ""
+            if not found.entries and "*" not in glob:
+                found = self.codebase.glob(
+                    [f"*{glob.strip('/').rsplit('/', 1)[-1]}*"], stop, bounds=NAME_BOUNDS
+                )
+                note = "no file has this name; these have it in theirs" if found.entries else ""
+            names = [entry.path for entry in found.entries]
+            self.seen.add_paths(names)
+            text = _with_notes(names or ["no file matches"], [note, found.omitted.sentence()])
+            return cut_to_tokens(text, tokens, "use a narrower glob")
 
         return await self._in_thread(find)
 
@@ -188,6 +209,7 @@ class FileTools:
         def list_items(stop: Stop) -> str:
             listing = self.codebase.list("." if path == "/" else path, stop, bounds=NAME_BOUNDS)
             names = [f"{item.path}/" if item.kind == "folder" else item.path for item in listing.items]
+            self.seen.add_paths(item.path for item in listing.items if item.kind != "folder")
             text = _with_notes(names or ["the folder is empty"], [listing.omitted.sentence()])
             return cut_to_tokens(text, tokens, "find_files shows some of them")
 
@@ -197,7 +219,8 @@ class FileTools:
         path = arguments.text("path", "file_path", "file")
 
         def outline(stop: Stop) -> str:
-            entry = self.codebase.read(path, stop, lines=1).entry
+            known, note = self._known_path(path, stop)
+            entry = self.codebase.read(known, stop, lines=1).entry
             with self.codebase.opener(stop) as opener:
                 redacted = RedactedLines(opener, self.redactor)
                 whole = redacted.unredacted(entry)
@@ -205,17 +228,30 @@ class FileTools:
                 named = dict.fromkeys(
                     chunk.line for chunk in chunks if chunk.name and chunk.line <= len(whole)
                 )
-                lines = [
-                    f"{line}: {clip(redacted.line(entry, line).strip(), MAX_OUTLINE_CHARS)}" for line in named
-                ]
+                texts = {line: clip(redacted.line(entry, line).strip(), MAX_OUTLINE_CHARS) for line in named}
+            lines = [f"{line}: {text}" for line, text in texts.items()]
             shown = lines[: count_lines_that_fit(lines, tokens - 30)]
             self._charge([shown])
+            self.seen.add_lines(entry.path, list(texts.items())[: len(shown)])
             cut = counted(len(lines) - len(shown), "more definition") + " cut"
             head = f"{entry.path}, {counted(len(whole), 'line')}"
-            notes = [cut] if len(shown) < len(lines) else []
+            notes = [note, cut if len(shown) < len(lines) else ""]
             return _with_notes([head, *(shown or ["no definitions found"])], notes)
 
         return await self._in_thread(outline)
+
+    def _known_path(self, path: str, stop: Stop) -> tuple[str, str]:
+        """Return the path of an existing file, and a note if the model wrote it differently."""
+        try:
+            return self.codebase.read(path, stop, lines=1).entry.path, ""
+        except (PathMissing, PathDenied) as error:
+            near = near_files(self.codebase, path, stop)
+            if len(near) == 1:
+                return near[0], f"there is no {path!r}; this is {near[0]}"
+            if not near:
+                raise
+            names = ", ".join(near[:MAX_NEAR_FILES])
+            raise type(error)(error.message, hint=f"files with this name: {names}") from None
 
     def _charge(self, shown: Sequence[Sequence[str]]) -> None:
         """Charge the files and bytes that are about to be shown, both or neither (P2).
@@ -268,21 +304,6 @@ class RedactedLines:
         if entry not in self._files:
             self._files[entry] = split_lines(self._opener.read_text(entry).utf8.decode())
         return self._files[entry]
-
-
-def _search_pattern(text: str) -> tuple[SearchPattern, str]:
-    """Return the pattern to search for, and a note if the text is not a regular expression.
-
-    Ignores case unless the text has capital letters.
-    """
-    ignore_case = text == text.lower()
-    pattern = SearchPattern(text, ignore_case=ignore_case)
-    try:
-        pattern.regex()
-    except InvalidInput:
-        plain = SearchPattern(text, fixed=True, ignore_case=ignore_case)
-        return plain, "Not a regular expression: taken as text."
-    return pattern, ""
 
 
 def _matching_line(match: LineMatch, redacted: RedactedLines) -> str:

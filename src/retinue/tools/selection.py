@@ -45,17 +45,19 @@ def select_tools(
 ) -> ToolSelection:
     """Select the requested tools that exist and are allowed. If `requested` is None, that is all tools.
 
-    An agent without any tool could only guess, so it gets `read_file`, unless that is not allowed.
+    An agent that gets none of the tools it requests could only guess, so it gets `read_file`, unless that is
+    not allowed. An agent that requests no tools gets none.
     """
     names: dict[str, None] = {}
     withheld: list[WithheldTool] = []
-    for name in existing if requested is None else requested:
+    wanted = list(existing if requested is None else requested)
+    for name in wanted:
         canonical = canonical_name(name)
         if reason := _reason_to_withhold(canonical, existing, allows):
             withheld.append(WithheldTool(name, reason))
         else:
             names[canonical] = None
-    if not names and FALLBACK_TOOL in existing and allows(FALLBACK_TOOL):
+    if wanted and not names and FALLBACK_TOOL in existing and allows(FALLBACK_TOOL):
         names[FALLBACK_TOOL] = None
     return ToolSelection(tuple(names), tuple(withheld))
 

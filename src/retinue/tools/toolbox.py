@@ -120,11 +120,11 @@ class Toolbox:
 
     def knows(self, name: str) -> bool:
         """Return whether a tool has this name, or a name for which this is a synonym."""
-        return self._resolve(name) in self._tools
+        return self.resolve(name) in self._tools
 
     async def call(self, name: str, arguments: Mapping[str, Json], tokens: int) -> ToolAnswer:
         """Call a tool. `tokens` limits the answer. Raises only `Stopped`; any other failure is an answer."""
-        resolved = self._resolve(name)
+        resolved = self.resolve(name)
         tool = self._tools.get(resolved)
         if tool is None:
             return ToolAnswer(f"error: {self._unknown_tool_message(name)}", failed=True)
@@ -142,7 +142,7 @@ class Toolbox:
             )
         return ToolAnswer(self._redact_and_cut(text, tokens))
 
-    def _resolve(self, name: str) -> str:
+    def resolve(self, name: str) -> str:
         """Return Retinue's name of a tool. The prefix of an MCP server may be missing."""
         if name in self._tools:
             return name

@@ -14,7 +14,7 @@ from retinue.core import Agent, Executor, ExecutorTable, Redactor, Root, Unavail
 from retinue.executors import Surroundings
 
 if TYPE_CHECKING:
-    from retinue.codebase import Codebase
+    from retinue.codebase import Codebase, Locator
     from retinue.executors import ExecutorModule, LaunchPreview
     from retinue.models import Models
 
@@ -33,6 +33,7 @@ def build_surroundings(
         redactor=redactor,
         models=models,
         open_codebase=partial(open_codebase, settings, roots),
+        open_locator=partial(open_locator, settings),
     )
 
 
@@ -41,6 +42,14 @@ def open_codebase(settings: Settings, roots: Sequence[Root]) -> Codebase:
     from retinue.codebase import Codebase, reading_policy  # most commands read no files
 
     return Codebase(roots, reading_policy(settings))
+
+
+def open_locator(settings: Settings, codebase: Codebase) -> Locator:
+    """Open what ranks the files of a codebase for a question, with the index if there is one."""
+    from retinue.codebase import Locator
+    from retinue.service import index_folder
+
+    return Locator(codebase, index_folder(settings))
 
 
 def executor_makers(

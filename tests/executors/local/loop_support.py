@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from retinue.codebase import Codebase
+from retinue.codebase import Codebase, Locator
 from retinue.core import (
     UNMETERED,
     Agent,
@@ -90,10 +90,12 @@ class Trial:
             timeout_s=60,
             source="test",
         )
+        codebase = Codebase([create_root(self.folder, self.files)])
         return LocalExecutor(
             agent=agent,
             model=model,
-            codebase=Codebase([create_root(self.folder, self.files)]),
+            codebase=codebase,
+            locator=Locator(codebase),
             redactor=SecretRedactor(),
             estimator=TokenEstimator(),
             environment=self.environment,

@@ -26,6 +26,7 @@ from retinue.core import (
     Unavailable,
     estimate_tokens,
 )
+from retinue.executors.local.guided_search import CODE_HEADING
 from retinue.executors.local.loop import CUT_NOTE, system_prompt
 from tests.executors.local.loop_support import TASK, Trial
 from tests.executors.mcp_programs import small_server
@@ -47,11 +48,16 @@ async def test_agent_searches_and_answers(tmp_path: Path) -> None:
     assert trial.said == ANSWER
 
 
-async def test_conversation_begins_with_nothing_but_the_task_P1(tmp_path: Path) -> None:
+async def test_conversation_begins_with_nothing_but_the_task_and_its_code_P1(tmp_path: Path) -> None:
     trial = Trial(tmp_path, [ANSWER], prompt="You are a reviewer.")
     await trial.run()
     system, task = trial.prompts[0].turns
-    assert (system.role, task.role, task.text) == ("system", "user", TASK)
+    assert (system.role, task.role) == ("system", "user")
+    assert task.text.split("\n\n")[:3] == [
+        TASK,
+        CODE_HEADING,
+        "src/app.py, lines 4-5\n4: def retry(times):\n5:     return times",
+    ]
     assert system.text.startswith("You are a reviewer.")
 
 
@@ -128,7 +134,7 @@ async def test_no_request_exceeds_its_share_of_the_context_P2(tmp_path: Path, co
         f"f{n}.py": "".join(f"line {m} of file {n} about retry\n" for m in range(400)) for n in range(12)
     }
     script = [calls("read_file", path=f"f{n}.py", lines=400) for n in range(12)]
-    trial = Trial(tmp_path, [*script, ANSWER], files=files, context=context)
+    trial = Trial(tmp_path, [*script, "Each line of f11.py is about it."], files=files, context=context)
     outcome = await trial.run()
     assert outcome.error is None
     assert outcome.usage["peak_tokens"] <= cap
@@ -143,7 +149,7 @@ async def test_old_answers_are_dropped_first_and_the_task_never(tmp_path: Path) 
         for n in range(10)
     }
     script = [calls("search", pattern=f"padding .* in {n}|retry_{n}", glob=f"f{n}.py") for n in range(10)]
-    trial = Trial(tmp_path, [*script, ANSWER], files=files, context=4_096)
+    trial = Trial(tmp_path, [*script, "In retry_9, f9.py:301."], files=files, context=4_096)
     outcome = await trial.run()
     last = trial.prompts[-1].turns
     assert outcome.error is None
@@ -309,6 +315,7 @@ async def test_agent_without_tools_answers_from_its_task(tmp_path: Path) -> None
 
 async def test_secrets_do_not_reach_the_model_P6(tmp_path: Path) -> None:
     key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
-    trial = Trial(tmp_path, [calls("read_file", path="notes.txt"), "It is a key."], files={"notes.txt": key})
+    said = "A key is in notes.txt."
+    trial = Trial(tmp_path, [calls("read_file", path="notes.txt"), said], files={"notes.txt": key})
     await trial.run()
     assert "MIIEvQIB" not in trial.told() and "redacted" in trial.told()

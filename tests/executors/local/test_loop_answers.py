@@ -14,6 +14,8 @@ from tests.executors.local.loop_support import Trial
 from tests.models.scripted_model import calls, says
 
 pytestmark = pytest.mark.anyio
+UNRELATED = "Zebras?"
+"""A task for which the search finds no code."""
 
 
 async def test_schema_is_enforced_in_a_second_phase_without_tools(tmp_path: Path) -> None:
@@ -79,7 +81,7 @@ async def test_answer_that_needs_wrong_references_is_asked_for_again_P3(tmp_path
     trial = Trial(tmp_path, ["Done.", '["src/gone.py:1"]', '["src/app.py:4"]'], schema=strict)
     outcome = await trial.run()
     assert json.loads(outcome.output) == ["src/app.py:4"]
-    assert "these places do not exist: src/gone.py:1" in trial.told()
+    assert "it names nothing that you have seen" in trial.told()
 
 
 async def test_invalid_schema_ends_the_run_before_the_model_is_asked(tmp_path: Path) -> None:
@@ -91,11 +93,12 @@ async def test_invalid_schema_ends_the_run_before_the_model_is_asked(tmp_path: P
 async def test_server_without_tools_is_asked_for_actions(tmp_path: Path) -> None:
     actions = [
         '{"action": "read_file", "arguments": {"path": "src/app.py"}}',
-        '{"action": "answer", "answer": "Yes."}',
+        '{"action": "answer", "answer": "In src/app.py:4."}',
     ]
     trial = Trial(tmp_path, actions, takes_tools=False)
-    outcome = await trial.run()
-    assert outcome.output == "Yes."
+    outcome = await trial.run(UNRELATED)
+    assert outcome.error is None and outcome.output == "In src/app.py:4."
+    assert "answer" not in json.dumps(trial.prompts[0].schema), "it must look before it may answer"
     for asked in trial.prompts:
         assert asked.tools == () and asked.schema is not None
         assert all(turn.role in ("system", "user", "assistant") for turn in asked.turns)
@@ -105,11 +108,11 @@ async def test_server_without_tools_is_asked_for_actions(tmp_path: Path) -> None
 async def test_model_is_told_about_an_unreadable_action(tmp_path: Path) -> None:
     trial = Trial(
         tmp_path,
-        ["read the file please", '{"arguments": {}}', '{"action": "answer", "answer": "No."}'],
+        ["read the file please", '{"arguments": {}}', '{"action": "answer", "answer": "It is not there."}'],
         takes_tools=False,
     )
-    outcome = await trial.run()
-    assert outcome.output == "No."
+    outcome = await trial.run(UNRELATED)
+    assert outcome.output == "It is not there."
     assert 'has no "action"' in trial.told()
 
 
@@ -117,16 +120,17 @@ async def test_model_is_told_about_an_unreadable_action(tmp_path: Path) -> None:
     "said", ["{}", "[1, 2]", "7", '"a text"', "null", 'Here it is:\n```json\n{"a": 1}\n```']
 )
 async def test_any_json_is_an_answer_without_a_schema(tmp_path: Path, said: str) -> None:
-    outcome = await Trial(tmp_path, [said], output_format="json").run()
+    outcome = await Trial(tmp_path, [said], output_format="json", tools=()).run()
     assert outcome.error is None
     json.loads(outcome.output)
     assert outcome.usage["steps"] == 1
 
 
 async def test_text_is_sent_back_until_it_is_json(tmp_path: Path) -> None:
-    trial = Trial(tmp_path, ["It is in [1].", "Sorry.", '{"place": 1}'], output_format="json")
+    place = '{"place": "src/app.py:4"}'
+    trial = Trial(tmp_path, ["It is in [1].", "Sorry.", place], output_format="json")
     outcome = await trial.run()
-    assert (outcome.error, outcome.output) == (None, '{"place": 1}')
+    assert (outcome.error, outcome.output) == (None, place)
     assert "it is not JSON" in trial.told()
     assert trial.prompts[-1].schema is None
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from retinue.codebase import Codebase
+from retinue.codebase import Codebase, Locator
 from retinue.core import (
+    FILE_TOOLS,
     Agent,
     DeadlineExceeded,
     Estimator,
@@ -33,6 +34,12 @@ from retinue.core import (
 )
 from retinue.executors.executor_module import LaunchPreview, Surroundings
 from retinue.executors.local.conversation import Conversation
+from retinue.executors.local.guided_search import (
+    CODE_SHARE,
+    CODE_SHARE_BESIDE_TOOLS,
+    GuidedSearch,
+    task_with_code,
+)
 from retinue.executors.local.loop import Loop, LoopResult, system_prompt
 from retinue.executors.local.model_requests import (
     CONTEXT_SHARE,
@@ -46,8 +53,10 @@ from retinue.executors.process import collect_secrets, mcp_server_values
 from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, check_references
 from retinue.tools import (
     Allows,
+    CodeSearch,
     FileTools,
     McpTools,
+    SeenCode,
     Tool,
     Toolbox,
     add_server_tools,
@@ -58,6 +67,8 @@ from retinue.tools import (
 
 REFERENCES_TIMEOUT_S = 20.0
 """Limit for checking the references of an answer."""
+MIN_TOKENS_FOR_CODE = 2_000
+"""Requests with tools that hold fewer tokens do not begin with code: it would leave no room for answers."""
 FLUSH_S = 1.0
 """Limit for writing what a cancelled run has found to its log."""
 
@@ -72,10 +83,12 @@ LIMITS_NOTE = (
 def make(agent: Agent, surroundings: Surroundings) -> Executor:
     """Return what performs the agent's tasks with one of the configured models."""
     model = surroundings.models.client_for(agent.model or "default")
+    codebase = surroundings.open_codebase()
     return LocalExecutor(
         agent=agent,
         model=model,
-        codebase=surroundings.open_codebase(),
+        codebase=codebase,
+        locator=surroundings.open_locator(codebase),
         redactor=surroundings.redactor,
         estimator=model.tokens,
         environment=surroundings.environment,
@@ -100,6 +113,7 @@ class LocalExecutor:
     agent: Agent
     model: Model
     codebase: Codebase
+    locator: Locator
     redactor: Redactor
     estimator: Estimator
     """Estimates tokens for this model; learns from what the server counts."""
@@ -175,28 +189,58 @@ class _LocalRun:
         executor, agent = self._executor, self._executor.agent
         schema = None if agent.output_schema is None else OutputSchema(agent.output_schema)
         facts = await executor.model.facts()
-        tools = await self._select_tools(scope)
+        seen = SeenCode()
+        tools = await self._select_tools(scope, seen)
         limits = LoopLimits.for_context(facts.context)
         await self._log_setup(facts, limits, tools)
+        requester = ModelRequester(
+            executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
+        )
+        system = system_prompt(agent.prompt, has_tools=bool(tools))
+        looks_at_code = any(tool.name in FILE_TOOLS for tool in tools)
+        guided, excerpts = None, ()
+        if looks_at_code and executor.codebase.roots:
+            search = CodeSearch(
+                codebase=executor.codebase,
+                locator=executor.locator,
+                redactor=executor.redactor,
+                spending=self._ctx.spending,
+                seen=seen,
+            )
+            guided = GuidedSearch(
+                requester=requester,
+                search=search,
+                system=system_prompt(agent.prompt, has_tools=False),
+                task=self._task.prompt,
+                limits=limits,
+                log=self._log,
+                code_share=CODE_SHARE_BESIDE_TOOLS if facts.tools else CODE_SHARE,
+            )
+            if not facts.tools or limits.tokens >= MIN_TOKENS_FOR_CODE:
+                excerpts = await guided.first_excerpts()
         return Loop(
-            requester=ModelRequester(
-                executor.model, facts, limits, executor.estimator, self._ctx.spending, self._log
-            ),
-            conversation=Conversation(system_prompt(agent.prompt, has_tools=bool(tools)), self._task.prompt),
+            requester=requester,
+            conversation=Conversation(system, task_with_code(self._task.prompt, excerpts)),
             toolbox=Toolbox(tools, executor.redactor, executor.allows),
             limits=limits,
             check_references=self._check_references,
             log=self._log,
+            task=self._task.prompt,
+            seen=seen,
+            looks_at_code=looks_at_code,
+            guided=guided,
+            excerpts=excerpts,
+            starts_guided=not facts.tools,
             answers_json=agent.answers_json,
             schema=schema,
             native_tools=facts.tools,
             notes=list(self._notes),
         )
 
-    async def _select_tools(self, scope: AsyncExitStack) -> list[Tool]:
+    async def _select_tools(self, scope: AsyncExitStack, seen: SeenCode) -> list[Tool]:
         """Return the tools that the agent may call. Adds a note about those it does not get (P8)."""
         executor, ctx = self._executor, self._ctx
-        built_in = list(FileTools(executor.codebase, executor.redactor, ctx.spending).tools())
+        built_in = list(FileTools(executor.codebase, executor.redactor, ctx.spending, seen=seen).tools())
         if ctx.ask is not None:
             built_in.append(ask_parent_tool(ctx.ask))
         offered = await self._server_tools(scope)

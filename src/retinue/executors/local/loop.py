@@ -1,9 +1,14 @@
 """The loop of one agent on a local model: ask the model, call tools, check the answer, stop.
 
-Read `Loop.run` first. It has two phases. `_search` lets the model call tools until it answers or a limit is
-reached. The second phase turns what was found into a checked answer and offers no tools; the last steps are
-reserved for it, so that nothing found is lost at a limit. Each mistake of the model is explained to it in one
-line, and three mistakes in a row end the search.
+Read `Loop.run` first. It has two phases. The first one finds an answer: `_search` lets the model call tools
+until it answers or a limit is reached. A model that calls tools badly, or answers without evidence, continues
+on rails: in `guided_search.py` our own search finds the code and the model only answers from it. The second
+phase turns what was found into a checked answer and offers no tools; the last steps are reserved for it, so
+that nothing found is lost at a limit. Each mistake of the model is explained to it in one line, and three
+mistakes in a row end the search.
+
+An answer about code must name something that the agent has seen (`evidence.py`). If the last one does not,
+the run ends with the error `Unverified`, and the answer is kept as its output.
 
 The loop knows nothing of servers: `model_requests.py` sends the requests and enforces the limits of each, and
 `replies.py` interprets what comes back.
@@ -13,11 +18,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from retinue.core import (
+    FILE_TOOLS,
     BudgetExceeded,
     ContextOverflow,
     EmptyReply,
@@ -28,6 +34,7 @@ from retinue.core import (
     RetinueError,
     ToolCall,
     ToolsUnsupported,
+    Unverified,
     any_value,
     clip,
     counted,
@@ -35,6 +42,8 @@ from retinue.core import (
     parse_lenient_object,
 )
 from retinue.executors.local.conversation import Conversation, Exchange
+from retinue.executors.local.evidence import asks_a_question, places_as_text, says_not_found, support_of
+from retinue.executors.local.guided_search import USE_NAMES, GuidedSearch
 from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
 from retinue.executors.local.replies import (
     EMPTY_REPLY,
@@ -50,7 +59,7 @@ from retinue.executors.local.replies import (
     without_thoughts,
 )
 from retinue.executors.wrappers import OutputSchema, ReferenceVerdict, is_placeholder, remove_wrong_references
-from retinue.tools import Toolbox
+from retinue.tools import CodeExcerpt, SeenCode, Toolbox
 
 MAX_CALLS_PER_REPLY = 8
 PLAIN_ANSWER_TRIES = 2
@@ -58,6 +67,7 @@ PLAIN_ANSWER_TRIES = 2
 MAX_INVALID_ANSWER_CHARS = 800
 """How much of an invalid answer the model is shown again."""
 MAX_ANNOUNCEMENT_CHARS = 400
+NOTHING_SEEN = "it names nothing that you have seen: use the places, names and values of the code"
 
 MAX_PROMPT_TOKENS = 600
 MAX_AGENT_PROMPT_CHARS = 1_600
@@ -123,7 +133,7 @@ class CallResult(NamedTuple):
 
     text: str
     is_mistake: bool = False
-    """Whether the call itself was wrong: broken arguments, an unknown tool, or a repetition."""
+    """Whether the call failed: broken arguments, an unknown tool, a repetition, or an error of the tool."""
     exhausted: BudgetExceeded | None = None
     """The budget that ran out during the call."""
 
@@ -135,6 +145,14 @@ class SearchEnded(Exception):
         """`limit` is the error of a run whose model gives no answer after this."""
         super().__init__(note)
         self.limit = limit
+
+
+class ModelNeedsRails(Exception):
+    """The model cannot call tools, or answers without evidence. The message says which."""
+
+    def __init__(self, why: str, guided: GuidedSearch) -> None:
+        super().__init__(why)
+        self.guided = guided
 
 
 class InvalidAnswer(Exception):
@@ -151,6 +169,17 @@ class Loop:
     limits: LoopLimits
     check_references: CheckReferences
     log: WriteLog
+    task: str
+    seen: SeenCode
+    """The code that the agent has seen, also in its tools."""
+    looks_at_code: bool
+    """Whether the agent has tools that read code, so that its answers need evidence."""
+    guided: GuidedSearch | None = None
+    """Answers from code that our own search finds; None if there is nothing to search."""
+    excerpts: Sequence[CodeExcerpt] = ()
+    """The code that our search found for the task, if the conversation begins with it."""
+    starts_guided: bool = False
+    """Whether to start on rails, because the model is known to call tools badly."""
     answers_json: bool = False
     """Whether the agent promises JSON instead of plain text."""
     schema: OutputSchema | None = None
@@ -164,6 +193,8 @@ class Loop:
     """Mistakes in a row."""
     _has_found: bool = field(default=False, init=False)
     """Whether any tool call has worked."""
+    _used_other_tools: bool = field(default=False, init=False)
+    """Whether a tool has worked that shows something else than the user's files."""
     _objections: set[str] = field(default_factory=set[str], init=False)
     """The kinds of objections to answers so far; each is raised only once."""
     _server_error: ModelFailed | None = field(default=None, init=False)
@@ -174,13 +205,15 @@ class Loop:
     async def run(self) -> LoopResult:
         """Perform the task. Errors are part of the result; only a cancellation is raised."""
         try:
-            text = await self._search() if self.toolbox.names else None
+            text = await self._find_answer() if self.toolbox.names else None
             if self.answers_json:
                 output = await self._json_answer(text)
             else:
                 output = await self._plain_answer(text)
         except RetinueError as error:
             return self.result(error)
+        if not self.answers_json and not self._has_evidence(output):
+            return replace(self.result(_unverified(self.seen)), output=output)
         return replace(self.result(), output=output)
 
     def result(self, error: RetinueError | None = None) -> LoopResult:
@@ -201,6 +234,21 @@ class Loop:
 
     # The first phase: search with tools.
 
+    async def _find_answer(self) -> str | None:
+        """Return an answer that has evidence, or None if a limit came first."""
+        try:
+            if self.guided is not None and self.starts_guided:
+                raise ModelNeedsRails("the model calls tools badly", self.guided)
+            return await self._search()
+        except ModelNeedsRails as reason:
+            excerpts = self.excerpts or await reason.guided.first_excerpts()
+            if excerpts:
+                await self._log_step(f"{reason}: answers from code that our search finds")
+                return await reason.guided.answer(excerpts)
+            self.guided = None
+            await self._switch_to_actions(str(reason))
+            return await self._search()
+
     async def _search(self) -> str | None:
         """Let the model call tools until it answers. Return its answer, or None if a limit came first."""
         reserved = self.limits.answer_tries if self.answers_json else PLAIN_ANSWER_TRIES
@@ -211,7 +259,7 @@ class Loop:
                     case ToolCallsReply():
                         await self._call_tools(reply)
                     case AnswerReply():
-                        objection = self._objection_to(reply)
+                        objection = self._objection_to(reply) or self._objection_to_evidence(reply.text)
                         if objection is None:
                             return reply.text
                         await self._correct(reply.text, objection)
@@ -230,7 +278,11 @@ class Loop:
     async def _next_reply(self) -> ParsedReply | None:
         """Ask the model for its next step. Return None if the request must be repeated in another form."""
         specs = self.toolbox.specs
-        request = RequestOptions(tools=specs) if self.native_tools else action_request(specs)
+        may_answer = self._has_found or not self.looks_at_code or bool(self.excerpts)
+        if self.native_tools:
+            request = RequestOptions(tools=specs)
+        else:
+            request = action_request(specs, may_answer=may_answer)
         try:
             reply = await self.requester.ask(self.conversation, request)
         except ContextOverflow:
@@ -292,7 +344,9 @@ class Loop:
             problem = "error: you already made this call; use its answer, or answer the task."
             return CallResult(problem, is_mistake=True)
         answer = await self.toolbox.call(call.name, arguments, tokens)
-        return CallResult(answer.text, is_mistake=not is_known, exhausted=answer.budget)
+        if not answer.failed and self.toolbox.resolve(call.name) not in FILE_TOOLS:
+            self._used_other_tools = True  # what an MCP server or the parent says is not compared
+        return CallResult(answer.text, is_mistake=answer.failed, exhausted=answer.budget)
 
     async def _correct(self, reply_text: str, correction: str) -> None:
         """Tell the model what was wrong with its reply, and count the mistake."""
@@ -308,6 +362,8 @@ class Loop:
         in_a_row = f"{counted(self.limits.mistakes, 'broken call')} in a row"
         if self._has_found:
             raise SearchEnded(f"{in_a_row} ended the search")
+        if self.guided is not None:
+            raise ModelNeedsRails("the model does not manage to call tools", self.guided)
         if self.native_tools:
             await self._switch_to_actions("the model does not manage to call tools")
             return
@@ -338,6 +394,30 @@ class Loop:
         if announces and could_look and self._is_first_objection("announcement"):
             return "Do not announce it: call the tool now, or give the answer."
         return None
+
+    def _objection_to_evidence(self, text: str) -> str | None:
+        """Return what to tell the model about an answer without evidence; None if it has evidence.
+
+        Raises `ModelNeedsRails` if our own search has found code for the task.
+        """
+        if self.answers_json or self._has_evidence(text) or not self._is_first_objection("evidence"):
+            return None  # JSON is checked when it is complete
+        if self.guided is not None:
+            raise ModelNeedsRails("the answer names nothing that the model has seen", self.guided)
+        if not self.seen:
+            return "You have not looked at anything yet. Call a tool that finds or reads code first."
+        return "Your answer names nothing that you have seen. Name the place and the names in the code."
+
+    def _has_evidence(self, text: str) -> bool:
+        """Return whether an answer names something that was seen, or claims nothing about code."""
+        if not self.looks_at_code or self._used_other_tools:
+            return True
+        if says_not_found(text):
+            return bool(self.seen) or self._has_found
+        support = support_of(text, self.task, self.seen)
+        if support.is_empty:
+            return not asks_a_question(self.task)
+        return support.holds
 
     def _is_first_objection(self, kind: str) -> bool:
         is_first = kind not in self._objections
@@ -387,7 +467,7 @@ class Loop:
         enforced = schema  # the server should enforce it; dropped if the server cannot
         problem = ""
         for _ in range(min(self.limits.answer_tries, self.requester.steps_left)):
-            request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction)
+            request = RequestOptions(schema=enforced, as_text=True, last_turn=instruction, temperature=0.0)
             try:
                 reply = await self.requester.ask(self.conversation, request)
             except ContextOverflow:
@@ -409,6 +489,8 @@ class Loop:
             await self._log_step(f"not a valid answer: {problem}")
             feedback = f"That is not a valid answer: {problem}. Answer again, with JSON only."
             self.conversation.add(Exchange(clip(answer, MAX_INVALID_ANSWER_CHARS), feedback=feedback))
+        if problem == NOTHING_SEEN:
+            raise _unverified(self.seen)
         tries = self.limits.answer_tries
         what = "was JSON" if schema is None else "fitted the output schema"
         raise OutputInvalid(
@@ -429,7 +511,10 @@ class Loop:
             raise InvalidAnswer(f"it is not JSON: {error}") from None
         if self.schema is not None and (problem := self.schema.problem(value)):
             raise InvalidAnswer(problem)
-        verdict = await self.check_references(json.dumps(value, ensure_ascii=False))
+        shown = json.dumps(value, ensure_ascii=False)
+        if not self._has_evidence(shown):
+            raise InvalidAnswer(NOTHING_SEEN)
+        verdict = await self.check_references(f"{shown}\n{places_as_text(value)}")
         value = remove_wrong_references(value, verdict.wrong)
         if self.schema is not None and self.schema.problem(value):
             missing = ", ".join(sorted(verdict.wrong)[:5])
@@ -443,6 +528,15 @@ class Loop:
 
     async def _log_step(self, text: str) -> None:
         await self.log(f"step {self.requester.steps}: {text}")
+
+
+def _unverified(seen: SeenCode) -> Unverified:
+    if not seen:
+        return Unverified("the model answered without looking at any code", hint="use a stronger model")
+    return Unverified(
+        "the answer names nothing that the model has seen",
+        hint=USE_NAMES,
+    )
 
 
 def _with_valid_arguments(call: ToolCall) -> ToolCall:

@@ -84,6 +84,10 @@ class RequestOptions:
     """Whether earlier tool calls are written as text, for a request without tools."""
     last_turn: str = ""
     """An instruction after the conversation."""
+    temperature: float | None = None
+    """None leaves it to the server."""
+    reply_tokens: int | None = None
+    """Tokens that the reply may have, if less than otherwise."""
 
 
 class ModelRequester:
@@ -168,7 +172,8 @@ class ModelRequester:
                 hint="give a shorter task or fewer tools, or load the model with a longer context",
             )
         self.free_tokens = self._max_tokens - size - 2 * self._reply_tokens
-        return replace(prompt, max_tokens=min(MAX_REPLY_TOKENS, self._max_tokens - size)), size
+        most = min(options.reply_tokens or MAX_REPLY_TOKENS, self._max_tokens - size)
+        return replace(prompt, max_tokens=most), size
 
     def _build_prompt(self, conversation: Conversation, options: RequestOptions) -> tuple[Prompt, int]:
         prompt = Prompt(
@@ -176,6 +181,7 @@ class ModelRequester:
             tools=options.tools,
             schema=options.schema,
             max_tokens=self._reply_tokens,
+            temperature=options.temperature,
         )
         return prompt, self._estimator.estimate(prompt)
 

@@ -31,6 +31,8 @@ from retinue.executors.local.model_requests import RequestOptions
 EMPTY_REPLY = "Your reply was empty. Call a tool, or write the answer."
 ONLY_REASONING = "Your reply contained only reasoning. Write the answer itself, or call a tool."
 ANSWER_ACTION = "answer"
+ACTION_TOKENS = 600
+"""Tokens of a reply with an action. An answer is an action, too."""
 MAX_PYTHON_CALL_CHARS = 4_000
 
 KnowsTool = Callable[[str], bool]
@@ -112,17 +114,17 @@ def without_thoughts(text: str) -> str:
 # Actions as JSON, for servers and models that cannot call tools.
 
 
-def action_request(specs: tuple[ToolSpec, ...]) -> RequestOptions:
-    """Return a request for the next action: a tool with its arguments, or the answer."""
+def action_request(specs: tuple[ToolSpec, ...], *, may_answer: bool = True) -> RequestOptions:
+    """Return a request for the next action: a tool with its arguments or, if it may, the answer."""
     choices = [
         _object_schema({"action": {"enum": [spec.name]}, "arguments": dict(spec.parameters)})
         for spec in specs
     ]
-    choices.append(_object_schema({"action": {"enum": [ANSWER_ACTION]}, "answer": {"type": "string"}}))
-    instruction = [
-        'Reply with one JSON object: {"action": NAME, "arguments": {...}} to use a tool, or '
-        '{"action": "answer", "answer": "..."} when you know enough. The tools:'
-    ]
+    use = 'Reply with one JSON object: {"action": NAME, "arguments": {...}} to use a tool'
+    if may_answer:
+        choices.append(_object_schema({"action": {"enum": [ANSWER_ACTION]}, "answer": {"type": "string"}}))
+        use += ', or {"action": "answer", "answer": "..."} when you know enough'
+    instruction = [f"{use}. The tools:"]
     for spec in specs:
         properties = spec.parameters.get("properties")
         names = ", ".join(properties) if isinstance(properties, Mapping) else ""
@@ -131,6 +133,8 @@ def action_request(specs: tuple[ToolSpec, ...]) -> RequestOptions:
         schema=cast("Mapping[str, Json]", {"anyOf": choices}),
         as_text=True,
         last_turn="\n".join(instruction),
+        temperature=0.0,
+        reply_tokens=ACTION_TOKENS,
     )
 
 

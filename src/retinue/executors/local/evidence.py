@@ -1,0 +1,132 @@
+"""Compares an answer about code with the code that the agent was shown.
+
+An answer counts only if it names something that was seen: a place, a name, a number or a quoted text. What
+the task itself says does not count, because a model can repeat it without looking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from retinue.core import Json
+from retinue.tools import SeenCode
+
+_PATH = re.compile(r"(?<![\w/.-])(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,9}(?![\w/-])")
+_NAME = re.compile(
+    r"\b[A-Za-z]\w*_\w+\b|\b_\w{2,}\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b[A-Z][A-Z0-9]{2,}\b"
+    r"|\b\w+(?=\()"
+)
+_QUOTED = re.compile(r"`([^`\n]{1,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'")
+_NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:[._]\d+)*(?![\w/])")
+_PLACE_WORDS = re.compile(r"\blines?\s+\d+(?:\s*[-–]\s*\d+)?|:\d+(?:-\d+)?\b|#L\d+(?:-L\d+)?", re.I)
+_NOT_FOUND = re.compile(
+    r"\b(?:not (?:found|shown|present|there|defined|implemented|supported|mentioned|contained|in the code)"
+    r"|(?:could|can|did|do|does|was|were|is|are)(?: ?n[o']t|not) (?:be )?(?:find|found|see|seen|exist|appear|"
+    r"contain|show|shown|have|any|there|present|defined|mention|implement|support)\w*"
+    r"|(?:no|without) (?:such|evidence|mention|sign|code|match|definition|implementation|support|trace)\w*"
+    r"|nothing (?:was |is )?(?:found|shown|matches|there)|unable to find|there (?:is|are) no)\b",
+    re.I,
+)
+_QUESTION = re.compile(
+    r"^\W*(?:please\s+)?(?:where|how|what|which|who|whose|why|when|is|are|does|do|did|can|could|has|have|find|"
+    r"explain|locate|look|name|describe|tell)\b|\?",
+    re.I,
+)
+_JSON_KEY = re.compile(r'"[\w-]+"\s*:')
+_FILE_KEYS = ("file", "path", "filename", "file_path", "filepath", "location")
+_LINE_KEYS = ("line", "line_number", "lineno", "start_line", "start", "lineNumber")
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What an answer names, and how much of it was seen."""
+
+    seen: tuple[str, ...]
+    """Names, numbers and paths of the answer that the agent has seen, and that the task does not contain."""
+    unseen: tuple[str, ...]
+    """Names and paths of the answer that neither the task nor any seen code contains."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the answer names nothing at all."""
+        return not (self.seen or self.unseen)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the answer names something that was seen, and not mostly things that were not."""
+        return bool(self.seen) and len(self.unseen) <= len(self.seen)
+
+
+def asks_a_question(task: str) -> bool:
+    """Return whether a task asks something, so that its answer must name what it is about."""
+    return _QUESTION.search(task) is not None
+
+
+def says_not_found(answer: str) -> bool:
+    """Return whether an answer says that what was asked for is not there."""
+    return _NOT_FOUND.search(answer) is not None
+
+
+def support_of(answer: str, task: str, seen: SeenCode) -> Support:
+    """Compare what an answer names with what was seen."""
+    shown = seen.text()
+    folded, asked = shown.casefold(), task.casefold()
+    found: dict[str, bool] = {}
+    for claim, is_firm in _claims(answer):
+        key = claim.casefold()
+        if key in asked:
+            continue
+        there = _occurs(claim, shown, folded)
+        if there or is_firm:
+            found[claim] = there
+    return Support(
+        tuple(claim for claim, there in found.items() if there),
+        tuple(claim for claim, there in found.items() if not there),
+    )
+
+
+def places_as_text(value: Json) -> str:
+    """Write each pair of fields such as `file` and `line` in a JSON value as `path:line`, one a line."""
+    return "\n".join(_place_pairs(value))
+
+
+def _place_pairs(value: Json) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _place_pairs(item)
+    elif isinstance(value, Mapping):
+        file = next((value[key] for key in _FILE_KEYS if isinstance(value.get(key), str)), None)
+        line = next((value[key] for key in _LINE_KEYS if _is_line(value.get(key))), None)
+        if file is not None and line is not None and ":" not in str(file):
+            yield f"{file}:{line}"
+        for item in value.values():
+            yield from _place_pairs(item)
+
+
+def _is_line(value: Json) -> bool:
+    if isinstance(value, str):
+        return value.isdigit()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _claims(answer: str) -> Iterator[tuple[str, bool]]:
+    """Yield what an answer names, and whether it must be somewhere in the code if the answer is right."""
+    answer = _JSON_KEY.sub(" ", answer)
+    for match in _PATH.finditer(answer):
+        yield match[0], True
+    rest = _PATH.sub(" ", answer)
+    for match in _QUOTED.finditer(rest):
+        yield next(filter(None, match.groups())).strip(), False
+    for match in _NAME.finditer(rest):
+        yield match[0], True
+    for match in _NUMBER.finditer(_PLACE_WORDS.sub(" ", rest)):
+        yield match[0], False
+
+
+def _occurs(claim: str, shown: str, folded: str) -> bool:
+    if claim[:1].isdigit():
+        plain = claim.replace("_", "")
+        return re.search(rf"(?<![\w.]){re.escape(plain)}(?![\w])", shown.replace("_", "")) is not None
+    return claim.casefold().removesuffix("()") in folded

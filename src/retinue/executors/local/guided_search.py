@@ -1,0 +1,219 @@
+"""Answers a question about code with a model that cannot choose tools well: our search finds the code.
+
+Each round is one request. The model sees the code of the best places and answers from it, with a line that it
+copies, or says that the code does not show the answer. Then it proposes words, and the next round shows what
+they find. The copied line is looked up in the code that was shown, so the place of an answer is always real.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from retinue.codebase import split_identifier, stem
+from retinue.core import Json, NotJson, OutputInvalid, Unverified, clip, estimate_tokens
+from retinue.executors.local.conversation import Conversation
+from retinue.executors.local.evidence import says_not_found, support_of
+from retinue.executors.local.model_requests import LoopLimits, ModelRequester, RequestOptions, WriteLog
+from retinue.executors.local.replies import first_json_value, without_thoughts
+from retinue.tools import CodeExcerpt, CodeSearch
+
+MAX_ROUNDS = 3
+EXCERPTS_PER_ROUND = 2
+EXCERPT_LINES = 30
+MIN_EXCERPT_LINES = 8
+CODE_SHARE = 0.4
+CODE_SHARE_BESIDE_TOOLS = 0.2
+"""The share of a request's tokens that the code may take."""
+REPLY_TOKENS = 300
+MIN_QUOTE_CHARS = 6
+USE_NAMES = "ask about one thing and name it as the code does, or use a stronger model"
+CODE_HEADING = "Code that a search found for this task:"
+ANSWER_FROM_CODE = (
+    "Answer the task from this code alone. Reply with one JSON object. quote: the line of code that shows "
+    "the answer, copied; answer: one or two short sentences with the names and values from the code; shown: "
+    "true if the code shows the answer, else false. Never guess."
+)
+PROPOSE_WORDS = (
+    "That code does not show the answer. Reply with one JSON object. words: one to three names or words that "
+    "the right code would contain."
+)
+ANSWER_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {
+        "quote": {"type": "string", "maxLength": 200},
+        "answer": {"type": "string", "maxLength": 600},
+        "shown": {"type": "boolean"},
+    },
+    "required": ["quote", "answer", "shown"],
+    "additionalProperties": False,
+}
+WORDS_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {
+        "words": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 40},
+            "minItems": 1,
+            "maxItems": 3,
+        }
+    },
+    "required": ["words"],
+    "additionalProperties": False,
+}
+_WORD = re.compile(r"[^\W\d]{3,}")
+_SPACE = re.compile(r"\s+")
+_LINE_NUMBER = re.compile(r"^\s*\d+\s*:\s?")
+
+
+def task_with_code(task: str, excerpts: Sequence[CodeExcerpt]) -> str:
+    """Return the task, followed by the code that was found for it."""
+    if not excerpts:
+        return task
+    return "\n\n".join([task, CODE_HEADING, *map(str, excerpts)])
+
+
+@dataclass(slots=True, kw_only=True)
+class GuidedSearch:
+    """Answers one task from code that our own search finds."""
+
+    requester: ModelRequester
+    search: CodeSearch
+    system: str
+    task: str
+    limits: LoopLimits
+    log: WriteLog
+    code_share: float = CODE_SHARE
+    shown: list[CodeExcerpt] = field(default_factory=list[CodeExcerpt])
+    """Everything that the model was shown, in order."""
+    _problem: str = field(default="", init=False)
+    """Why the last answer was refused; empty if the model said that the code does not show it."""
+
+    async def first_excerpts(self) -> Sequence[CodeExcerpt]:
+        """Search for the code that the task is about. Empty if the search finds nothing."""
+        return await self._find(self.task)
+
+    async def answer(self, excerpts: Sequence[CodeExcerpt]) -> str:
+        """Return an answer that names its place, or one that says that nothing was found."""
+        words: list[str] = []
+        for number in range(MAX_ROUNDS):
+            if not excerpts or self.requester.steps_left <= 0:
+                break
+            answer = await self._answer_from(excerpts)
+            if answer is not None:
+                return answer
+            if number + 1 == MAX_ROUNDS or self.requester.steps_left <= 1:
+                break
+            words += await self._propose_words(words)
+            excerpts = await self._find(" ".join([self.task, *words]))
+        return self._nothing_found()
+
+    async def _find(self, question: str) -> tuple[CodeExcerpt, ...]:
+        skip = {excerpt.place for excerpt in self.shown}
+        found = await self.search.find(question, count=EXCERPTS_PER_ROUND, max_lines=EXCERPT_LINES, skip=skip)
+        fitting = _fit(found, int(self.code_share * self.limits.tokens))
+        for excerpt in fitting:
+            self.search.seen.add_lines(excerpt.path, enumerate(excerpt.lines, excerpt.first))
+        self.shown += fitting
+        if fitting:
+            await self.log(f"code found: {', '.join(excerpt.place for excerpt in fitting)}")
+        return fitting
+
+    async def _answer_from(self, excerpts: Sequence[CodeExcerpt]) -> str | None:
+        """Ask for the answer in these excerpts. Return None if they do not show it."""
+        reply = await self._ask(task_with_code(self.task, excerpts), ANSWER_FROM_CODE, ANSWER_SCHEMA)
+        answer, quote = str(reply.get("answer") or "").strip(), str(reply.get("quote") or "")
+        place = _place_of(quote, excerpts)
+        support = support_of(answer, self.task, self.search.seen)
+        self._problem = ""
+        if not isinstance(reply.get("shown"), bool):
+            self._problem = "the model gave no readable answer"
+        elif not reply["shown"] or says_not_found(answer):
+            await self.log("the model does not find the answer in this code")
+            return None
+        elif not support.holds and (place is None or support.unseen):
+            self._problem = "the answer names nothing that this code contains"
+        elif not _shares_a_word(f"{answer} {quote}", self.task):
+            self._problem = "the answer has nothing to do with the task"
+        if self._problem:
+            await self.log(self._problem)
+            return None
+        if place is None:
+            place = _place_with(support.seen, excerpts)
+        return answer if place is None or place in answer else f"{answer.rstrip('.')} ({place})."
+
+    async def _propose_words(self, known: Sequence[str]) -> list[str]:
+        places = ", ".join(excerpt.place for excerpt in self.shown)
+        reply = await self._ask(f"{self.task}\n\nThis code was read: {places}", PROPOSE_WORDS, WORDS_SCHEMA)
+        words = reply.get("words")
+        proposed = [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
+        new = [clip(word, 40) for word in proposed if word and word not in known]
+        await self.log(f"searches for: {', '.join(new) or 'the next places'}")
+        return new
+
+    async def _ask(self, task: str, instruction: str, schema: Mapping[str, Json]) -> Mapping[str, Json]:
+        options = RequestOptions(
+            schema=schema, as_text=True, last_turn=instruction, temperature=0.0, reply_tokens=REPLY_TOKENS
+        )
+        reply = await self.requester.ask(Conversation(self.system, task), options)
+        try:
+            value = first_json_value(without_thoughts(reply.text))
+        except NotJson:
+            return {}
+        return cast("Mapping[str, Json]", value) if isinstance(value, Mapping) else {}
+
+    def _nothing_found(self) -> str:
+        if not self.shown:
+            raise OutputInvalid("the search found no code for the task", hint="name a file or a function")
+        if self._problem:
+            raise Unverified(self._problem, hint=USE_NAMES)
+        looked = ", ".join(excerpt.place for excerpt in self.shown)
+        return f"Not found in the code that was read: {looked}."
+
+
+def _fit(excerpts: Sequence[CodeExcerpt], tokens: int) -> tuple[CodeExcerpt, ...]:
+    """Shorten the excerpts until they fit into `tokens`. At the end, leave out the last ones."""
+    lines = EXCERPT_LINES
+    while excerpts and sum(estimate_tokens(str(excerpt)) for excerpt in excerpts) > tokens:
+        if lines > MIN_EXCERPT_LINES:
+            lines -= 2
+            excerpts = [replace(excerpt, lines=excerpt.lines[:lines]) for excerpt in excerpts]
+        else:
+            excerpts = excerpts[:-1]
+    return tuple(excerpts)
+
+
+def _place_of(quote: str, excerpts: Sequence[CodeExcerpt]) -> str | None:
+    """Return the place of the line that the model copied."""
+    wanted = _plain(_LINE_NUMBER.sub("", quote))
+    if len(wanted) < MIN_QUOTE_CHARS:
+        return None
+    for excerpt in excerpts:
+        for number, line in enumerate(excerpt.lines, excerpt.first):
+            plain = _plain(line)
+            if wanted in plain or (len(plain) >= MIN_QUOTE_CHARS and plain in wanted):
+                return f"{excerpt.path}:{number}"
+    return None
+
+
+def _place_with(names: Sequence[str], excerpts: Sequence[CodeExcerpt]) -> str | None:
+    """Return the first line that contains one of these names."""
+    for name in names:
+        for excerpt in excerpts:
+            for number, line in enumerate(excerpt.lines, excerpt.first):
+                if name.casefold().removesuffix("()") in line.casefold():
+                    return f"{excerpt.path}:{number}"
+    return None
+
+
+def _shares_a_word(text: str, task: str) -> bool:
+    """Return whether two texts have a word in common, as far as word forms allow to tell."""
+    stems = {stem(word) for word in _WORD.findall(task.lower())}
+    parts = (part for word in _WORD.findall(text) for part in split_identifier(word))
+    return any(stem(part.lower()) in stems for part in parts)
+
+
+def _plain(line: str) -> str:
+    return _SPACE.sub(" ", line).strip().casefold()

@@ -1,0 +1,99 @@
+"""An answer about code counts only if it names something that was seen (P3)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from retinue.executors.local.evidence import asks_a_question, places_as_text, says_not_found, support_of
+from retinue.tools import SeenCode
+
+TASK = "How often is a failed upload retried?"
+
+
+def seen(*lines: str, path: str = "src/upload.py") -> SeenCode:
+    code = SeenCode()
+    code.add_lines(path, enumerate(lines, 10))
+    return code
+
+
+CODE = seen("MAX_TRIES = 12", "def retry_upload(client, tries=MAX_TRIES):", '    log("giving up")')
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Twelve times: MAX_TRIES in src/upload.py:10.",
+        "It is tried 12 times.",
+        "`retry_upload` does it.",
+        'It logs "giving up" at the end.',
+        "See upload.py.",
+        '{"file": "src/upload.py", "line": 10}',
+    ],
+)
+def test_answer_that_names_something_seen_has_support(answer: str) -> None:
+    assert support_of(answer, TASK, CODE).holds
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is tried 5 times.",
+        "Django's `AuthorizationMiddleware` does it.",
+        "Look at src/app.py:3.",
+        "A failed upload is retried.",
+        'search {"pattern": "upload"}',
+        '{"file": "example_file.txt", "line": 10, "found": true}',
+        "The class UploadManager calls handle_failure() and send_report(); MAX_TRIES is part of it.",
+    ],
+)
+def test_answer_that_names_nothing_or_mostly_unseen_things_has_none(answer: str) -> None:
+    assert not support_of(answer, TASK, CODE).holds
+
+
+def test_words_of_the_task_are_no_evidence() -> None:
+    support = support_of("retry_upload retries it.", "What does retry_upload do?", CODE)
+    assert support.is_empty
+
+
+@given(st.text(max_size=200), st.text(max_size=100))
+def test_any_text_can_be_compared(answer: str, line: str) -> None:
+    support = support_of(answer, TASK, seen(line))
+    assert not set(support.seen) & set(support.unseen)
+
+
+@given(st.text(alphabet="abcxyzABC_ .():`'\"0123456789", max_size=120))
+def test_no_answer_has_support_without_anything_seen(answer: str) -> None:
+    assert not support_of(answer, TASK, SeenCode()).holds
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Not found.",
+        "There is no YAML reader in this project.",
+        "I could not find it.",
+        "The code doesn't contain such a limit.",
+        "Nothing was found.",
+        "It is not shown in the code.",
+    ],
+)
+def test_honest_miss_is_recognised(answer: str) -> None:
+    assert says_not_found(answer)
+
+
+def test_other_answers_are_no_miss() -> None:
+    assert not says_not_found("It is retried twelve times, see upload.py:10.")
+
+
+@pytest.mark.parametrize(
+    ("task", "asks"),
+    [("Where is it?", True), ("find the retry code", True), ("Write a commit message", False)],
+)
+def test_question_is_told_from_an_order(task: str, asks: bool) -> None:
+    assert asks_a_question(task) is asks
+
+
+def test_places_in_two_fields_are_read() -> None:
+    value = {"found": [{"file": "a.py", "line": 3}, {"path": "b/c.ts", "line_number": "7"}], "line": True}
+    assert places_as_text(value) == "a.py:3\nb/c.ts:7"

@@ -1,0 +1,156 @@
+"""Agents start from code that our search finds; a weak model answers from it, or says that it is not there."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from retinue.core import Json, ModelFailed, Prompt, Unverified
+from tests.executors.local.loop_support import TASK, Trial
+from tests.models.scripted_model import calls
+from tests.tools.tool_support import metered
+
+pytestmark = pytest.mark.anyio
+
+FILES = {
+    "src/app.py": "import os\n\n\ndef retry(times):\n    return times\n",
+    "src/wait.py": "DELAY = 42\n\n\ndef wait_between_tries():\n    return DELAY\n",
+    "src/net.py": "def connect(host):\n    return open(host)\n",
+    "tests/test_retry.py": "def test_retry():\n    assert retry(3) == 3\n",
+}
+
+
+def found(answer: str, quote: str) -> str:
+    return json.dumps({"quote": quote, "answer": answer, "shown": True})
+
+
+NOT_SHOWN = json.dumps({"quote": "", "answer": "The code does not show it.", "shown": False})
+
+
+def words(*proposed: str) -> str:
+    return json.dumps({"words": list(proposed)})
+
+
+def text_of(prompt: Prompt) -> str:
+    return "\n".join(turn.text for turn in prompt.turns)
+
+
+def weak(folder: Path, *script: str) -> Trial:
+    """A run on a server that takes no tools."""
+    return Trial(folder, script, files=FILES, takes_tools=False)
+
+
+async def test_one_request_is_enough(tmp_path: Path) -> None:
+    trial = weak(tmp_path, found("`retry` returns the number of times.", "4: def retry(times):"))
+    outcome = await trial.run()
+    assert outcome.error is None
+    assert outcome.output == "`retry` returns the number of times (src/app.py:4)."
+    [asked] = trial.prompts
+    assert "4: def retry(times):" in text_of(asked)
+    assert (asked.tools, asked.temperature) == ((), 0.0) and asked.max_tokens <= 300
+
+
+async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
+    trial = weak(tmp_path, NOT_SHOWN)
+    await trial.run()
+    shown = text_of(trial.prompts[0])
+    assert shown.index("src/app.py") < shown.index("tests/test_retry.py")
+
+
+async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
+    script = NOT_SHOWN, words("wait_between_tries"), found("It waits 42, the retry delay.", "DELAY = 42")
+    trial = weak(tmp_path, *script)
+    outcome = await trial.run("How long is the pause before a retry?")
+    assert outcome.output == "It waits 42, the retry delay (src/wait.py:1)."
+    assert "DELAY = 42" in text_of(trial.prompts[-1])
+
+
+async def test_honest_miss_says_what_was_read(tmp_path: Path) -> None:
+    trial = weak(tmp_path, *itertools.islice(itertools.cycle([NOT_SHOWN, words("connect")]), 8))
+    outcome = await trial.run()
+    assert outcome.error is None
+    assert outcome.output.startswith("Not found in the code that was read: src/app.py:4")
+    assert outcome.usage["steps"] <= 5
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        found("The RetryManager class does it.", "class RetryManager:"),
+        found("It retries 100 times.", ""),
+        found("Yes.", ""),
+        "I think so.",
+        "[]",
+    ],
+)
+async def test_invented_answer_ends_unverified(tmp_path: Path, answer: str) -> None:
+    """P3, P8: what names nothing that was shown is no success."""
+    outcome = await weak(tmp_path, *[answer] * 9).run()
+    assert isinstance(outcome.error, Unverified)
+
+
+async def test_quote_from_elsewhere_gives_no_place(tmp_path: Path) -> None:
+    trial = weak(tmp_path, found("`retry` does it, with times.", "raise NotImplementedError"))
+    outcome = await trial.run("Where is it handled that something is tried again, as in retry?")
+    assert "NotImplementedError" not in outcome.output
+
+
+async def test_model_that_answers_without_looking_is_asked_again_with_code(tmp_path: Path) -> None:
+    """P3: a model that takes tools but does not use them."""
+    guess = "The AuthorizationMiddleware handles it."
+    trial = Trial(tmp_path, [guess, found("`retry` takes times.", "def retry(times):")], files=FILES)
+    outcome = await trial.run()
+    assert outcome.output == "`retry` takes times (src/app.py:4)."
+    assert any("answers from code that our search finds" in event for event in trial.events)
+
+
+async def test_answer_without_a_look_fails_if_the_search_finds_nothing(tmp_path: Path) -> None:
+    trial = Trial(tmp_path, ["The ZebraManager does it."] * 5, files=FILES)
+    outcome = await trial.run("Which zebra?")
+    assert isinstance(outcome.error, ModelFailed) and outcome.output == "The ZebraManager does it."
+
+
+async def test_failed_calls_are_no_looks(tmp_path: Path) -> None:
+    script = [*(calls("read_file", path=f"gone{n}.py") for n in range(3)), NOT_SHOWN]
+    trial = Trial(tmp_path, script, files=FILES)
+    await trial.run()
+    assert any("does not manage to call tools" in event for event in trial.events)
+
+
+async def test_order_that_asks_nothing_needs_no_evidence(tmp_path: Path) -> None:
+    outcome = await Trial(tmp_path, ["Retry on failure"], files=FILES).run("Write a title for a commit.")
+    assert outcome.error is None
+
+
+async def test_places_in_json_fields_are_checked_P3(tmp_path: Path) -> None:
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
+        "required": ["file", "line"],
+    }
+    invented, right = '{"file": "example.txt", "line": 10}', '{"file": "src/app.py", "line": 4}'
+    trial = Trial(tmp_path, [invented, invented, right], files=FILES, schema=schema)
+    outcome = await trial.run()
+    assert (outcome.error, json.loads(outcome.output)) == (None, json.loads(right))
+    outcome = await Trial(tmp_path / "b", [invented] * 9, files=FILES, schema=schema).run()
+    assert isinstance(outcome.error, Unverified)
+
+
+async def test_code_is_charged_to_the_budget_P2(tmp_path: Path) -> None:
+    trial = weak(tmp_path, NOT_SHOWN)
+    trial.spending = metered(files=1)
+    await trial.run(TASK)
+    assert "src/app.py" in text_of(trial.prompts[0]) and "src/wait.py" not in text_of(trial.prompts[0])
+
+
+@pytest.mark.parametrize("context", [2_048, 4_096, 8_192])
+async def test_code_fits_a_small_context_P2(tmp_path: Path, context: int) -> None:
+    long = "def retry(times):\n" + "".join(
+        f"    step_{n} = times * {n}  # one more step\n" for n in range(300)
+    )
+    trial = Trial(tmp_path, [NOT_SHOWN] * 9, files={"src/long.py": long}, takes_tools=False, context=context)
+    outcome = await trial.run()
+    assert outcome.error is None and outcome.usage["peak_tokens"] <= 0.3 * context
