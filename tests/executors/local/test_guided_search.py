@@ -1,4 +1,4 @@
-"""Agents start from code that our search finds; a weak model answers from it, or says that it is not there."""
+"""Agents start from code that our search finds. A weak model answers from it, or says that it is missing."""
 
 from __future__ import annotations
 
@@ -61,11 +61,15 @@ async def test_model_sees_implementations_before_tests(tmp_path: Path) -> None:
 
 
 async def test_words_of_the_model_find_the_next_code(tmp_path: Path) -> None:
-    script = NOT_SHOWN, words("wait_between_tries"), found("It waits 42, the retry delay.", "DELAY = 42")
+    script = (
+        NOT_SHOWN,
+        words("wait_between_tries"),
+        found("It waits DELAY before a retry.", "    return DELAY"),
+    )
     trial = weak(tmp_path, *script)
     outcome = await trial.run("How long is the pause before a retry?")
-    assert outcome.output == "It waits 42, the retry delay (src/wait.py:1)."
-    assert "DELAY = 42" in text_of(trial.prompts[-1])
+    assert outcome.output == "It waits DELAY before a retry (src/wait.py:5)."
+    assert "return DELAY" in text_of(trial.prompts[-1])
 
 
 async def test_honest_miss_says_what_was_read(tmp_path: Path) -> None:
